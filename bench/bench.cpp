@@ -89,13 +89,13 @@ void list_kernels(const std::vector<Suite>& suites, const Request& request,
   }
 }
 
-void write_pack(const std::vector<Suite>& suites, const Request& request,
-                const Listener& listener) {
+void write_bundle(const std::vector<Suite>& suites, const Request& request,
+                  const Listener& listener) {
   listener.progress("planning");
-  const PackBuilder kernels = kernels_of(suites, Device::named(request.device),
-                                         {.tune = request.tune || request.configs,
-                                          .most = request.most_configs,
-                                          .engine = request.engine});
+  const BundleBuilder kernels = kernels_of(suites, Device::named(request.device),
+                                           {.tune = request.tune || request.configs,
+                                            .most = request.max_configs,
+                                            .engine = request.engine});
   write_file(request.pack, kernels.build([&](int done, int all) {
     listener.progress(fmt::format("compiled {} of {} kernels", done, all));
   }));
@@ -135,7 +135,7 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
   if (request.layout != "user" && request.layout != "best" && request.layout != "both")
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("--layout: got {}, expected user, best or both", request.layout));
-  if (request.most_configs > 0 && !request.configs && !request.tune)
+  if (request.max_configs > 0 && !request.configs && !request.tune)
     throw Error(ErrorCode::invalid_argument, "--most: expected --configs or --tune beside it");
   MeasureOptions options;
   options.seconds = request.seconds.value_or(request.quick ? 0.1 : 1.0);
@@ -151,7 +151,7 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
   options.user_layout = peers.onednn && request.layout != "best";
   options.best_layout = peers.onednn && request.layout != "user";
   options.tune = request.tune;
-  options.most_configs = request.most_configs;
+  options.max_configs = request.max_configs;
   options.engine = request.engine;
   return options;
 }
@@ -282,7 +282,7 @@ bool run(const Request& request, const Listener& listener) {
     return true;
   }
   if (!request.pack.empty()) {
-    write_pack(suites, request, listener);
+    write_bundle(suites, request, listener);
     return true;
   }
 #ifndef ASHLAR_NO_OPENMP

@@ -29,7 +29,7 @@ struct Request {
   std::string pack;      // file for all kernels that a run would need; empty: measure
   bool tune = false;
   bool configs = false;                    // time every configuration of ours instead
-  int most_configs = 0;                    // of a region, those with the least estimates; 0: all
+  int max_configs = 0;                     // of a region, those with the least estimates; 0: all
   std::string engine;                      // take this one wherever it can run; empty: any
   bool host = false;                       // measure what plans cost the host
   bool compile_only = false;               // the part of it that a second process does

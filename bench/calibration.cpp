@@ -92,7 +92,7 @@ constexpr int kTries = 3;
 constexpr std::int64_t kRounds = 25000;         // about 0.05 ms
 constexpr std::int64_t kBlock = 256;            // bytes; every vector length divides it
 constexpr std::int64_t kLeastHalf = 64 << 10;   // bytes
-constexpr std::int64_t kMostHalf = 64 << 20;    // bytes
+constexpr std::int64_t kMaxHalf = 64 << 20;     // bytes
 constexpr std::int64_t kLeastSample = 4 << 20;  // bytes moved per try
 constexpr std::align_val_t kAlignment{4096};
 
@@ -158,8 +158,8 @@ CopyCalibration::Buffer CopyCalibration::allocate(std::int64_t bytes) {
 }
 
 CopyCalibration::CopyCalibration(double bytes)
-    : half_(std::clamp(static_cast<std::int64_t>(bytes / 2) / kBlock * kBlock, kLeastHalf,
-                       kMostHalf)),
+    : half_(
+          std::clamp(static_cast<std::int64_t>(bytes / 2) / kBlock * kBlock, kLeastHalf, kMaxHalf)),
       past_cache_(2 * half_ > Device::cpu().props().l3_bytes),
       repeats_(std::max<std::int64_t>(1, kLeastSample / (2 * half_))),
       from_(allocate(half_)),

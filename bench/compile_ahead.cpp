@@ -12,7 +12,7 @@ namespace ashlar::bench {
 namespace {
 
 void add_case(const Case& one, const Device& device, const PlanWishes& asked,
-              PackBuilder& kernels) {
+              BundleBuilder& kernels) {
   const auto add = [&](const Problem& problem, const PlanWishes& wishes = {}) {
     kernels.add(problem.build(), plan_options(problem, wishes));
   };
@@ -34,9 +34,9 @@ void add_case(const Case& one, const Device& device, const PlanWishes& asked,
 
 }  // namespace
 
-PackBuilder kernels_of(const std::vector<Suite>& suites, const Device& device,
-                       const PlanWishes& wishes) {
-  PackBuilder kernels(device);
+BundleBuilder kernels_of(const std::vector<Suite>& suites, const Device& device,
+                         const PlanWishes& wishes) {
+  BundleBuilder kernels(device);
   for (const Suite& suite : suites)
     for (const Case& one : suite.cases) {
       try {
@@ -51,7 +51,7 @@ PackBuilder kernels_of(const std::vector<Suite>& suites, const Device& device,
 void compile_ahead(const std::vector<Suite>& suites, const MeasureOptions& options,
                    const std::function<void(const std::string&)>& progress) {
   progress("planning");
-  const PackBuilder kernels = kernels_of(suites, options.gpu->device(), wishes_of(options));
+  const BundleBuilder kernels = kernels_of(suites, options.gpu->device(), wishes_of(options));
   try {
     kernels.build(
         [&](int done, int all) { progress(fmt::format("compiled {} of {} kernels", done, all)); });

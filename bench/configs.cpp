@@ -11,10 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "back_to_back.hpp"
 #include "checking.hpp"
 #include "counts.hpp"
 #include "gpu_tensors.hpp"
-#include "in_a_row.hpp"
 #include "memory.hpp"
 #include "sides.hpp"
 #include "statistics.hpp"
@@ -62,7 +62,7 @@ Plan plan_with(const Json& plan, std::size_t region, const Trial& trial,
   return Plan::from_json(changed.dump(), constants);
 }
 
-std::size_t most_varied(const std::vector<RegionTrials>& regions) {
+std::size_t max_varied(const std::vector<RegionTrials>& regions) {
   const auto found = std::max_element(regions.begin(), regions.end(),
                                       [](const RegionTrials& a, const RegionTrials& b) {
                                         return a.trials.size() < b.trials.size();
@@ -78,12 +78,12 @@ struct Tried {
 
   Tried(const Case& problem, const MeasureOptions& options) {
     const CompileOptions wishes =
-        plan_options(problem.problem, {.most = options.most_configs, .engine = options.engine});
+        plan_options(problem.problem, {.most = options.max_configs, .engine = options.engine});
     const Graph graph = problem.problem.build();
     const Device device = options.gpu->device();
     plan = Json::parse(compile(graph, device, wishes).to_json());
     std::vector<RegionTrials> regions = candidates(graph, device, wishes);
-    region = most_varied(regions);
+    region = max_varied(regions);
     trials = std::move(regions[region]);
   }
 };
@@ -107,7 +107,7 @@ Json trial_json(const ConfigTime& config) {
   for (const auto& [name, value] : config.trial.knobs) json["knobs"][name] = value;
   json["estimated_us"] = four_digits(config.trial.estimated * 1e6);
   if (config.trial.measured) json["measured_us"] = four_digits(*config.trial.measured * 1e6);
-  if (config.in_a_row) json["row_us"] = four_digits(*config.in_a_row * 1e6);
+  if (config.back_to_back) json["row_us"] = four_digits(*config.back_to_back * 1e6);
   if (config.is_far) json["difference"] = four_digits(config.difference);
   if (!config.trial.failure.empty()) json["failure"] = config.trial.failure;
   return json;
@@ -159,8 +159,8 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
   const Tried tried(problem, options);
 
   const Constants constants = constants_of(graph, problem.problem, tensors.pointers());
-  std::optional<InARow> row;
-  if (problem.problem.in_a_row) row.emplace(gpu, graph, tensors, traffic(graph));
+  std::optional<BackToBack> row;
+  if (problem.problem.back_to_back) row.emplace(gpu, graph, tensors, traffic(graph));
 
   CaseConfigs result{problem.name, tried.trials.region, {}, {}};
   std::vector<std::vector<double>> first;
@@ -186,7 +186,7 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
         const WorkGraph all = row->captured(run_on);
         Side rows([&] { all.launch(); }, &gpu);
         for (int i = 0; i < kConfigSamples; ++i) rows.sample();
-        one.in_a_row = row->seconds_of_one(rows.median_seconds());
+        one.back_to_back = row->seconds_of_one(rows.median_seconds());
       }
     } catch (const Error& error) {
       one.trial.failure = error.what();
@@ -209,8 +209,8 @@ std::string configs_text(const CaseConfigs& timed) {
     text += fmt::format(
         "  {:>9.2f} us estimated{:>10}{}  {} {}{}{}\n", trial.estimated * 1e6,
         trial.measured ? fmt::format("{:.2f}", *trial.measured * 1e6) : "-",
-        one.in_a_row ? fmt::format(", in a row {:.2f}", *one.in_a_row * 1e6) : "", trial.engine,
-        trial.config_text(), &one == timed.fastest() ? "  <-" : "",
+        one.back_to_back ? fmt::format(", in a row {:.2f}", *one.back_to_back * 1e6) : "",
+        trial.engine, trial.config_text(), &one == timed.fastest() ? "  <-" : "",
         one.is_far ? "  OTHER RESULTS" : (trial.failure.empty() ? "" : "  " + trial.failure));
   }
   if (const auto loss = timed.loss())

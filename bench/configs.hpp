@@ -18,7 +18,7 @@ struct ConfigTime {
   Trial trial;            // as today's cost model ranks it, with the median of its runs
   double difference = 0;  // from the results of the first, in tolerances
   bool is_far = false;    // by more than the case says is rounding
-  std::optional<double> in_a_row = {};  // seconds of a run, where the case asks for it
+  std::optional<double> back_to_back = {};  // seconds of a run, where the case asks for it
 };
 
 struct CaseConfigs {

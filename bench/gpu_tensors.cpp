@@ -11,7 +11,7 @@ namespace ashlar::bench {
 namespace {
 
 constexpr std::int64_t kPattern = 1999993;  // elements, a prime: no two rows are alike
-constexpr std::int64_t kMostSamples = 1 << 20;
+constexpr std::int64_t kMaxSamples = 1 << 20;
 
 std::int64_t elements_of(const Tensor& tensor) {
   return byte_size(tensor) * 8 / bit_width(tensor.dtype);
@@ -94,7 +94,7 @@ std::optional<Graph> sampling_graph(const Tensor& tensor) {
   if (bit_width(tensor.dtype) < 8) return std::nullopt;
   const std::int64_t count = elements_of(tensor);
   // Odd, so that it meets every column of a matrix.
-  const std::int64_t step = (count / kMostSamples) | 1;
+  const std::int64_t step = (count / kMaxSamples) | 1;
   Graph graph("sample");
   const Value x = graph.input("x", {count}, tensor.dtype);
   graph.output("y", graph.slice(x, {0}, {count}, {step}));

@@ -18,7 +18,7 @@
 namespace ashlar::bench {
 
 PlanWishes wishes_of(const MeasureOptions& options) {
-  return {.tune = options.tune, .most = options.most_configs, .engine = options.engine};
+  return {.tune = options.tune, .most = options.max_configs, .engine = options.engine};
 }
 
 namespace {

@@ -1,7 +1,7 @@
 // One case: filled, run by all sides, checked, timed.
 #pragma once
 
-#include <ashlar/pack.hpp>
+#include <ashlar/bundle.hpp>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -30,7 +30,7 @@ struct MeasureOptions {
   bool user_layout = true;  // time oneDNN on the user's layouts
   bool best_layout = true;  // time oneDNN on the layouts it likes
   bool tune = false;        // let our plans be tuned
-  int most_configs = 0;     // of a region, that are timed or tuned; 0: all
+  int max_configs = 0;      // of a region, that are timed or tuned; 0: all
   std::string engine = {};  // take this one wherever it can run; empty: any
   Gpu* gpu = nullptr;       // null: the processor
   // The peers on the GPU, null: none. Products go to cuBLASLt first.
@@ -50,9 +50,10 @@ struct Measurement {
   std::optional<double> naive;       // the reference engine; on a GPU the generic one
   std::optional<double> apart;       // ours as several graphs
   std::optional<double> same_copy;   // on a GPU, about bytes: a copy that moves as many
-  std::optional<double> in_a_row;    // of one run among `runs_in_a_row`, each with its own tensors
-  std::optional<double> same_copy_in_a_row;  // likewise, of a copy that moves as many bytes
-  std::int64_t runs_in_a_row = 0;
+  std::optional<double>
+      back_to_back;  // of one run among `runs_back_to_back`, each with its own tensors
+  std::optional<double> same_copy_back_to_back;  // likewise, of a copy that moves as many bytes
+  std::int64_t runs_back_to_back = 0;
   std::int64_t samples = 0;
   double arithmetic = 0;     // operations, 0 when the case is about bytes
   double traffic = 0;        // bytes
@@ -83,7 +84,7 @@ struct Measurement {
   double limit() const;
   double share() const { return limit() / ours; }
   std::optional<double> row_share() const {
-    return in_a_row ? std::optional(limit() / *in_a_row) : std::nullopt;
+    return back_to_back ? std::optional(limit() / *back_to_back) : std::nullopt;
   }
   // Our bytes per second as a share of those of large copies with warm caches; and of those of a
   // copy as large as the case, timed as the case is.
@@ -91,8 +92,9 @@ struct Measurement {
   std::optional<double> same_copy_share() const { return over_ours(same_copy); }
   // Our bytes per second in a row as a share of those of such copies in a row.
   std::optional<double> row_copy_share() const {
-    return in_a_row && same_copy_in_a_row ? std::optional(*same_copy_in_a_row / *in_a_row)
-                                          : std::nullopt;
+    return back_to_back && same_copy_back_to_back
+               ? std::optional(*same_copy_back_to_back / *back_to_back)
+               : std::nullopt;
   }
 
  private:
@@ -109,8 +111,8 @@ struct PlanWishes;
 PlanWishes wishes_of(const MeasureOptions& options);
 // What measuring the cases takes on a GPU, which need not be here: every plan of every side of
 // ours, with `tune` all that is timed for them.
-PackBuilder kernels_of(const std::vector<Suite>& suites, const Device& device,
-                       const PlanWishes& wishes);
+BundleBuilder kernels_of(const std::vector<Suite>& suites, const Device& device,
+                         const PlanWishes& wishes);
 // Compiles it on all processors, so that measuring finds it in the cache. What fails here fails
 // again where it is measured.
 void compile_ahead(const std::vector<Suite>& suites, const MeasureOptions& options,

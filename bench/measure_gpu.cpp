@@ -7,12 +7,12 @@
 #include <map>
 #include <memory>
 
+#include "back_to_back.hpp"
 #include "checking.hpp"
 #include "clock.hpp"
 #include "counts.hpp"
 #include "explanation.hpp"
 #include "gpu_tensors.hpp"
-#include "in_a_row.hpp"
 #include "measure.hpp"
 #include "memory.hpp"
 #include "peers/cublaslt/cublaslt_peer.hpp"
@@ -31,8 +31,8 @@ constexpr double kPatience = 2;
 constexpr std::int64_t kFew = 5;
 // The generic engine is far behind: a few samples tell how far.
 constexpr std::int64_t kNaiveSamples = 3;
-constexpr double kLongNaive = 0.05;      // seconds; a slower one is not sampled again
-constexpr double kMostNaiveWork = 2e12;  // operations; about two seconds of the generic engine
+constexpr double kLongNaive = 0.05;     // seconds; a slower one is not sampled again
+constexpr double kMaxNaiveWork = 2e12;  // operations; about two seconds of the generic engine
 
 // Says what is being done, and keeps how long it took.
 class Stages {
@@ -133,7 +133,7 @@ struct Naive {
 // The same plan again and again.
 struct Row {
   const Running& ours;
-  InARow all;
+  BackToBack all;
   WorkGraph graph;
 
   Row(const Gpu& gpu, const Running& running, double bytes)
@@ -241,7 +241,7 @@ struct Timed {
   const Apart* apart;
   const GpuCopy* copy;
   const Row* row;
-  const CopiesInARow* copies_in_a_row;
+  const CopiesInARow* copies_back_to_back;
 };
 void time_all(const Timed& timed, const MeasureOptions& options, Measurement& result) {
   const auto side_of = [&](auto* runs) {
@@ -256,14 +256,14 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
     ways.push_back(std::make_unique<Side>(std::move(run), options.gpu));
     turns.push_back(ways.back().get());
   };
-  std::vector<std::unique_ptr<Side>> copies, copies_in_a_row;
+  std::vector<std::unique_ptr<Side>> copies, copies_back_to_back;
   for (int way = 0; timed.copy && way < timed.copy->ways(); ++way)
     add_way(copies, [&, way] { timed.copy->run(way); });
   for (Side* side : {ours.get(), peer.get(), alone.get(), peer_alone.get(), apart.get(), row.get()})
     if (side) turns.push_back(side);
-  if (timed.copies_in_a_row)
-    for (const WorkGraph& way : timed.copies_in_a_row->ways)
-      add_way(copies_in_a_row, [&way] { way.launch(); });
+  if (timed.copies_back_to_back)
+    for (const WorkGraph& way : timed.copies_back_to_back->ways)
+      add_way(copies_back_to_back, [&way] { way.launch(); });
   const Clock::time_point start = Clock::now();
   const auto are_enough = [&] {
     if (result.samples < options.least)
@@ -281,12 +281,12 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
   result.peer_alone = median_of(peer_alone);
   result.apart = median_of(apart);
   if (row) {
-    result.runs_in_a_row = static_cast<std::int64_t>(timed.row->all.tensors.size());
-    result.in_a_row = timed.row->all.seconds_of_one(row->median_seconds());
+    result.runs_back_to_back = static_cast<std::int64_t>(timed.row->all.tensors.size());
+    result.back_to_back = timed.row->all.seconds_of_one(row->median_seconds());
   }
   result.same_copy = least_median(copies);
-  if (const auto seconds = least_median(copies_in_a_row))
-    result.same_copy_in_a_row = timed.copies_in_a_row->seconds_of_one(*seconds);
+  if (const auto seconds = least_median(copies_back_to_back))
+    result.same_copy_back_to_back = timed.copies_back_to_back->seconds_of_one(*seconds);
 }
 
 template <class Runs>
@@ -376,7 +376,7 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
   stages.begin("checking");
   std::unique_ptr<Naive> naive;
   const auto make_naive = [&] {
-    if (!naive && result.arithmetic > kMostNaiveWork) return naive.get();
+    if (!naive && result.arithmetic > kMaxNaiveWork) return naive.get();
     if (!naive) naive = std::make_unique<Naive>(problem.problem, ours, gpu);
     if (is_slow(outline_of(naive->runner.plan().explain()))) naive.reset();
     return naive.get();
@@ -406,7 +406,7 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
     result.naive = naive_seconds(*naive, options.gpu);
   naive.reset();
   std::optional<Row> row;
-  if (problem.problem.in_a_row) {
+  if (problem.problem.back_to_back) {
     row.emplace(gpu, ours, result.traffic);
     const Verdict same = check_row(gpu, *row);
     result.ok = same.ok;
@@ -414,15 +414,15 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
     if (!result.ok) return;
   }
   std::optional<GpuCopy> copy;
-  std::optional<CopiesInARow> copies_in_a_row;
+  std::optional<CopiesInARow> copies_back_to_back;
   if (result.arithmetic * result.copy_speed < result.traffic * result.peak) {
     copy.emplace(gpu, static_cast<std::int64_t>(result.traffic),
                  row ? static_cast<int>(row->all.tensors.size()) : 1);
-    if (row) copies_in_a_row.emplace(*copy);
+    if (row) copies_back_to_back.emplace(*copy);
   }
   const auto if_there = [](const auto& side) { return side ? &*side : nullptr; };
   time_all({ours, peer.get(), alone.get(), peer_alone.get(), apart.get(), if_there(copy),
-            if_there(row), if_there(copies_in_a_row)},
+            if_there(row), if_there(copies_back_to_back)},
            options, result);
 }
 

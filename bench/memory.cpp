@@ -37,7 +37,7 @@ CompileOptions options_for(const Graph& graph, const Problem& problem,
     options = plan_options(problem, wishes);
   } else {
     options.tune = wishes.tune;
-    options.tune_most = wishes.most;
+    options.max_candidates = wishes.most;
     options.engine = wishes.engine;
     options.reference_only = wishes.naive;
   }
@@ -67,8 +67,8 @@ CompileOptions plan_options(const Problem& problem, const PlanWishes& wishes) {
   CompileOptions options;
   options.allow_tf32 = problem.tf32;
   options.tune = wishes.tune;
-  options.tune_in_a_row = problem.in_a_row;
-  options.tune_most = wishes.most;
+  options.tune_back_to_back = problem.back_to_back;
+  options.max_candidates = wishes.most;
   options.engine = wishes.naive ? "cuda.generic" : wishes.engine;
   options.fuse = !wishes.naive;
   return options;

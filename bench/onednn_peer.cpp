@@ -13,7 +13,7 @@ namespace ashlar::bench {
 
 namespace {
 
-constexpr int kMostVariants = 8;
+constexpr int kMaxVariants = 8;
 constexpr int kTries = 7;
 constexpr int kLeastTries = 3;      // however long they take
 constexpr double kLongTries = 0.3;  // seconds after which there is no other try
@@ -70,7 +70,7 @@ std::unique_ptr<Peer> fastest(const PeerProblem& problem, PeerLayouts layouts) {
   for (const Formats formats : {Formats::given, Formats::own_filter, Formats::own}) {
     // The user's layouts are those of the tensors given: nothing is reordered on the way.
     if (layouts == PeerLayouts::user && formats == Formats::own) continue;
-    for (int variant = 0; variant < kMostVariants; ++variant)
+    for (int variant = 0; variant < kMaxVariants; ++variant)
       if (auto program = translated(problem, layouts, {formats, variant})) {
         optimised = optimised || !program->reference();
         any_own = any_own || formats == Formats::own;

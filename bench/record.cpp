@@ -39,8 +39,8 @@ Json case_record(const Measurement& m, const std::string& usual_peer) {
     put(json, "speed_over_apart", m.speed_apart());
     if (m.apart) json["share_of_apart_bytes"] = rounded(m.traffic / m.apart_traffic);
     put(json, "naive_ms", m.naive, kMilli);
-    json["limit_ms"] = rounded(m.limit() * kMilli);
-    json["share_of_limit"] = rounded(m.share());
+    json["roofline_ms"] = rounded(m.limit() * kMilli);
+    json["share_of_roofline"] = rounded(m.share());
     if (m.arithmetic > 0) {
       json["gflops"] = rounded(m.arithmetic / m.ours * kGiga);
       json["peak_gflops"] = rounded(m.peak * kGiga);
@@ -50,11 +50,11 @@ Json case_record(const Measurement& m, const std::string& usual_peer) {
     json["share_of_copy"] = rounded(m.copy_share());
     put(json, "same_copy_ms", m.same_copy, kMilli);
     put(json, "share_of_same_copy", m.same_copy_share());
-    put(json, "in_a_row_ms", m.in_a_row, kMilli);
-    put(json, "share_in_a_row", m.row_share());
-    put(json, "copy_in_a_row_ms", m.same_copy_in_a_row, kMilli);
-    put(json, "share_of_copy_in_a_row", m.row_copy_share());
-    if (m.in_a_row) json["runs_in_a_row"] = m.runs_in_a_row;
+    put(json, "back_to_back_ms", m.back_to_back, kMilli);
+    put(json, "share_back_to_back", m.row_share());
+    put(json, "copy_back_to_back_ms", m.same_copy_back_to_back, kMilli);
+    put(json, "share_of_copy_back_to_back", m.row_copy_share());
+    if (m.back_to_back) json["runs_back_to_back"] = m.runs_back_to_back;
     json["samples"] = m.samples;
   }
   json["engine"] = m.engine;
@@ -73,17 +73,17 @@ Json suite_record(const SuiteResult& suite, const std::string& peer) {
   Json json = {{"suite", suite.name}, {"title", suite.title}};
   put(json, "speed", summary.speed);
   put(json, "speed_best_layout", summary.speed_best);
-  put(json, "share_of_limit", summary.share);
-  put(json, "share_in_a_row", summary.row_share);
-  put(json, "share_of_copy_in_a_row", summary.row_copy_share);
+  put(json, "share_of_roofline", summary.share);
+  put(json, "share_back_to_back", summary.row_share);
+  put(json, "share_of_copy_back_to_back", summary.row_copy_share);
   put(json, "least_over_naive", summary.least_naive);
-  put(json, "most_overhead", summary.most_overhead);
+  put(json, "max_overhead", summary.max_overhead);
   put(json, "least_over_apart", summary.least_apart);
   if (summary.slowest)
     json["worst"] = {{"name", summary.slowest->name}, {"speed", rounded(summary.slowest->speed())}};
   if (summary.farthest)
     json["farthest"] = {{"name", summary.farthest->name},
-                        {"share_of_limit", rounded(summary.farthest->share())}};
+                        {"share_of_roofline", rounded(summary.farthest->share())}};
   json["cases"] = Json::array();
   for (const Measurement& m : suite.measurements) json["cases"].push_back(case_record(m, peer));
   return json;

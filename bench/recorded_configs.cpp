@@ -26,7 +26,7 @@ void add_trials(const Json& json, RecordedCase& into) {
       trial.knobs.emplace_back(name, value.get<std::int64_t>());
     trial.estimated = one.value("estimated_us", 0.0) * 1e-6;
     trial.measured = one.at("measured_us").get<double>() * 1e-6;
-    std::optional<double>& row = into.in_a_row.emplace_back();
+    std::optional<double>& row = into.back_to_back.emplace_back();
     if (one.contains("row_us")) row = one.at("row_us").get<double>() * 1e-6;
   }
 }

@@ -16,7 +16,7 @@ struct RecordedCase {
   std::string region;
   std::vector<Trial> trials;  // those that ran and gave the right results
   // Seconds of each of them in a row, where that was timed.
-  std::vector<std::optional<double>> in_a_row;
+  std::vector<std::optional<double>> back_to_back;
 
   double fastest() const;  // seconds
   // The recorded form of a configuration; null: it was not timed.

@@ -77,7 +77,7 @@ Summary summary_of(const SuiteResult& result) {
     if (const auto speed = m.speed_naive())
       summary.least_naive = std::min(*speed, summary.least_naive.value_or(*speed));
     if (const auto overhead = m.overhead())
-      summary.most_overhead = std::max(*overhead, summary.most_overhead.value_or(*overhead));
+      summary.max_overhead = std::max(*overhead, summary.max_overhead.value_or(*overhead));
     if (const auto speed = m.speed_apart())
       summary.least_apart = std::min(*speed, summary.least_apart.value_or(*speed));
   }
@@ -130,7 +130,7 @@ Outcome outcome_of(const Target& target, const Summary& summary) {
   judge(target.row_share, summary.row_share, false);
   judge(target.row_copy_share, summary.row_copy_share, false);
   judge(target.naive, summary.least_naive, false);
-  judge(target.overhead, summary.most_overhead, true);
+  judge(target.overhead, summary.max_overhead, true);
   judge(target.apart, summary.least_apart, false);
   return outcome;
 }
@@ -207,11 +207,11 @@ std::string gpu_row(const Measurement& m, const Setting& setting) {
     note += fmt::format(", {:+.1f} % over alone", *overhead * 100);
   if (const auto overhead = m.peer_overhead())
     note += fmt::format(" (peer {:+.1f} %)", *overhead * 100);
-  if (m.in_a_row)
-    note += fmt::format("; in a row {} ms, {:.0f} %", fine_milliseconds(m.in_a_row),
+  if (m.back_to_back)
+    note += fmt::format("; in a row {} ms, {:.0f} %", fine_milliseconds(m.back_to_back),
                         *m.row_share() * 100);
   if (const auto share = m.row_copy_share())
-    note += fmt::format(" (copies {} ms, {:.0f} %)", fine_milliseconds(m.same_copy_in_a_row),
+    note += fmt::format(" (copies {} ms, {:.0f} %)", fine_milliseconds(m.same_copy_back_to_back),
                         *share * 100);
   if (m.check.ends_with(")")) note += "; " + m.check;  // a peer that is far off
   if (setting.tune && !m.config.empty()) note += "; " + m.config;

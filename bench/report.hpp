@@ -46,7 +46,7 @@ struct Summary {
   const Measurement* farthest = nullptr;    // least share
   const Measurement* slowest = nullptr;     // least speed
   std::optional<double> least_naive;        // least speed over the reference engine
-  std::optional<double> most_overhead;
+  std::optional<double> max_overhead;
   std::optional<double> least_apart;  // least speed over several graphs
 };
 Summary summary_of(const SuiteResult& result);

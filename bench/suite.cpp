@@ -87,7 +87,7 @@ Target read_target(const Json& json, const std::string& place) {
 // The members of a case that are not parameters of its graph.
 const std::set<std::string> kCaseMembers = {"name",  "graph",      "alone", "prepare",
                                             "naive", "check",      "apart", "quick",
-                                            "tf32",  "peer_fails", "far",   "in_a_row"};
+                                            "tf32",  "peer_fails", "far",   "back_to_back"};
 
 // Replaces every text "$name" by the parameter of that name.
 class Filler {
@@ -265,8 +265,8 @@ class Reader {
                         {"nodes", filler.fill(member(form, "nodes", here))}};
     problem.graph = whole.dump();
     if (parameters.contains("tf32")) problem.tf32 = boolean_of(parameters["tf32"], place + ".tf32");
-    if (parameters.contains("in_a_row"))
-      problem.in_a_row = boolean_of(parameters["in_a_row"], place + ".in_a_row");
+    if (parameters.contains("back_to_back"))
+      problem.back_to_back = boolean_of(parameters["back_to_back"], place + ".back_to_back");
     used.insert(filler.used().begin(), filler.used().end());
     for (const Json& name : form.value("constants", Json::array()))
       problem.constants.push_back(text_of(name, here + ".constants"));

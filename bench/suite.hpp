@@ -24,7 +24,7 @@ struct Problem {
   std::vector<std::string> constants;   // inputs whose values are known when a plan is compiled
   std::map<std::string, Range> ranges;  // inputs that are not filled as their dtype suggests
   bool tf32 = true;                     // whether f32 products may be rounded to tf32
-  bool in_a_row = false;  // on GPUs also one run after the other, as layers of a model are
+  bool back_to_back = false;  // on GPUs also one run after the other, as layers of a model are
 
   Graph build() const { return Graph::from_json(graph); }
 };

@@ -69,7 +69,7 @@ void add_bench_command(CLI::App& app, Action& action) {
                     "what the cost model is fitted to; --record writes configs_SUITE.json");
   command
       ->add_option(
-          "--most", request->most_configs,
+          "--most", request->max_configs,
           "With --configs or --tune: of every region only so many, the most promising ones")
       ->type_name("N")
       ->check(CLI::Range(1, 100000));
@@ -78,7 +78,7 @@ void add_bench_command(CLI::App& app, Action& action) {
   command
       ->add_option("--pack", request->pack,
                    "Compile all kernels that these suites need on a GPU, which need not be here, "
-                   "into a pack (ASHLAR_PACK) and stop")
+                   "into a pack (ASHLAR_BUNDLE) and stop")
       ->type_name("FILE");
   command->add_flag("--host", request->host,
                     "Instead of suites, time what plans cost the host: a run, compiling a kernel, "

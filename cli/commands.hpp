@@ -21,7 +21,7 @@ void add_bench_command(CLI::App& app, Action& action);
 void add_engines_command(CLI::App& app, Action& action);
 void add_validate_command(CLI::App& app, Action& action);
 void add_print_command(CLI::App& app, Action& action);
-void add_pack_command(CLI::App& app, Action& action);
+void add_bundle_command(CLI::App& app, Action& action);
 void add_tune_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
 void add_version_command(CLI::App& app, Action& action);

@@ -19,13 +19,13 @@ CompileOptions CompileFlags::chosen_options() const {
 namespace {
 
 void add_tuning_flags(CLI::App& command, CompileFlags& flags, Tunes tunes) {
-  CLI::Option* const in_a_row =
-      command.add_flag("--in-a-row", flags.options.tune_in_a_row,
+  CLI::Option* const back_to_back =
+      command.add_flag("--back-to-back", flags.options.tune_back_to_back,
                        "Tuning compares runs one after the other on tensors of their own (a CUDA "
                        "graph), as a model runs its layers, instead of one run on cold caches");
   CLI::Option* const top =
       command
-          .add_option("--top", flags.options.tune_most,
+          .add_option("--top", flags.options.max_candidates,
                       "Tuning times only the N candidates of each region that are expected to be "
                       "the fastest")
           ->type_name("N")
@@ -33,7 +33,7 @@ void add_tuning_flags(CLI::App& command, CompileFlags& flags, Tunes tunes) {
   if (tunes == Tunes::always) return;
   CLI::Option* const tune = command.add_flag(
       "--tune", flags.options.tune, "Time the engines of every region here and take the fastest");
-  in_a_row->needs(tune);
+  back_to_back->needs(tune);
   top->needs(tune);
 }
 

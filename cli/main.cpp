@@ -53,7 +53,8 @@ int main_command(int argc, char** argv) {
       "Exit codes: 0 done, 1 a check failed, 2 bad input or usage, 3 internal error.\n"
       "ASHLAR_LOG=off|error|info|explain|debug sets what the library says on stderr.\n"
       "ASHLAR_TARGET=avx512|avx2|sse4|ssse3|portable limits the instructions the CPU engines use.\n"
-      "ASHLAR_CACHE, ASHLAR_PACK, ASHLAR_NVRTC, ASHLAR_CUBLASLT, ASHLAR_KERNELS: see docs/jit.md.");
+      "ASHLAR_CACHE, ASHLAR_BUNDLE, ASHLAR_NVRTC, ASHLAR_CUBLASLT, ASHLAR_KERNELS: see "
+      "docs/jit.md.");
   Action action;
   add_run_command(app, action);
   add_explain_command(app, action);
@@ -61,7 +62,7 @@ int main_command(int argc, char** argv) {
   add_print_command(app, action);
   add_engines_command(app, action);
   add_bench_command(app, action);
-  add_pack_command(app, action);
+  add_bundle_command(app, action);
   add_tune_command(app, action);
   add_doctor_command(app, action);
   add_version_command(app, action);

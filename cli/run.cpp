@@ -17,7 +17,7 @@ namespace ashlar::cli {
 
 namespace {
 
-constexpr std::int64_t kLeastRuns = 5;
+constexpr std::int64_t kMinRuns = 5;
 constexpr std::int64_t kLeastNaiveRuns = 1;  // one run may take seconds
 
 struct RunFlags : CompileFlags {
@@ -88,7 +88,7 @@ void time_plans(const RunFlags& flags, const Device& device, const Runner& runne
   const Graph& graph = memory.graph();
   progress.stage(fmt::format("timing {}", graph.name()));
   const Timing timing =
-      measure([&] { return runner.seconds_of_run(); }, flags.time_budget, kLeastRuns);
+      measure([&] { return runner.seconds_of_run(); }, flags.time_budget, kMinRuns);
   progress.pause();
   fmt::print("time: {}\n", describe(timing, runner.plan()));
   if (!flags.compare_naive) return;
@@ -179,7 +179,7 @@ void add_run_command(CLI::App& app, Action& action) {
       ->type_name("FOLDER");
   command->add_flag("--explain", flags->explain, "Print the explanation of the plan");
   command->add_flag("--guard", flags->options.guard,
-                    "Check guard bytes around every buffer and workspace booking");
+                    "Check guard bytes around every buffer and workspace reservation");
   add_compile_flags(*command, *flags);
   command->callback([flags, &action] { action = [flags] { return run_graph(*flags); }; });
 }

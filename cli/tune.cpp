@@ -28,7 +28,7 @@ class Gains {
     logarithms_ += std::log(gain);
     if (gain > most_) {
       most_ = gain;
-      most_name_ = name;
+      max_name_ = name;
     }
   }
   std::string to_text() const {
@@ -36,13 +36,13 @@ class Gains {
     return fmt::format(
         "{} region{} with a choice: {:.3f} times as fast as the first choices (geometric mean){}\n",
         count_, count_ == 1 ? "" : "s", std::exp(logarithms_ / count_),
-        most_ > 1 ? fmt::format(", at most {:.2f} times ({})", most_, most_name_) : "");
+        most_ > 1 ? fmt::format(", at most {:.2f} times ({})", most_, max_name_) : "");
   }
 
  private:
   int count_ = 0;
   double logarithms_ = 0, most_ = 1;
-  std::string most_name_;
+  std::string max_name_;
 };
 
 std::string describe(const Trial& trial) {

@@ -13,8 +13,8 @@ target_compile_definitions(emulated_nvrtc PRIVATE
   EMULATOR_SHIM="${ashlar_emulator_sources}/shim/cuda.hpp")
 set_target_properties(emulated_nvrtc PROPERTIES OUTPUT_NAME nvrtc)
 
-set(driver_sources block_runner driver fiber graphs kernels matrix_units mbarriers meetings memory numbers
-                   options shared_window streams tensor_copies tensor_maps thread_copies)
+set(driver_sources block_runner cp_async driver fiber graphs kernels mbarriers memory mma_types
+                   options shared_window streams tensor_cores tensor_maps thread_sync tma)
 list(TRANSFORM driver_sources PREPEND "${ashlar_emulator_sources}/")
 list(TRANSFORM driver_sources APPEND ".cpp")
 add_library(emulated_cuda SHARED ${driver_sources})

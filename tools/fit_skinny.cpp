@@ -39,25 +39,25 @@ constexpr Known kKnown[] = {
 
 struct Timed {
   cuda::SkinnyLayout layout;
-  double alone = 0, in_a_row = 0;  // seconds
+  double alone = 0, back_to_back = 0;  // seconds
 };
 struct Product {
   cuda::SkinnyShape shape;
-  std::vector<Timed> ways;
-  double alone = 1e30, in_a_row = 1e30;  // the least
+  std::vector<Timed> configs;
+  double alone = 1e30, back_to_back = 1e30;  // the least
 };
 
 // The engine's configurations where the copy engine brings weights, or none does.
-std::vector<Timed> ways_of(const bench::RecordedCase& record) {
+std::vector<Timed> configs_of(const bench::RecordedCase& record) {
   const std::vector<std::string> names = [] {
     std::vector<std::string> all;
     for (const auto& [name, value] : cuda::SkinnyLayout().knobs()) all.push_back(name);
     return all;
   }();
-  std::vector<Timed> ways;
+  std::vector<Timed> configs;
   for (std::size_t i = 0; i < record.trials.size(); ++i) {
     const Trial& trial = record.trials[i];
-    if (trial.engine != "cuda.gemm_skinny" || !record.in_a_row[i]) continue;
+    if (trial.engine != "cuda.gemm_skinny" || !record.back_to_back[i]) continue;
     Config config{trial.knobs, {}, 0, {}};
     for (const std::string& name : names)  // a knob that it has not is 0
       if (std::none_of(trial.knobs.begin(), trial.knobs.end(),
@@ -65,39 +65,39 @@ std::vector<Timed> ways_of(const bench::RecordedCase& record) {
         config.knobs.emplace_back(name, 0);
     const cuda::SkinnyLayout layout(config);
     if (layout.chunk + layout.batch > 0)
-      ways.push_back({layout, *trial.measured, *record.in_a_row[i]});
+      configs.push_back({layout, *trial.measured, *record.back_to_back[i]});
   }
-  return ways;
+  return configs;
 }
 
 std::vector<Product> known_products(const std::string& folder, const DeviceProps& device) {
   std::vector<Product> all;
   for (const bench::RecordedCase& record : bench::recorded_cases(folder)) {
     Product product;
-    product.ways = ways_of(record);
-    if (product.ways.size() < 2) continue;
+    product.configs = configs_of(record);
+    if (product.configs.size() < 2) continue;
     const bench::Problem& problem = record.problem.problem;
     const auto plan =
         build_plan(problem.build(), device, bench::plan_options(problem, {}), nullptr, false);
     for (const PlanData::Step& step : plan->steps)
       if (step.region.to_text(plan->lowered.graph) == record.region)
-        if (!cuda::SkinnyShape::describe(step.region, product.shape)) product.ways.clear();
-    for (const Timed& way : product.ways) {
+        if (!cuda::SkinnyShape::describe(step.region, product.shape)) product.configs.clear();
+    for (const Timed& way : product.configs) {
       product.alone = std::min(product.alone, way.alone);
-      product.in_a_row = std::min(product.in_a_row, way.in_a_row);
+      product.back_to_back = std::min(product.back_to_back, way.back_to_back);
     }
-    if (!product.ways.empty()) all.push_back(std::move(product));
+    if (!product.configs.empty()) all.push_back(std::move(product));
   }
   return all;
 }
 
 // Means over all products, of logarithms.
 struct Score {
-  double in_a_row = 0, alone = 0;  // of the first choice over the fastest
+  double back_to_back = 0, alone = 0;  // of the first choice over the fastest
   double spread = 0;  // root of the mean square of estimate over time, near the fastest
 
   // In a row counts most: that is how products with few rows are run.
-  double total() const { return 2 * in_a_row + 0.7 * alone + 0.5 * spread; }
+  double total() const { return 2 * back_to_back + 0.7 * alone + 0.5 * spread; }
 };
 
 // `sharpness`: ways whose estimates are so much apart (1 / sharpness, as a share) are told apart;
@@ -109,27 +109,27 @@ Score score(const std::vector<Product>& products, const DeviceProps& device, dou
   std::vector<double> estimates;
   for (const Product& product : products) {
     estimates.clear();
-    for (const Timed& way : product.ways)
+    for (const Timed& way : product.configs)
       estimates.push_back(way.layout.seconds(product.shape, device));
     const double least = *std::min_element(estimates.begin(), estimates.end());
-    double in_a_row = 0, alone = 0, weights = 0;
+    double back_to_back = 0, alone = 0, weights = 0;
     for (std::size_t i = 0; i < estimates.size(); ++i) {
-      const Timed& way = product.ways[i];
+      const Timed& way = product.configs[i];
       const double weight = sharpness > 0 ? std::pow(estimates[i] / least, -sharpness)
                                           : (estimates[i] == least && weights == 0 ? 1.0 : 0.0);
       weights += weight;
-      in_a_row += weight * std::log(way.in_a_row / product.in_a_row);
+      back_to_back += weight * std::log(way.back_to_back / product.back_to_back);
       alone += weight * std::log(way.alone / product.alone);
       if (way.alone > kNear * product.alone) continue;
       const double off = std::log(estimates[i] / way.alone);
       sum.spread += off * off;
       near += 1;
     }
-    sum.in_a_row += in_a_row / weights;
+    sum.back_to_back += back_to_back / weights;
     sum.alone += alone / weights;
   }
   const auto count = static_cast<double>(products.size());
-  return {sum.in_a_row / count, sum.alone / count, std::sqrt(sum.spread / std::max(near, 1.0))};
+  return {sum.back_to_back / count, sum.alone / count, std::sqrt(sum.spread / std::max(near, 1.0))};
 }
 
 // One or two constants are changed at a time, at random, and kept where that is better. They stay
@@ -165,12 +165,12 @@ class Search {
     double known;
   };
   bool change(double width) {
-    constexpr double kMost = 2.5, kMostOfMemory = 1.04;
+    constexpr double kMost = 2.5, kMaxOfMemory = 1.04;
     const Constant& one = constants_[random_() % constants_.size()];
     *one.value *= std::exp(std::normal_distribution(0.0, width)(random_));
     const double share = *one.value / one.known;
     return share < kMost && share > 1 / kMost &&
-           !(one.name.ends_with("of_memory") && *one.value > kMostOfMemory);
+           !(one.name.ends_with("bandwidth_fraction") && *one.value > kMaxOfMemory);
   }
 
   const std::vector<Product>& products_;
@@ -198,7 +198,7 @@ int run(int argc, char** argv) {
     fmt::print(stderr,
                "{}: first choices take {:.4f} times as long as the fastest in a row, {:.4f} alone; "
                "estimates are {:.1f} % off ({} cases)\n",
-               when, std::exp(now.in_a_row), std::exp(now.alone), 100 * now.spread,
+               when, std::exp(now.back_to_back), std::exp(now.alone), 100 * now.spread,
                products.size());
   };
   report("before");

@@ -34,14 +34,14 @@ def targets(target, result):
     wanted = [
         ("speed", "geometric mean at least {:.2f}", result.get("speed"), "{:.2f}", True),
         ("worst", "no case below {:.2f}", worst, "{:.2f}", True),
-        ("share", "at least {:.0%} of the limit", result.get("share_of_limit"), "{:.0%}", True),
+        ("share", "at least {:.0%} of the limit", result.get("share_of_roofline"), "{:.0%}", True),
         ("least_share", "no case below {:.0%} of the limit",
-         result.get("farthest", {}).get("share_of_limit"), "{:.0%}", True),
-        ("row_share", "at least {:.0%} of it in a row", result.get("share_in_a_row"), "{:.0%}", True),
-        ("row_copy_share", "at least {:.0%} of copies in a row", result.get("share_of_copy_in_a_row"), "{:.1%}", True),
+         result.get("farthest", {}).get("share_of_roofline"), "{:.0%}", True),
+        ("row_share", "at least {:.0%} of it in a row", result.get("share_back_to_back"), "{:.0%}", True),
+        ("row_copy_share", "at least {:.0%} of copies in a row", result.get("share_of_copy_back_to_back"), "{:.1%}", True),
         ("naive", "at least {:.1f} times the naive engine", result.get("least_over_naive"),
          "{:.0f}", True),
-        ("overhead", "fusing costs at most {:.0%}", result.get("most_overhead"), "{:.1%}", False),
+        ("overhead", "fusing costs at most {:.0%}", result.get("max_overhead"), "{:.1%}", False),
         ("apart", "at least {:.1f} times as fast as apart", result.get("least_over_apart"),
          "{:.2f}", True),
     ]
@@ -76,7 +76,7 @@ def case_rows(cases):
         row = [case["name"], number(case["ours_ms"], "{:.3f}"),
                number(case.get("onednn_ms"), "{:.3f}"), number(case.get("speed")),
                number(case.get("onednn_best_layout_ms"), "{:.3f}"),
-               number(case.get("speed_best_layout")), f"{case['share_of_limit']:.0%}", rate(case)]
+               number(case.get("speed_best_layout")), f"{case['share_of_roofline']:.0%}", rate(case)]
         if fused:
             row += [number(case.get("overhead"), "{:+.1%}"),
                     number(case.get("onednn_overhead"), "{:+.1%}")]
@@ -105,13 +105,13 @@ def gpu_rows(cases):
     apart = any("apart_ms" in case for case in cases)
     alone = any("alone_ms" in case for case in cases)
     same = any("same_copy_ms" in case for case in cases)
-    in_a_row = any("in_a_row_ms" in case for case in cases)
-    copies = any("share_of_copy_in_a_row" in case for case in cases)
+    back_to_back = any("back_to_back_ms" in case for case in cases)
+    copies = any("share_of_copy_back_to_back" in case for case in cases)
     names = [name for peer, name in PEERS.items() if any(f"{peer}_ms" in case for case in cases)] or ["cuDNN"]
     peer = " / ".join(names)
     head = ["Case", "ours, ms", f"{peer}, ms", "speed", "limit, ms", "of limit", "our rate", "of copy", "naive, ms"]
     head += ["of a copy as large"] if same else []
-    head += ["in a row, ms", "of limit"] if in_a_row else []
+    head += ["in a row, ms", "of limit"] if back_to_back else []
     head += ["of copies in a row"] if copies else []
     head += ["alone, ms", "fusing costs", "peer's"] if alone else []
     head += ["apart, ms", "over apart", "of its bytes"] if apart else []
@@ -124,14 +124,14 @@ def gpu_rows(cases):
             continue
         row = [case["name"], number(case["ours_ms"], "{:.4f}"),
                number(peer_of(case, "_ms"), "{:.4f}"), number(case.get("speed")),
-               number(case["limit_ms"], "{:.4f}"), f"{case['share_of_limit']:.0%}", gpu_rate(case),
+               number(case["roofline_ms"], "{:.4f}"), f"{case['share_of_roofline']:.0%}", gpu_rate(case),
                f"{case['share_of_copy']:.0%}", number(case.get("naive_ms"), "{:.3f}")]
         if same:
             row += [number(case.get("share_of_same_copy"), "{:.0%}")]
-        if in_a_row:
-            row += [number(case.get("in_a_row_ms"), "{:.4f}"), number(case.get("share_in_a_row"), "{:.0%}")]
+        if back_to_back:
+            row += [number(case.get("back_to_back_ms"), "{:.4f}"), number(case.get("share_back_to_back"), "{:.0%}")]
         if copies:
-            row += [number(case.get("share_of_copy_in_a_row"), "{:.0%}")]
+            row += [number(case.get("share_of_copy_back_to_back"), "{:.0%}")]
         if alone:
             row += [number(case.get("alone_ms"), "{:.4f}"), number(case.get("overhead"), "{:+.1%}"),
                     number(peer_of(case, "_overhead"), "{:+.1%}")]
@@ -162,8 +162,8 @@ def gpu_section(folder, suite, form, record, result):
         yield (f"Geometric mean of the speed {result['speed']:.2f}, worst "
                f"{result['worst']['speed']:.2f} ({result['worst']['name']}).")
     yield f"What limits it: {form['limit']}"
-    if "share_of_copy_in_a_row" in result:
-        yield (f"In a row {result['share_of_copy_in_a_row']:.0%} of as many copies in a row, each of which moves as many "
+    if "share_of_copy_back_to_back" in result:
+        yield (f"In a row {result['share_of_copy_back_to_back']:.0%} of as many copies in a row, each of which moves as many "
                "bytes on memory of its own, geometric mean.")
     yield ""
     yield from gpu_rows(result["cases"])
@@ -273,7 +273,7 @@ def part_lines(folder, path):
         times = [case["parts"].get(part) for part in parts]
         yield (f"| {case['name']} | " +
                " | ".join(f"{time['us']:.1f} / {time['row_us']:.1f}" if time else "" for time in times) +
-               f" | {case['limit_us']:.1f} |")
+               f" | {case['roofline_us']:.1f} |")
     yield ""
     yield f"{record['device']}; {record['date']}, commit {record['commit']}."
     yield ""
@@ -324,8 +324,8 @@ def gpu_part(folder, title):
         yield (f"| [{suite}](#{folder}-{suite}) | {len(result['cases'])} of {count_cases(form)} | "
                f"{number(result.get('speed'))} | "
                f"{number(result.get('worst', {}).get('speed'))} | "
-               f"{number(result.get('share_of_limit'), '{:.0%}')} | "
-               f"{number(result.get('farthest', {}).get('share_of_limit'), '{:.0%}')} | "
+               f"{number(result.get('share_of_roofline'), '{:.0%}')} | "
+               f"{number(result.get('farthest', {}).get('share_of_roofline'), '{:.0%}')} | "
                f"{verdict(form.get('target', {}), result)} |")
     yield ""
     if (RESULTS / folder / "host.json").exists():
@@ -368,7 +368,7 @@ def summary(suites):
     for suite, form, _, result in suites:
         yield (f"| [{suite}](#{suite}) | {number(result.get('speed'))} | "
                f"{number(result.get('speed_best_layout'))} | "
-               f"{number(result.get('share_of_limit'), '{:.0%}')} | "
+               f"{number(result.get('share_of_roofline'), '{:.0%}')} | "
                f"{verdict(form.get('target', {}), result)} |")
     yield ""
 
@@ -398,7 +398,7 @@ def read_results(results, shapes):
             form = json.loads((shapes / f"{suite}.json").read_text())
             if record.get("tuned"):
                 suite += "-tuned"
-                form["title"] += ", plans tuned" + (" in a row" if "share_in_a_row" in result else "")
+                form["title"] += ", plans tuned" + (" in a row" if "share_back_to_back" in result else "")
             suites.append((suite, form, record, result))
     return suites
 

@@ -1,6 +1,6 @@
 #include "doctor/facts.hpp"
 
-#include <ashlar/pack.hpp>
+#include <ashlar/bundle.hpp>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -45,13 +45,13 @@ std::string kernel_driver_version() {
   return {};
 }
 
-std::vector<PackFacts> packs() {
-  std::vector<PackFacts> result;
-  for (const std::string& path : pack_paths()) {
-    PackFacts facts;
+std::vector<BundleFacts> bundles() {
+  std::vector<BundleFacts> result;
+  for (const std::string& path : bundle_paths()) {
+    BundleFacts facts;
     facts.path = path;
     try {
-      const PackContents contents = read_pack(path);
+      const BundleContents contents = read_bundle(path);
       facts.architecture = contents.architecture;
       facts.version = contents.version;
     } catch (const std::exception& error) {
@@ -90,7 +90,7 @@ Facts gather_facts() {
   facts.has_nvidia_hardware = nvidia_hardware();
   facts.kernel_driver = kernel_driver_version();
   facts.cache = cache_health();
-  facts.packs = packs();
+  facts.bundles = bundles();
   facts.kernel_folder = kernel_folder();
   return facts;
 }

@@ -15,7 +15,7 @@ struct CopyFacts {
   LibraryVersion version;
 };
 
-struct PackFacts {
+struct BundleFacts {
   std::string path;
   std::string architecture, version;
   std::string trouble;  // why it cannot be read
@@ -37,7 +37,7 @@ struct Facts {
   std::string opening_trouble;  // the libraries could not be opened without ending the process
   std::vector<CopyFacts> copies;
   CacheHealth cache;
-  std::vector<PackFacts> packs;
+  std::vector<BundleFacts> bundles;
   std::string kernel_folder;  // whose kernel files come before the library's; empty: none
   std::vector<Trial> trials;
 };

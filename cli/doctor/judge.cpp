@@ -72,9 +72,10 @@ void judge_compiler(const Facts& facts, Findings& findings) {
   const OpenedLibrary* driver = opened_library(facts, "libcuda");
   if (nvrtc == nullptr) return;
   if (!nvrtc->usable) {
-    const bool has_packs = std::any_of(facts.packs.begin(), facts.packs.end(),
-                                       [](const PackFacts& pack) { return pack.trouble.empty(); });
-    findings.push_back({!facts.gpus.empty() && !has_packs, "no-nvrtc", nvrtc->reason,
+    const bool has_bundles =
+        std::any_of(facts.bundles.begin(), facts.bundles.end(),
+                    [](const BundleFacts& bundle) { return bundle.trouble.empty(); });
+    findings.push_back({!facts.gpus.empty() && !has_bundles, "no-nvrtc", nvrtc->reason,
                         "pip install nvidia-cuda-nvrtc, or export ASHLAR_NVRTC=/path/libnvrtc.so"});
     return;
   }
@@ -155,16 +156,16 @@ void judge_cache(const Facts& facts, Findings& findings) {
                         fmt::format("{} of {} kept kernels are damaged and will be made again",
                                     cache.damaged.size(), cache.entries),
                         fmt::format("rm '{}'", fmt::join(cache.damaged, "' '"))});
-  for (const PackFacts& pack : facts.packs)
-    if (!pack.trouble.empty())
-      findings.push_back({kProblem, "pack-unusable",
-                          fmt::format("the pack {} is left out: {}", pack.path, pack.trouble),
+  for (const BundleFacts& bundle : facts.bundles)
+    if (!bundle.trouble.empty())
+      findings.push_back({kProblem, "bundle-unusable",
+                          fmt::format("the pack {} is left out: {}", bundle.path, bundle.trouble),
                           "ashlar pack --device cuda:0 GRAPH.json..., or take it out of "
-                          "ASHLAR_PACK"});
-    else if (pack.version != ASHLAR_VERSION)
-      findings.push_back({kProblem, "pack-version",
-                          fmt::format("the pack {} was made by Ashlar {}, this is {}", pack.path,
-                                      pack.version, ASHLAR_VERSION),
+                          "ASHLAR_BUNDLE"});
+    else if (bundle.version != ASHLAR_VERSION)
+      findings.push_back({kProblem, "bundle-version",
+                          fmt::format("the pack {} was made by Ashlar {}, this is {}", bundle.path,
+                                      bundle.version, ASHLAR_VERSION),
                           "make it again with ashlar pack"});
   if (!facts.kernel_folder.empty())
     findings.push_back(

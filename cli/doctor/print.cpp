@@ -68,8 +68,8 @@ std::string facts_text(const Facts& facts, const std::vector<Finding>& findings)
                     ? std::string("none")
                     : fmt::format("{}: {} kernels, {:.1f} MB", cache.directory, cache.entries,
                                   static_cast<double>(cache.bytes) / 1e6));
-  for (const PackFacts& pack : facts.packs)
-    line("pack", fmt::format("{} {}", pack.path, pack.architecture));
+  for (const BundleFacts& bundle : facts.bundles)
+    line("pack", fmt::format("{} {}", bundle.path, bundle.architecture));
   if (!facts.kernel_folder.empty()) line("kernels", facts.kernel_folder);
   for (const Trial& trial : facts.trials)
     line(trial.name, fmt::format("on {}: {}", trial.device, trial.text));
@@ -121,11 +121,11 @@ std::string facts_json(const Facts& facts, const std::vector<Finding>& findings)
                    {"bytes", facts.cache.bytes},
                    {"damaged", facts.cache.damaged}};
   json["packs"] = Json::array();
-  for (const PackFacts& pack : facts.packs)
-    json["packs"].push_back({{"path", pack.path},
-                             {"architecture", pack.architecture},
-                             {"version", pack.version},
-                             {"trouble", pack.trouble}});
+  for (const BundleFacts& bundle : facts.bundles)
+    json["packs"].push_back({{"path", bundle.path},
+                             {"architecture", bundle.architecture},
+                             {"version", bundle.version},
+                             {"trouble", bundle.trouble}});
   json["kernel_folder"] = facts.kernel_folder;
   json["trials"] = Json::array();
   for (const Trial& trial : facts.trials)

@@ -12,11 +12,11 @@ namespace {
 
 // Clients carry numbers of NVIDIA's engines in their code (cudnn-frontend: 5 and 17, deterministic
 // gradients of attention). Numbers up to here that are no way of ours mean a deterministic plan.
-constexpr std::int64_t kMostForeignEngines = 256;
+constexpr std::int64_t kMaxForeignEngines = 256;
 
 AttributeValue numerical_notes(const PlanNotes& notes) {
   std::vector<std::int64_t> list;
-  if (notes.tf32 || notes.truncating_sums) list.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  if (notes.tf32 || notes.truncating_accumulation) list.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   if (notes.reduced_precision_accumulation)
     list.push_back(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
   if (!notes.deterministic) list.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
@@ -54,13 +54,12 @@ RecordRef workspace_knob_info() {
 
 }  // namespace
 
-Device device_for(const Record* device_prop, const OperationGraph& graph,
-                  std::int64_t multiprocessors) {
+Device device_for(const Record* device_prop, const OperationGraph& graph, std::int64_t sm_count) {
   DeviceProps props = device_prop != nullptr ? finished<DeviceProp>(*device_prop).device.props()
                       : graph.device         ? graph.device->props()
                                              : current_device().props();
-  if (multiprocessors > 0 && multiprocessors < props.compute_units)
-    props.compute_units = static_cast<int>(multiprocessors);
+  if (sm_count > 0 && sm_count < props.compute_units)
+    props.compute_units = static_cast<int>(sm_count);
   return Device(props);
 }
 
@@ -83,7 +82,7 @@ FinishedRef finalize_engine(const Record& record) {
   const std::int64_t index = record.integer(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
   std::vector<Way> ways = list_ways(graph.graph, engine->device);
   const auto count = static_cast<std::int64_t>(ways.size());
-  if (index < 0 || index >= kMostForeignEngines)
+  if (index < 0 || index >= kMaxForeignEngines)
     fail(CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
          "CUDNN_ATTR_ENGINE_GLOBAL_INDEX: got {}, expected 0 to {}", index, count - 1);
   if (index < count) {

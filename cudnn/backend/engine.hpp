@@ -34,8 +34,7 @@ struct Heuristics : Finished {
 
 // The device that a record asks for: by its DEVICEPROP, else that of the graph's handle, else the
 // current one. `multiprocessors` > 0 leaves only so many of them to the plan.
-Device device_for(const Record* device_prop, const OperationGraph& graph,
-                  std::int64_t multiprocessors);
+Device device_for(const Record* device_prop, const OperationGraph& graph, std::int64_t sm_count);
 
 // CUDNN_KNOB_TYPE_WORKSPACE: 1, the plan works in memory of the caller; 0, in memory of its own.
 inline constexpr cudnnBackendKnobType_t kWorkspaceKnob = CUDNN_KNOB_TYPE_WORKSPACE;

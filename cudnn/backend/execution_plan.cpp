@@ -18,7 +18,7 @@ constexpr const char* kPlanFormat = "ashlar-cudnn-plan";
 constexpr int kPlanVersion = 1;
 constexpr std::int64_t kPlanLine = 64;  // the alignment of a workspace
 // Plans for other shapes that one plan keeps; past that it begins anew.
-constexpr std::size_t kMostOthers = 1024;
+constexpr std::size_t kMaxOthers = 1024;
 
 BoundPlan bound(std::shared_ptr<const Plan> plan, const std::vector<std::int64_t>& uids,
                 const std::vector<Assumption>& assumptions) {
@@ -137,7 +137,7 @@ std::shared_ptr<const BoundPlan> ExecutionPlan::other(const Device& device,
   options.workspace_limit = std::min(options.workspace_limit, plan_.plan->workspace_size());
   auto made = std::make_shared<const BoundPlan>(compiled(translated, device, options));
   const std::scoped_lock lock(mutex_);
-  if (others_.size() >= kMostOthers) others_.clear();
+  if (others_.size() >= kMaxOthers) others_.clear();
   return others_.emplace(std::move(key), std::move(made)).first->second;
 }
 

@@ -67,7 +67,7 @@ std::shared_ptr<const Plan> cached_plan(const PlanKey& key, const std::function<
     }
     cache.by_use.push_front({key.bytes(), promise.get_future().share()});
     cache.places.emplace(cache.by_use.front().key, cache.by_use.begin());
-    if (cache.by_use.size() > kMostPlans) cache.forget(cache.by_use.back().key);
+    if (cache.by_use.size() > kMaxPlans) cache.forget(cache.by_use.back().key);
   }
   try {
     auto plan = std::make_shared<const Plan>(compile());

@@ -30,8 +30,8 @@ class PlanKey {
 };
 
 // The plan of a key, compiled by `compile` when there is none yet: once, also when threads ask at
-// the same time. The least recently used are forgotten past kMostPlans; a plan in use lives on.
-inline constexpr std::size_t kMostPlans = 4096;
+// the same time. The least recently used are forgotten past kMaxPlans; a plan in use lives on.
+inline constexpr std::size_t kMaxPlans = 4096;
 std::shared_ptr<const Plan> cached_plan(const PlanKey& key, const std::function<Plan()>& compile);
 
 }  // namespace ashlar::cudnn

@@ -10,7 +10,7 @@ namespace ashlar::cudnn {
 namespace {
 
 constexpr std::uintptr_t kWorkspaceAlignment = 64;  // bytes, what plans ask for
-constexpr int kMostSpatialAxes = 3;
+constexpr int kMaxSpatialAxes = 3;
 
 struct Names {
   const char *x, *w, *y;
@@ -54,9 +54,9 @@ Convolution make_convolution(ConvKind kind, const TensorSpec& x, const TensorSpe
   result.x = x;
   result.w = w;
   result.y = y;
-  if (asked.padding.rank() > kMostSpatialAxes)
+  if (asked.padding.rank() > kMaxSpatialAxes)
     fail(CUDNN_STATUS_NOT_SUPPORTED, "convDesc: got {} spatial axes, expected at most {}",
-         asked.padding.rank(), kMostSpatialAxes);
+         asked.padding.rank(), kMaxSpatialAxes);
   const Dims expected = forward_dims(asked, result.x, names.x, result.w, names.w);
   if (result.y.dims != expected)
     fail(CUDNN_STATUS_BAD_PARAM, "{}.dims: got {}, expected {} from {}, {} and convDesc", names.y,

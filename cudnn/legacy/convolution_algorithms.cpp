@@ -65,12 +65,12 @@ std::optional<AlgorithmReport> predicted(cudnnHandle_t handle, const Convolution
 }
 
 float fastest_milliseconds(ConvolutionCall& call, void* workspace, std::size_t bytes) {
-  constexpr int kMostRuns = 10;
+  constexpr int kMaxRuns = 10;
   constexpr double kEnoughSeconds = 0.01;
   Timer timer(call.call().device());
   call.run(workspace, bytes);  // not counted: memory and caches are cold
   double fastest = 0.0, spent = 0.0;
-  for (int run = 0; run < kMostRuns && spent < kEnoughSeconds; ++run) {
+  for (int run = 0; run < kMaxRuns && spent < kEnoughSeconds; ++run) {
     timer.start(call.call().stream());
     call.run(workspace, bytes);
     timer.stop(call.call().stream());

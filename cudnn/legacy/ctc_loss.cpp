@@ -81,7 +81,7 @@ struct Problem {
   }
 
   // For labels that only the device knows.
-  std::int64_t most_labels() const {
+  std::int64_t max_labels() const {
     const std::int64_t longest =
         setting.max_label_length > 0 ? setting.max_label_length : probs.dims[0];
     return rounded_up(longest * probs.dims[1]);
@@ -243,7 +243,7 @@ cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle, cudnnCTCLoss
     object(handle, "handle");
     required(bytes, "sizeInBytes");
     const Problem problem(ctc, probs_desc, gradients_desc, algo);
-    const CtcCall call(handle, problem, problem.most_labels());
+    const CtcCall call(handle, problem, problem.max_labels());
     *bytes = static_cast<std::size_t>(call.workspace_size());
   });
 }
@@ -274,7 +274,7 @@ cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t algo,
     const Problem problem(ctc, probs_desc, wanted(gradients_desc, gradients), algo);
     required(probs, "probs"), required(costs, "costs"), required(labels, "labels");
     required(label_lengths, "labelLengths"), required(input_lengths, "inputLengths");
-    CtcCall call(handle, problem, problem.most_labels());
+    CtcCall call(handle, problem, problem.max_labels());
     require_bytes(workspace_bytes, call.workspace_size());
     if (call.workspace_size() > 0) required(workspace, "workspace");
     run(call, problem, probs, labels, label_lengths, input_lengths, costs, gradients, workspace,

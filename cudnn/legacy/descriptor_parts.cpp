@@ -17,12 +17,12 @@ DType require_floating(cudnnDataType_t type, const char* parameter) {
 }
 
 void require_countable(const char* what, std::initializer_list<double> factors) {
-  constexpr double kMostElements = 0x1p56;
+  constexpr double kMaxElements = 0x1p56;
   double count = 1.0;
   for (double factor : factors) count *= factor;
-  if (count > kMostElements)
+  if (count > kMaxElements)
     fail(CUDNN_STATUS_BAD_PARAM, "{}: got {} elements, expected at most {}", what, count,
-         kMostElements);
+         kMaxElements);
 }
 
 std::int64_t bytes_of(DType dtype, std::int64_t count) { return count * bit_width(dtype) / 8; }

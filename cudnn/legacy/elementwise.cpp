@@ -65,7 +65,7 @@ Value scaled(Graph& graph, Value value, const char* factor, DType type) {
   return binary(graph, PointwiseMode::mul, value, graph.scalar(factor, type, rank), type);
 }
 
-DType factor_type(DType data) { return data == f64 ? f64 : f32; }
+DType operand_typedef(DType data) { return data == f64 ? f64 : f32; }
 
 // A tensor as cudnnSetTensor writes it: elements that one number does not carry exactly (whole
 // vectors of x4 and x32 types, 64-bit integers) are `count` 32-bit words, the last axis.
@@ -133,7 +133,7 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, cudnnOpTensorDescriptor_t op_t
     required(a, "A");
     required(c, "C");
     if (!is_unary(how.op)) required(b, "B");
-    const DType type = factor_type(require_dtype(how.compute, "opTensorCompType"));
+    const DType type = operand_typedef(require_dtype(how.compute, "opTensorCompType"));
     call.key(how.op).key(how.nan).key(type).key(a_spec).key(b_spec).key(c_spec);
     call.blend(nullptr, beta, type);
     call.compile([&](Graph& graph) {
@@ -177,7 +177,7 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_des
     required(y, "y");
     required(value, "valuePtr");
     const DType type = is_floating(to.spec.dtype) || to.spec.dtype == ashlar::i8
-                           ? factor_type(to.spec.dtype)
+                           ? operand_typedef(to.spec.dtype)
                            : to.spec.dtype;
     call.key(to.spec);
     call.compile([&](Graph& graph) {
@@ -215,7 +215,7 @@ cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_d
     const TensorSpec spec = spec_of(y_desc, "yDesc");
     required(y, "y");
     required(alpha, "alpha");
-    const DType type = factor_type(spec.dtype);
+    const DType type = operand_typedef(spec.dtype);
     call.key(spec).compile([&](Graph& graph) {
       add_output(graph, "y", scaled(graph, add_input(graph, "before", spec), "alpha", type), spec);
     });

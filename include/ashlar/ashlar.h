@@ -206,7 +206,7 @@ typedef struct ashlar_plan_notes {
   int32_t reduced_precision_accumulation;
   int32_t runtime_compiled;
   int32_t winograd; /* pixels per tile and axis; 0: no Winograd convolution */
-  int32_t truncating_sums;
+  int32_t truncating_accumulation;
 } ashlar_plan_notes;
 void ashlar_plan_notes_init(ashlar_plan_notes* notes);
 

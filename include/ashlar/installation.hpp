@@ -40,7 +40,7 @@ struct CacheHealth {
 CacheHealth cache_health();
 
 // The packs that would be searched, whether they can be read or not.
-std::vector<std::string> pack_paths();
+std::vector<std::string> bundle_paths();
 
 // The folder whose kernel files come before the library's own (ASHLAR_KERNELS); empty: none.
 std::string kernel_folder();

@@ -33,8 +33,8 @@ struct CompileOptions {
   std::int64_t workspace_limit = std::numeric_limits<std::int64_t>::max();
   bool fuse = true;             // false: one region per operation
   bool reference_only = false;  // true: every region runs on the reference engine ("naive")
-  // Puts guard bytes around every workspace booking and checks them after each kernel; an overrun
-  // throws Error(internal) naming the kernel and the booking.
+  // Puts guard bytes around every workspace reservation and checks them after each kernel; an
+  // overrun throws Error(internal) naming the kernel and the reservation.
   bool guard = false;
   // Times the candidates of every region on this device, on memory of its own, and takes the
   // fastest instead of the cheapest by estimate. A saved plan keeps the choice.
@@ -42,9 +42,9 @@ struct CompileOptions {
   // What tuning compares. True: a run among many, one after the other on tensors of their own, as a
   // model runs its layers; on a GPU a CUDA graph, in which a launch may begin while the one before
   // it ends. False: a run by itself, a GPU's caches cold.
-  bool tune_in_a_row = false;
+  bool tune_back_to_back = false;
   // Of each region tuning times so many candidates, the cheapest by estimate; 0: all.
-  int tune_most = 0;
+  int max_candidates = 0;
   // An engine ("cpu.conv_tiles") that is taken for every region it can run; empty: any.
   std::string engine = {};
   // See Constants. A saved plan keeps none of them.
@@ -70,7 +70,8 @@ struct PlanNotes {
   bool tf32 = false;  // f32 factors of products lose all but 11 of their bits
   // Products of fp8 numbers are added to 14 bits, and to f32 after every 128 (docs/numerics.md).
   bool reduced_precision_accumulation = false;
-  bool truncating_sums = false;  // matrix units add products, truncating where f32 would round
+  bool truncating_accumulation =
+      false;  // matrix units add products, truncating where f32 would round
   bool runtime_compiled = false;
   int winograd = 0;  // pixels per tile and axis of the largest Winograd convolution; 0: none
   auto operator<=>(const PlanNotes&) const = default;

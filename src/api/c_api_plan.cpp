@@ -133,7 +133,7 @@ ashlar_status ashlar_plan_get_notes(const ashlar_plan* plan, ashlar_plan_notes* 
     result.reduced_precision_accumulation = source.reduced_precision_accumulation;
     result.runtime_compiled = source.runtime_compiled;
     result.winograd = source.winograd;
-    result.truncating_sums = source.truncating_sums;
+    result.truncating_accumulation = source.truncating_accumulation;
     write_sized(require(notes, "notes"), sizeof(ashlar_plan_notes), result);
   });
 }

@@ -4,7 +4,7 @@
 #include "base/settings.hpp"
 #include "cuda/cublaslt/cublaslt_api.hpp"
 #include "cuda/driver/driver_api.hpp"
-#include "cuda/driver/library_places.hpp"
+#include "cuda/driver/library_files.hpp"
 #include "cuda/jit/kernel_image.hpp"
 #include "cuda/jit/nvrtc.hpp"
 
@@ -41,7 +41,7 @@ CacheHealth cache_health() {
           std::move(found.damaged)};
 }
 
-std::vector<std::string> pack_paths() { return cuda::pack_files(); }
+std::vector<std::string> bundle_paths() { return cuda::bundle_files(); }
 
 std::string kernel_folder() { return settings().kernels; }
 

@@ -6,8 +6,8 @@ namespace ashlar {
 
 namespace {
 
-DeviceProps processor(const char* name, const char* description, int threads,
-                      std::int64_t vector_bytes, double giga_f32, double gigabytes_per_second) {
+DeviceProps cpu_device(const char* name, const char* description, int threads,
+                       std::int64_t vector_bytes, double giga_f32, double gigabytes_per_second) {
   DeviceProps props;
   props.name = name;
   props.description = description;
@@ -24,9 +24,9 @@ DeviceProps processor(const char* name, const char* description, int threads,
 const std::vector<DeviceProps>& known_devices() {
   static const std::vector<DeviceProps> devices = [] {
     std::vector<DeviceProps> all = cuda::known_gpus();
-    all.push_back(processor("cpu-avx2-8", "a desktop with 8 threads, AVX2", 8, 32, 640, 40));
+    all.push_back(cpu_device("cpu-avx2-8", "a desktop with 8 threads, AVX2", 8, 32, 640, 40));
     all.push_back(
-        processor("cpu-avx512-32", "a server with 32 threads, AVX-512", 32, 64, 5120, 200));
+        cpu_device("cpu-avx512-32", "a server with 32 threads, AVX-512", 32, 64, 5120, 200));
     return all;
   }();
   return devices;

@@ -11,8 +11,8 @@ namespace {
 // known and not estimated. Those of a GPU say it exactly beforehand.
 std::shared_ptr<const PlanData> outlined(const Graph& graph, const Device& device,
                                          const CompileOptions& options) {
-  const bool is_processor = device.props().kind == DeviceKind::cpu && device.props().present;
-  return build_plan(graph, device.props(), options, nullptr, is_processor);
+  const bool is_cpu = device.props().kind == DeviceKind::cpu && device.props().present;
+  return build_plan(graph, device.props(), options, nullptr, is_cpu);
 }
 
 }  // namespace

@@ -105,15 +105,15 @@ std::string reason_against(const std::string& directory) {
 // The lock goes with the file's descriptor, also when the process is killed. Its name is removed
 // first: who waits for the old file and who makes a new one both look for the entry before they
 // make it.
-class FileCache::Turn {
+class FileCache::BuildLock {
  public:
-  explicit Turn(std::string path)
+  explicit BuildLock(std::string path)
       : path_(std::move(path)), file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {}
-  ~Turn() {
+  ~BuildLock() {
     if (is_ours_) unlink(path_.c_str());
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  BuildLock(const BuildLock&) = delete;
+  BuildLock& operator=(const BuildLock&) = delete;
   bool wait() { return is_ours_ = file_.is_open() && file_.lock(); }
 
  private:
@@ -170,9 +170,9 @@ std::optional<std::string> FileCache::get(std::string_view key) const {
 
 bool FileCache::prepare() const { return refusal_.empty() && make_directories(directory_); }
 
-std::shared_ptr<FileCache::Turn> FileCache::wait_for_turn(std::string_view key) const {
+std::shared_ptr<FileCache::BuildLock> FileCache::lock_for_build(std::string_view key) const {
   if (!prepare()) return nullptr;
-  auto turn = std::make_shared<Turn>(fmt::format("{}/{}.lock", directory_, file_name(key)));
+  auto turn = std::make_shared<BuildLock>(fmt::format("{}/{}.lock", directory_, file_name(key)));
   return turn->wait() ? turn : nullptr;
 }
 
@@ -180,23 +180,24 @@ bool FileCache::put(std::string_view key, std::string_view bytes) const {
   if (!refusal_.empty()) return false;
   static std::atomic<unsigned> count{0};
   const std::string path = directory_ + "/" + file_name(key);
-  const std::string beside = fmt::format("{}.{}.{}", path, getpid(), count.fetch_add(1));
+  const std::string temporary = fmt::format("{}.{}.{}", path, getpid(), count.fetch_add(1));
   const auto give_up = [&](const char* step) {
     const int reason = errno;
-    log(LogLevel::info, "cache: {} {}: {}; nothing was kept", step, beside, std::strerror(reason));
-    unlink(beside.c_str());
+    log(LogLevel::info, "cache: {} {}: {}; nothing was kept", step, temporary,
+        std::strerror(reason));
+    unlink(temporary.c_str());
     errno = reason;  // for inspect()
     return false;
   };
   if (!prepare()) return give_up("making the directory of");
   {
-    const File file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    const File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file.is_open()) return give_up("creating");
     if (!file.write(header_of(key, bytes)) || !file.write(key) || !file.write(bytes) ||
         !file.sync())
       return give_up("writing");
   }
-  if (rename(beside.c_str(), path.c_str()) != 0) return give_up("renaming");
+  if (rename(temporary.c_str(), path.c_str()) != 0) return give_up("renaming");
   return true;
 }
 

@@ -26,8 +26,8 @@ class FileCache {
 
   // Held while an entry that takes long is being made: whoever else wants to make it waits for the
   // first to be done, and finds it with get(). Null, at once, where the file system has no locks.
-  class Turn;
-  std::shared_ptr<Turn> wait_for_turn(std::string_view key) const;
+  class BuildLock;
+  std::shared_ptr<BuildLock> lock_for_build(std::string_view key) const;
 
   struct Health {
     std::string trouble;  // why nothing can be kept; empty when it can

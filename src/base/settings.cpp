@@ -54,7 +54,7 @@ Settings from_environment() {
   result.target = variable("ASHLAR_TARGET");
   result.nvrtc = variable("ASHLAR_NVRTC");
   result.cublaslt = variable("ASHLAR_CUBLASLT");
-  result.packs = list_of(variable("ASHLAR_PACK"));
+  result.bundles = list_of(variable("ASHLAR_BUNDLE"));
   result.kernels = variable("ASHLAR_KERNELS");
   result.cuda_sync = !variable("ASHLAR_CUDA_SYNC").empty();
   result.cache_directory = cache_directory();

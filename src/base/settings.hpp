@@ -19,9 +19,10 @@ struct Settings {
   std::string target = {};               // ASHLAR_TARGET, see cpu/target.hpp
   std::string nvrtc = {};                // ASHLAR_NVRTC, see cuda/jit/nvrtc.hpp
   std::string cublaslt = {};             // ASHLAR_CUBLASLT, see cuda/cublaslt/
-  std::vector<std::string> packs = {};   // ASHLAR_PACK, a list with colons, see cuda/jit/pack.hpp
-  std::string kernels = {};              // ASHLAR_KERNELS, a folder, see cuda/jit/kernel_text.hpp
-  bool cuda_sync = false;  // ASHLAR_CUDA_SYNC: waits for every kernel, to name the one that fails
+  std::vector<std::string> bundles =
+      {};                    // ASHLAR_BUNDLE, a list with colons, see cuda/jit/bundle.hpp
+  std::string kernels = {};  // ASHLAR_KERNELS, a folder, see cuda/jit/kernel_text.hpp
+  bool cuda_sync = false;    // ASHLAR_CUDA_SYNC: waits for every kernel, to name the one that fails
   // ASHLAR_CACHE, else ashlar under XDG_CACHE_HOME or ~/.cache; empty where none is known.
   std::string cache_directory = {};
   // Where CUDA's own variables say that it is: CUDA_HOME, CUDA_PATH, VIRTUAL_ENV, CONDA_PREFIX.

@@ -37,10 +37,10 @@ class BoxSpace {
     items_ = element_count(grid_);
     rows_ = element_count(steps_);
     // Depends on the shape alone, so that sums do not depend on the number of threads.
-    constexpr std::int64_t kPieces = 64;
+    constexpr std::int64_t kChunks = 64;
     splits_ = items_ == 0
                   ? 1
-                  : std::clamp<std::int64_t>(kPieces / items_, 1, std::max<std::int64_t>(rows_, 1));
+                  : std::clamp<std::int64_t>(kChunks / items_, 1, std::max<std::int64_t>(rows_, 1));
     if (items_ * rows_ < 16) splits_ = 1;
   }
 
@@ -50,7 +50,7 @@ class BoxSpace {
   std::int64_t splits() const { return splits_; }  // pieces an item's rows are best cut into
   std::int64_t rows() const { return rows_; }      // per item
   std::int64_t box_size() const { return element_count(box_); }
-  std::int64_t most_width() const { return columns_ ? std::min(kStripeLength, space_[axis_]) : 1; }
+  std::int64_t max_width() const { return columns_ ? std::min(kStripeLength, space_[axis_]) : 1; }
 
   // Boxes in an item, and the coordinates of its first element.
   std::int64_t origin(std::int64_t item, Coords& coords) const {

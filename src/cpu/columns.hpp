@@ -12,46 +12,46 @@
 namespace ashlar::cpu {
 
 inline constexpr std::int64_t kColumnsBlock = 8192;  // elements of a block, at most
-inline constexpr std::int64_t kMostColumns = 2048;
+inline constexpr std::int64_t kMaxColumns = 2048;
 
 struct Columns {
   std::int64_t width = 0;  // 0: the tensor is not to be treated like this
   std::int64_t rows = 0;
-  std::int64_t pieces = 0;  // depends on the shape alone, as results do
+  std::int64_t chunks = 0;  // depends on the shape alone, as results do
   std::int64_t block_rows = 0;
 
   // For one statistic per position of `axis`.
   static Columns of(const Dims& space, const Dims& statistics, int axis) {
-    constexpr std::int64_t kPieces = 32;
+    constexpr std::int64_t kChunks = 32;
     const std::int64_t width = space[axis], elements = element_count(space);
-    if (width < 2 || width > kMostColumns || statistics[axis] != width || elements == 0 ||
+    if (width < 2 || width > kMaxColumns || statistics[axis] != width || elements == 0 ||
         element_count(statistics) != width)
       return {};
     Columns columns;
     columns.width = width;
     columns.rows = elements / width;
     columns.block_rows = kColumnsBlock / width;
-    columns.pieces = std::clamp<std::int64_t>(columns.rows / columns.block_rows, 1, kPieces);
+    columns.chunks = std::clamp<std::int64_t>(columns.rows / columns.block_rows, 1, kChunks);
     return columns;
   }
 
-  std::int64_t first_row(std::int64_t piece) const { return rows * piece / pieces; }
-  std::int64_t rows_of(std::int64_t piece) const { return first_row(piece + 1) - first_row(piece); }
+  std::int64_t first_row(std::int64_t chunk) const { return rows * chunk / chunks; }
+  std::int64_t rows_of(std::int64_t chunk) const { return first_row(chunk + 1) - first_row(chunk); }
 
   // Calls body(first row, rows) for the blocks of a piece.
   template <class Body>
-  void for_blocks(std::int64_t piece, Body&& body) const {
-    const std::int64_t end = first_row(piece + 1);
-    for (std::int64_t row = first_row(piece); row < end; row += block_rows)
+  void for_blocks(std::int64_t chunk, Body&& body) const {
+    const std::int64_t end = first_row(chunk + 1);
+    for (std::int64_t row = first_row(chunk); row < end; row += block_rows)
       body(row, std::min(block_rows, end - row));
   }
   template <class Body>
-  void for_blocks_backwards(std::int64_t piece, Body&& body) const {
-    const std::int64_t begin = first_row(piece),
-                       blocks = (rows_of(piece) + block_rows - 1) / block_rows;
+  void for_blocks_backwards(std::int64_t chunk, Body&& body) const {
+    const std::int64_t begin = first_row(chunk),
+                       blocks = (rows_of(chunk) + block_rows - 1) / block_rows;
     for (std::int64_t block = blocks; block-- > 0;) {
       const std::int64_t row = begin + block * block_rows;
-      body(row, std::min(block_rows, first_row(piece + 1) - row));
+      body(row, std::min(block_rows, first_row(chunk + 1) - row));
     }
   }
 };

@@ -25,7 +25,7 @@ inline bool is_constant(const PointwiseProgram& operand, const KernelContext& co
 
 // Memory a kernel keeps such an operand in, aligned for vectors; empty until allocated.
 template <class T>
-class KeptMemory {
+class PrepackedBuffer {
  public:
   void allocate(std::int64_t elements) {
     const std::size_t bytes = static_cast<std::size_t>(elements) * sizeof(T);

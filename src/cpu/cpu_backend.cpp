@@ -17,7 +17,7 @@ namespace {
 class Moment final : public Marker {
  public:
   void record(void*) override { time_ = Clock::now(); }
-  void hold_back(void*) override {}
+  void stream_wait(void*) override {}
   double seconds_since(const Marker& earlier) const override {
     const auto& other = dynamic_cast<const Moment&>(earlier);
     return std::chrono::duration<double>(time_ - other.time_).count();

@@ -17,7 +17,7 @@ namespace {
 // For the cost model only; measured machines differ by less than the model's own error.
 constexpr double kAssumedHertz = 2.5e9;
 constexpr double kBytesPerSecondPerThread = 12e9;
-constexpr double kMostBytesPerSecond = 200e9;
+constexpr double kMaxBytesPerSecond = 200e9;
 constexpr double kFusedMultiplyAddsPerCycle = 2;
 
 std::int64_t cache_bytes(int name, std::int64_t fallback) {
@@ -51,7 +51,7 @@ DeviceProps detect_cpu() {
   props.flops_f32 = props.compute_units * kAssumedHertz * lanes * 2 * kFusedMultiplyAddsPerCycle;
   props.flops_f16 = props.flops_f32;  // smaller floats are computed as f32
   props.bytes_per_second =
-      std::min(props.compute_units * kBytesPerSecondPerThread, kMostBytesPerSecond);
+      std::min(props.compute_units * kBytesPerSecondPerThread, kMaxBytesPerSecond);
   props.launch_seconds = 5e-6;  // waking a team of threads
   props.description =
       fmt::format("{}, {}, {} thread(s)", model_name(), target().name, props.compute_units);

@@ -24,7 +24,7 @@ class MoeRouting {
   // The operand slots of Op; `experts` and `output_rows` as the operands say.
   template <class Op>
   MoeRouting(const Op& op, const Region& region, std::int64_t experts, std::int64_t output_rows,
-             ScratchBook& book)
+             ScratchLayout& scratch_layout)
       : mode_(op.mode),
         top_k_(op.top_k),
         tokens_(region.anchor->inputs[Op::token].dims[1]),
@@ -36,15 +36,15 @@ class MoeRouting {
         index_(input_program(region, Op::token_index)),
         rank_(input_program(region, Op::token_ks)) {
     if (mode_ == MoeMode::gather) rows_ = region.anchor->inputs[Op::token_index].dims[1];
-    tables_ = book.add("routing", scratch_bytes(rows_, experts_));
+    tables_ = scratch_layout.add("routing", scratch_bytes(rows_, experts_));
   }
   // Two tables of rows, the starts and a cursor per expert.
   static std::int64_t scratch_bytes(std::int64_t rows, std::int64_t experts) {
     return (2 * rows + 2 * experts + 1) * static_cast<std::int64_t>(sizeof(std::int64_t));
   }
 
-  RoutedRows route(const KernelContext& context, const ScratchBook& book) const {
-    auto* memory = context.scratch<std::int64_t>(book, tables_);
+  RoutedRows route(const KernelContext& context, const ScratchLayout& scratch_layout) const {
+    auto* memory = context.scratch<std::int64_t>(scratch_layout, tables_);
     RoutedRows routed{.start = memory + 2 * rows_,
                       .source = memory,
                       .destination = memory + rows_,
@@ -117,11 +117,11 @@ class MoeRouting {
 };
 
 // Positions by the row they add to: those of row t are list[start[t]] to list[start[t + 1] - 1].
-class RowSums {
+class RowContributions {
  public:
-  RowSums() = default;
-  RowSums(std::int64_t positions, std::int64_t rows, ScratchBook& book)
-      : rows_(rows), tables_(book.add("sums", scratch_bytes(positions, rows))) {}
+  RowContributions() = default;
+  RowContributions(std::int64_t positions, std::int64_t rows, ScratchLayout& scratch_layout)
+      : rows_(rows), tables_(scratch_layout.add("sums", scratch_bytes(positions, rows))) {}
   static std::int64_t scratch_bytes(std::int64_t positions, std::int64_t rows) {
     return (positions + rows + 2) * static_cast<std::int64_t>(sizeof(std::int64_t));
   }
@@ -131,8 +131,8 @@ class RowSums {
     std::int64_t* list;
   };
   Lists sort(const std::int64_t* row_of, std::int64_t positions, const KernelContext& context,
-             const ScratchBook& book) const {
-    auto* counts = context.scratch<std::int64_t>(book, tables_);
+             const ScratchLayout& scratch_layout) const {
+    auto* counts = context.scratch<std::int64_t>(scratch_layout, tables_);
     std::int64_t* list = counts + rows_ + 2;
     // counts[t + 2] counts row t; placing them turns counts[t + 1] into the end of row t.
     std::fill_n(counts, rows_ + 2, 0);

@@ -21,7 +21,7 @@ constexpr std::int64_t kTile = 256;  // elements: a handful of tiles stay in L1
 constexpr std::int64_t kLongTile = 4096;
 // Bytes between what is computed and what is fetched from memory meanwhile, for large tensors: the
 // processor's own prefetching stops at every page.
-constexpr std::int64_t kFetchAhead = 4096;
+constexpr std::int64_t kPrefetchElements = 4096;
 constexpr std::int64_t kLine = 64;  // bytes
 
 // Where the elements of a row lie in a tensor.
@@ -369,17 +369,17 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
     to_line = 0;
     // What a tile some steps ahead will read: one operand is fetched while the first step computes
     // or while results are streamed, the others at once.
-    const std::byte* ahead = nullptr;
-    std::int64_t ahead_bytes = 0;
+    const std::byte* prefetch = nullptr;
+    std::int64_t prefetch_bytes = 0;
     for (std::size_t i = 0; i < steps.size() && streamed >= 0; ++i) {
       const Address& address = steps[i].address;
       if (steps[i].kind != Step::Kind::load || address.row_stride != 1) continue;
-      if (ahead != nullptr) fetch_ahead(ahead, ahead_bytes);
+      if (prefetch != nullptr) prefetch_to_l1(prefetch, prefetch_bytes);
       const std::int64_t bits = bit_width(address.dtype);
-      ahead = memory_of(address) + (load_index[i] + first) * bits / 8 + kFetchAhead;
-      ahead_bytes = length * bits / 8;
+      prefetch = memory_of(address) + (load_index[i] + first) * bits / 8 + kPrefetchElements;
+      prefetch_bytes = length * bits / 8;
     }
-    const bool hint_fits = ahead_bytes == length * static_cast<std::int64_t>(sizeof(T));
+    const bool hint_fits = prefetch_bytes == length * static_cast<std::int64_t>(sizeof(T));
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const Instruction& step = steps[i];
       T* target = step.buffer >= 0                ? tiles[step.buffer]
@@ -419,9 +419,9 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
             target = reinterpret_cast<T*>(memory_of(stores[s].address)) + store_index[s] + first;
             hints.stream = stores[s].stream && starts_line(target);
           }
-          if (hint_fits && ahead_bytes > 0) {
-            hints.ahead = ahead;
-            ahead_bytes = 0;
+          if (hint_fits && prefetch_bytes > 0) {
+            hints.prefetch = prefetch;
+            prefetch_bytes = 0;
           }
           compute(step, values.data(), coords, first, length, target, hints);
           break;
@@ -444,9 +444,9 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
           store.store(target, length, narrowed, 0, 1);
           source = narrowed;
         }
-        stream_row(source, length * store.element_bytes, data + index * store.element_bytes, ahead,
-                   ahead_bytes);
-        ahead_bytes = 0;
+        stream_row(source, length * store.element_bytes, data + index * store.element_bytes,
+                   prefetch, prefetch_bytes);
+        prefetch_bytes = 0;
       }
     }
   }

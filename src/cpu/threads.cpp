@@ -14,7 +14,7 @@ std::int64_t items_per_thread(std::int64_t elements, double flops) {
   return elements <= 0 ? least : (least + elements - 1) / elements;
 }
 
-void detail::finish_streams() { hwy::FlushStream(); }
+void detail::fence_streams() { hwy::FlushStream(); }
 
 #ifdef ASHLAR_NO_OPENMP
 
@@ -48,7 +48,7 @@ void run_parallel(std::int64_t count, int threads, void* state,
     const std::int64_t begin = thread * share + (thread < extra ? thread : extra);
     const std::int64_t end = begin + share + (thread < extra ? 1 : 0);
     if (begin < end) body(state, begin, end, static_cast<int>(thread));
-    finish_streams();
+    fence_streams();
   }
 }
 

@@ -17,7 +17,7 @@ int thread_count();
 std::int64_t items_per_thread(std::int64_t elements, double flops = 1);
 
 namespace detail {
-void finish_streams();
+void fence_streams();
 void run_parallel(std::int64_t count, int threads, void* state,
                   void (*body)(void* state, std::int64_t begin, std::int64_t end, int thread));
 }  // namespace detail
@@ -33,7 +33,7 @@ void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
   const int threads = static_cast<int>(most < available ? most : available);
   if (threads <= 1) {
     body(std::int64_t{0}, count, 0);
-    return detail::finish_streams();
+    return detail::fence_streams();
   }
   detail::run_parallel(count, threads, &body,
                        [](void* state, std::int64_t begin, std::int64_t end, int thread) {

@@ -66,12 +66,12 @@ DeviceProps detect_gpu(int ordinal) {
   props.name = fmt::format("cuda:{}", ordinal);
   props.present = true;
   props.ordinal = ordinal;
-  props.compute_units = attribute(DeviceAttribute::multiprocessors);
+  props.compute_units = attribute(DeviceAttribute::sm_count);
   props.compute_capability = 10 * attribute(DeviceAttribute::capability_major) +
                              attribute(DeviceAttribute::capability_minor);
   props.l2_bytes = attribute(DeviceAttribute::l2_bytes);
   props.shared_bytes = attribute(DeviceAttribute::shared_bytes_per_block);
-  props.l1_bytes = attribute(DeviceAttribute::shared_bytes_per_multiprocessor);
+  props.l1_bytes = attribute(DeviceAttribute::shared_bytes_per_sm);
   props.description = fmt::format("{}, {} SMs, {:.0f} GB", name.data(), props.compute_units,
                                   static_cast<double>(memory) / 1e9);
   const double clock = 1e3 * attribute(DeviceAttribute::clock_kilohertz);

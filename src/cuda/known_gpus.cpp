@@ -8,7 +8,7 @@ namespace {
 
 // Shared memory in KiB: what a block may ask for, and what a multiprocessor has.
 struct SharedMemory {
-  std::int64_t of_block, of_multiprocessor;
+  std::int64_t of_block, of_sm;
 };
 SharedMemory shared_memory_of(int compute_capability) {
   switch (compute_capability) {
@@ -36,7 +36,7 @@ DeviceProps gpu(const char* name, const char* description, int compute_capabilit
   props.l2_bytes = l2_mebibytes << 20;
   const SharedMemory shared = shared_memory_of(compute_capability);
   props.shared_bytes = shared.of_block << 10;
-  props.l1_bytes = shared.of_multiprocessor << 10;
+  props.l1_bytes = shared.of_sm << 10;
   props.launch_seconds = 3e-6;
   return props;
 }
@@ -65,10 +65,10 @@ const std::vector<DeviceProps>& known_gpus() {
   return gpus;
 }
 
-const DeviceProps* find_known_gpu(std::string_view driver_name, int multiprocessors) {
+const DeviceProps* find_known_gpu(std::string_view driver_name, int sm_count) {
   for (const DeviceProps& props : known_gpus()) {
     const std::string_view name = driver_name_of(props);
-    if (!driver_name.starts_with(name) || props.compute_units != multiprocessors) continue;
+    if (!driver_name.starts_with(name) || props.compute_units != sm_count) continue;
     const bool ends_there = driver_name.size() == name.size() ||
                             std::isalnum(static_cast<unsigned char>(driver_name[name.size()])) == 0;
     if (ends_there) return &props;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxTensors = 1 << 20;
 
-bool takes_ragged(const Node& node) { return schema_of(node.op).doc_page == "attention"; }
+bool supports_ragged(const Node& node) { return schema_of(node.op).doc_page == "attention"; }
 
 bool has_dtype(const GraphData& graph, const Node& node, DType dtype) {
   for (TensorId id : node.inputs)
@@ -116,7 +116,7 @@ NodeId Graph::add_node(Node node) {
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNoTensor) continue;
     Tensor& output = context.outputs()[i];
-    if (output.ragged_offset != kNoTensor && !takes_ragged(node))
+    if (output.ragged_offset != kNoTensor && !supports_ragged(node))
       context.reject(fmt::format("output '{}'", output.name), "a ragged tensor",
                      "a plain one: only attention writes ragged tensors");
     context.require_usable(fmt::format("dtype of output '{}'", output.name), output.dtype);
@@ -148,7 +148,7 @@ void Graph::set_ragged(Value tensor, Value offsets) {
     const auto touches = [&](const std::vector<TensorId>& ids) {
       return std::find(ids.begin(), ids.end(), tensor.id_) != ids.end();
     };
-    if (!takes_ragged(node) && (touches(node.inputs) || touches(node.outputs)))
+    if (!supports_ragged(node) && (touches(node.inputs) || touches(node.outputs)))
       fail(ErrorCode::invalid_graph,
            "{} '{}': tensor '{}': got ragged offsets, expected none: only attention reads and "
            "writes ragged tensors",

@@ -34,7 +34,7 @@ Arena::Lease::Lease(Arena& arena, void* stream) : arena_(arena), stream_(stream)
   }
   memory_ = arena.memory_.data() + slot_ * arena.slot_bytes_;
   if (Marker* last_use = arena.last_uses_[static_cast<std::size_t>(slot_)].get())
-    last_use->hold_back(stream);
+    last_use->stream_wait(stream);
 }
 
 Arena::Lease::~Lease() {

@@ -19,7 +19,7 @@ class Marker {
   virtual void record(void* stream) = 0;
   // Work given to `stream` from now on begins after this point; nothing where none was recorded.
   // Never makes the calling thread wait.
-  virtual void hold_back(void* stream) = 0;
+  virtual void stream_wait(void* stream) = 0;
   // Waits until both points are reached.
   virtual double seconds_since(const Marker& earlier) const = 0;
 };

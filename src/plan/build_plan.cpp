@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/element.hpp"
-#include "plan/cut.hpp"
+#include "plan/partition.hpp"
 #include "plan/plan_data.hpp"
 #include "plan/tune.hpp"
 #include "plan/workspace.hpp"
@@ -25,11 +25,11 @@ bool is_no_reference(EngineKind kind) { return kind != EngineKind::reference; }
 bool is_special(EngineKind kind) { return !is_last_resort(kind); }
 
 // By node: whether a special engine takes it with nothing fused to it.
-std::vector<bool> special_alone(const LoweredGraph& lowered, EngineTable table,
-                                const DeviceProps& device) {
+std::vector<bool> supported_unfused(const LoweredGraph& lowered, EngineTable table,
+                                    const DeviceProps& device) {
   const std::size_t nodes = lowered.graph.nodes().size();
   std::vector<bool> result(nodes, false);
-  for (const Region& region : cut(lowered, std::vector(nodes, FusionLimits{false, false})))
+  for (const Region& region : partition(lowered, std::vector(nodes, FusionLimits{false, false})))
     if (region.anchor && has_engine(region, table, device, is_special))
       for (const NodeId id : region.nodes) result[static_cast<std::size_t>(id)] = true;
   return result;
@@ -41,7 +41,7 @@ double seconds_of(const std::vector<NodeId>& nodes, const LoweredGraph& lowered,
                   const std::vector<FusionLimits>& limits, EngineTable table,
                   const DeviceProps& device, const CompileOptions& options) {
   double seconds = 0;
-  for (const Region& region : cut(lowered, limits)) {
+  for (const Region& region : partition(lowered, limits)) {
     if (std::find_first_of(region.nodes.begin(), region.nodes.end(), nodes.begin(), nodes.end()) ==
         region.nodes.end())
       continue;
@@ -68,11 +68,11 @@ std::string estimate_text(double seconds) {
   if (std::isinf(seconds)) return "no engine";
   return fmt::format("{:.3g} us", seconds * 1e6);
 }
-void say_times(const Region& region, double together, double apart,
-               std::vector<FusionLimits>& limits) {
+void note_estimates(const Region& region, double fused, double unfused,
+                    std::vector<FusionLimits>& limits) {
   for (const NodeId id : region.nodes)
     limits[static_cast<std::size_t>(id)].reason = fmt::format(
-        "estimated together {}, apart {}", estimate_text(together), estimate_text(apart));
+        "estimated together {}, apart {}", estimate_text(fused), estimate_text(unfused));
 }
 
 // Of a region with reductions behind a product: whether it is left as it is. Else the limits are
@@ -84,11 +84,11 @@ bool tails_pay(const Region& region, const LoweredGraph& lowered, std::vector<Fu
     return seconds_of(region.nodes, lowered, of, table, device, options);
   };
   std::vector<FusionLimits> without_prologue = without(&FusionLimits::prologue, region, limits),
-                            apart = without(&FusionLimits::tail, region, limits);
-  const double whole = seconds(limits), less = seconds(without_prologue), least = seconds(apart);
+                            unfused = without(&FusionLimits::tail, region, limits);
+  const double whole = seconds(limits), less = seconds(without_prologue), least = seconds(unfused);
   if (whole <= std::min(less, least)) return true;
-  limits = std::move(less < least ? without_prologue : apart);
-  say_times(region, whole, std::min(less, least), limits);
+  limits = std::move(less < least ? without_prologue : unfused);
+  note_estimates(region, whole, std::min(less, least), limits);
   return false;
 }
 
@@ -111,11 +111,11 @@ bool prologue_pays(const Region& region, const LoweredGraph& lowered,
   const auto seconds = [&](const std::vector<FusionLimits>& of) {
     return seconds_of(region.nodes, lowered, of, table, device, options);
   };
-  std::vector<FusionLimits> apart = without(&FusionLimits::prologue, region, limits);
-  const double together = seconds(limits), separate = seconds(apart);
-  if (together <= separate) return true;
-  limits = std::move(apart);
-  say_times(region, together, separate, limits);
+  std::vector<FusionLimits> unfused = without(&FusionLimits::prologue, region, limits);
+  const double fused = seconds(limits), separate = seconds(unfused);
+  if (fused <= separate) return true;
+  limits = std::move(unfused);
+  note_estimates(region, fused, separate, limits);
   return false;
 }
 
@@ -134,9 +134,9 @@ std::string refusals(const Region& region, const Graph& graph, EngineTable table
 
 // Cuts as large as possible, then takes fusions back where they would leave a region to the
 // reference engine, or to another last resort although a special engine takes less of it.
-std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable table,
-                                   const DeviceProps& device, const CompileOptions& options,
-                                   std::vector<FusionLimits>& limits) {
+std::vector<Region> partition_for_device(const LoweredGraph& lowered, EngineTable table,
+                                         const DeviceProps& device, const CompileOptions& options,
+                                         std::vector<FusionLimits>& limits) {
   const bool fuse = options.fuse, on_gpu = fuse && device.kind == DeviceKind::cuda;
   limits.assign(lowered.graph.nodes().size(),
                 FusionLimits{fuse, fuse, on_gpu, on_gpu && !options.reference_only});
@@ -145,12 +145,12 @@ std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable tabl
     if (region.nodes.size() == 1 || has_engine(region, table, device, is_special)) return false;
     if (!has_engine(region, table, device, is_no_reference)) return true;
     if (!region.anchor) return false;
-    if (!alone) alone = special_alone(lowered, table, device);
+    if (!alone) alone = supported_unfused(lowered, table, device);
     return std::any_of(region.nodes.begin(), region.nodes.end(),
                        [&](NodeId id) { return (*alone)[static_cast<std::size_t>(id)]; });
   };
   while (true) {
-    std::vector<Region> regions = cut(lowered, limits);
+    std::vector<Region> regions = partition(lowered, limits);
     if (!fuse || table.empty()) return regions;
     bool narrowed = false;
     for (const Region& region : regions) {
@@ -192,7 +192,7 @@ class MemoryPlanner {
   explicit MemoryPlanner(PlanData& plan) : plan_(plan) {}
 
   void run() {
-    place_bound_and_constants();
+    locate_bound_and_constants();
     keep_constants();
     collect_intermediates();
     collect_scratch();
@@ -229,7 +229,7 @@ class MemoryPlanner {
     (total <= plan_.options.workspace_limit ? plan_.workspace_bytes : plan_.owned_bytes) = total;
   }
 
-  void place_bound_and_constants() {
+  void locate_bound_and_constants() {
     const auto& tensors = plan_.lowered.graph.tensors();
     plan_.locations.resize(tensors.size());
     for (std::size_t i = 0; i < plan_.bound.size(); ++i)
@@ -288,10 +288,10 @@ class MemoryPlanner {
 
   void collect_scratch() {
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
-      ScratchBook& book = plan_.steps[i].kernel->scratch_book();
-      if (plan_.options.guard) book.spread(kGuardBytes);
+      ScratchLayout& scratch_layout = plan_.steps[i].kernel->scratch_layout();
+      if (plan_.options.guard) scratch_layout.spread(kGuardBytes);
       scratch_.push_back(buffers_.size());
-      buffers_.push_back({book.total_bytes(), static_cast<int>(i), static_cast<int>(i)});
+      buffers_.push_back({scratch_layout.total_bytes(), static_cast<int>(i), static_cast<int>(i)});
     }
   }
 
@@ -314,8 +314,9 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
       std::none_of(table.begin(), table.end(), is_wanted))
     fail(ErrorCode::invalid_argument, "engine: got '{}', expected an engine of this device",
          options.engine);
-  if (options.tune_most < 0)
-    fail(ErrorCode::invalid_argument, "tune_most: got {}, expected at least 0", options.tune_most);
+  if (options.max_candidates < 0)
+    fail(ErrorCode::invalid_argument, "max_candidates: got {}, expected at least 0",
+         options.max_candidates);
   auto plan = std::make_shared<PlanData>();
   plan->graph = graph.clone();
   plan->lowered = lower(graph, options.fuse, !options.reference_only);
@@ -323,7 +324,8 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
   plan->options = options;
   plan->bound = graph.bound_tensors();
 
-  std::vector<Region> regions = cut_for_device(plan->lowered, table, device, options, plan->limits);
+  std::vector<Region> regions =
+      partition_for_device(plan->lowered, table, device, options, plan->limits);
   if (saved && saved->size() != regions.size())
     fail(ErrorCode::invalid_argument,
          "plan: got {} saved regions, expected the {} this version cuts; compile the graph again",
@@ -337,7 +339,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
     plan->notes.tf32 |= choice.config.notes.tf32;
     plan->notes.reduced_precision_accumulation |=
         choice.config.notes.reduced_precision_accumulation;
-    plan->notes.truncating_sums |= choice.config.notes.truncating_sums;
+    plan->notes.truncating_accumulation |= choice.config.notes.truncating_accumulation;
     plan->notes.runtime_compiled |= choice.config.notes.runtime_compiled;
     plan->notes.winograd = std::max(plan->notes.winograd, choice.config.notes.winograd);
     plan->steps.push_back({std::move(regions[i]), std::move(choice), nullptr, 0});

@@ -47,8 +47,8 @@ TensorId Expansion::pointwise(PointwiseMode mode, std::vector<TensorId> inputs,
   return add(Pointwise{.mode = mode}, std::move(inputs), result, compute);
 }
 
-TensorId Expansion::keep_where(TensorId predicate, TensorId x, double factor,
-                               const std::string& role) {
+TensorId Expansion::select_or_zero(TensorId predicate, TensorId x, double factor,
+                                   const std::string& role) {
   const TensorId zero = constant(0.0, dims(x).rank(), "zero");
   return add(Pointwise{.mode = PointwiseMode::binary_select, .alpha1 = factor},
              {x, zero, predicate}, {role});

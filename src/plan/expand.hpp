@@ -43,7 +43,7 @@ class Expansion {
   TensorId pointwise(PointwiseMode mode, std::vector<TensorId> inputs, const Result& result,
                      std::optional<DType> compute = {});
   // factor * x where `predicate` holds, else 0.
-  TensorId keep_where(TensorId predicate, TensorId x, double factor, const std::string& role);
+  TensorId select_or_zero(TensorId predicate, TensorId x, double factor, const std::string& role);
   TensorId matmul(TensorId a, TensorId b, const std::string& role);
   TensorId constant(double value, int rank, const std::string& role);
   // Views, of the operand's dtype: the operand itself where nothing changes.

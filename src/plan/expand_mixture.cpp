@@ -12,7 +12,7 @@ using Forward = MoeGroupedMatmul;
 
 // Where a row went: token_index * top_k + token_ks, outside the output where it went nowhere. In
 // f64, which holds the place of every row there can be; an index below 0 gives one below 0.
-TensorId places_of_rows(const Backward& op, Expansion& e) {
+TensorId destination_rows(const Backward& op, Expansion& e) {
   const TensorId index = e.input(Backward::token_index), rank = e.input(Backward::token_ks);
   const auto compare = [&](PointwiseMode mode, double limit, const char* role) {
     return e.pointwise(mode, {rank, e.constant(limit, 3, std::string(role) + "_limit")},
@@ -33,9 +33,9 @@ TensorId places_of_rows(const Backward& op, Expansion& e) {
 }  // namespace
 
 bool expand(const MoeGroupedMatmulBackward& op, Expansion& e) {
-  constexpr std::int64_t kMostRanks = 1 << 24;  // that a constant of f32 holds
+  constexpr std::int64_t kMaxRanks = 1 << 24;  // that a constant of f32 holds
   if (e.node().outputs.size() <= Backward::dtoken || e.output(Backward::dtoken) == kNoTensor ||
-      op.top_k > kMostRanks)
+      op.top_k > kMaxRanks)
     return false;
   e.begin();
   const TensorId doutput = e.input(Backward::doutput), weight = e.input(Backward::weight),
@@ -56,7 +56,7 @@ bool expand(const MoeGroupedMatmulBackward& op, Expansion& e) {
         e.pointwise(PointwiseMode::sub, {index, index}, {.role = "only_rank", .dtype = i32}));
   } else if (op.mode == MoeMode::scatter) {
     product.mode = MoeMode::gather;
-    of_tokens.push_back(places_of_rows(op, e));
+    of_tokens.push_back(destination_rows(op, e));
   }
   e.make(product, of_tokens, Backward::dtoken);
   return true;

@@ -72,19 +72,19 @@ class MultiHeadExpansion {
     const bool query = part == Part::query;
     const TensorId lengths = query ? in_.seq_len_q : in_.seq_len_kv;
     if (lengths == kNoTensor) return vectors(part);
-    return e_.keep_where(steps_inside(query ? in_.q : in_.k, lengths), vectors(part), 1.0,
-                         std::string(name(part)) + "_inside");
+    return e_.select_or_zero(steps_inside(query ? in_.q : in_.k, lengths), vectors(part), 1.0,
+                             std::string(name(part)) + "_inside");
   }
   TensorId mask_queries(TensorId x, const std::string& role) {
     if (in_.seq_len_q == kNoTensor) return x;
-    return e_.keep_where(steps_inside(in_.q, in_.seq_len_q), x, 1.0, role);
+    return e_.select_or_zero(steps_inside(in_.q, in_.seq_len_q), x, 1.0, role);
   }
   TensorId drop_after(TensorId x, const std::string& role) {
     if (op_.post_dropout == 0.0) return x;
     const double keep = 1.0 - op_.post_dropout;
     const TensorId mask = e_.add(Rng{.probability = keep}, {in_.post_seed, in_.post_offset},
                                  {.role = "post_dropout", .dims = e_.dims(x), .dtype = boolean});
-    return e_.keep_where(mask, x, 1.0 / keep, role);
+    return e_.select_or_zero(mask, x, 1.0 / keep, role);
   }
 
   // --- weights

@@ -32,7 +32,7 @@ double peak_of(const Region& region, const DeviceProps& device, bool allow_tf32)
   if (!region.anchor || region.anchor->inputs.empty()) return device.flops_f32;
   const auto& inputs = region.anchor->inputs;
   DType dtype = inputs[0].dtype;
-  if (is_product(region.anchor->op)) {
+  if (is_gemm_like(region.anchor->op)) {
     if (bit_width(inputs[1].dtype) > bit_width(dtype)) dtype = inputs[1].dtype;
     const int capability = device.compute_capability;
     if (bit_width(dtype) <= 8 && capability >= (is_floating(dtype) ? 89 : 75))
@@ -43,7 +43,7 @@ double peak_of(const Region& region, const DeviceProps& device, bool allow_tf32)
 }
 
 // The least time the device could take, and what sets it.
-std::string limit_of(const Region& region, const DeviceProps& device, bool allow_tf32) {
+std::string roofline_of(const Region& region, const DeviceProps& device, bool allow_tf32) {
   const double arithmetic = region.flops() / peak_of(region, device, allow_tf32);
   const double memory = region.bytes() / device.bytes_per_second;
   return fmt::format("{} ({}, {}; limited by {})", in_time(std::max(arithmetic, memory)),
@@ -53,16 +53,17 @@ std::string limit_of(const Region& region, const DeviceProps& device, bool allow
 
 // What the kernel booked; before it is built, what its configuration expects.
 std::int64_t scratch_of(const PlanData::Step& step) {
-  return step.kernel ? step.kernel->scratch_book().total_bytes() : step.choice.config.scratch_bytes;
+  return step.kernel ? step.kernel->scratch_layout().total_bytes()
+                     : step.choice.config.scratch_bytes;
 }
 
 // By step: what keeps it apart from earlier ones.
-std::vector<std::string> explain_separations(const PlanData& plan) {
+std::vector<std::string> explain_boundaries(const PlanData& plan) {
   std::vector<std::size_t> step_of(plan.lowered.graph.nodes().size(), 0);
   for (std::size_t i = 0; i < plan.steps.size(); ++i)
     for (const NodeId id : plan.steps[i].region.nodes) step_of[static_cast<std::size_t>(id)] = i;
   std::vector<std::string> texts(plan.steps.size());
-  for (const Separation& one : separations(plan.lowered, plan.limits))
+  for (const FusionBoundary& one : fusion_boundaries(plan.lowered, plan.limits))
     texts[step_of[static_cast<std::size_t>(one.to)]] += fmt::format(
         "  apart     from region {}, '{}': {}\n", step_of[static_cast<std::size_t>(one.from)] + 1,
         plan.lowered.graph.tensor(one.value).name, one.reason);
@@ -77,8 +78,8 @@ std::string explain_step(const PlanData& plan, std::size_t index, const std::str
   text += fmt::format("  reads     {}\n  writes    {}\n", tensor_names(graph, step.region.reads),
                       tensor_names(graph, step.region.writes));
   text += apart;
-  text +=
-      fmt::format("  limit     {}\n", limit_of(step.region, plan.device, plan.options.allow_tf32));
+  text += fmt::format("  limit     {}\n",
+                      roofline_of(step.region, plan.device, plan.options.allow_tf32));
   if (step.choice.engine) {
     text += fmt::format("  engine    {} ({})\n", step.choice.engine->id(),
                         to_string(step.choice.engine->kind()));
@@ -113,7 +114,7 @@ std::string PlanData::explain() const {
   text += fmt::format("{} operation(s) in {} region(s)\n", graph.nodes().size(), steps.size());
   for (const std::string& note : lowered.notes) text += fmt::format("rewrite: {}\n", note);
   double seconds = 0;
-  const std::vector<std::string> apart = explain_separations(*this);
+  const std::vector<std::string> apart = explain_boundaries(*this);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     text += explain_step(*this, i, apart[i]);
     seconds += steps[i].choice.seconds;
@@ -127,7 +128,7 @@ std::string PlanData::explain() const {
       "notes: {}, {}, accumulation {}, {}, {}\n",
       notes.deterministic ? "deterministic" : "not deterministic", notes.tf32 ? "tf32" : "no tf32",
       notes.reduced_precision_accumulation ? "in reduced precision"
-      : notes.truncating_sums              ? "truncated by matrix units"
+      : notes.truncating_accumulation      ? "truncated by matrix units"
                                            : "in the compute type",
       notes.winograd ? fmt::format("winograd tiles of {}", notes.winograd) : "no winograd",
       notes.runtime_compiled ? "compiled at run time" : "no run-time compilation");

@@ -26,8 +26,8 @@ const Node* GraphEditor::producer(TensorId id) const {
   return node == kNoNode ? nullptr : &data_.nodes[static_cast<std::size_t>(node)];
 }
 
-const Node* GraphEditor::made_by(TensorId id, PointwiseMode mode) const {
-  const Node* node = made_by<Pointwise>(id);
+const Node* GraphEditor::produced_by(TensorId id, PointwiseMode mode) const {
+  const Node* node = produced_by<Pointwise>(id);
   return node && std::get<Pointwise>(node->op).mode == mode ? node : nullptr;
 }
 

@@ -24,11 +24,11 @@ class GraphEditor {
   const Node* producer(TensorId id) const;  // null for inputs, scalars and constants
   // The node that makes `id`, when it is of that kind (and mode).
   template <class OpType>
-  const Node* made_by(TensorId id) const {
+  const Node* produced_by(TensorId id) const {
     const Node* node = id == kNoTensor ? nullptr : producer(id);
     return node && std::holds_alternative<OpType>(node->op) ? node : nullptr;
   }
-  const Node* made_by(TensorId id, PointwiseMode mode) const;
+  const Node* produced_by(TensorId id, PointwiseMode mode) const;
 
   const std::vector<NodeId>& consumers(TensorId id) const {
     return consumers_[static_cast<std::size_t>(id)];

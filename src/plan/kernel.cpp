@@ -12,17 +12,17 @@ std::int64_t align(std::int64_t bytes) {
 
 }  // namespace
 
-int ScratchBook::add(std::string name, std::int64_t bytes) {
-  bookings_.push_back({std::move(name), total_, bytes});
+int ScratchLayout::add(std::string name, std::int64_t bytes) {
+  reservations_.push_back({std::move(name), total_, bytes});
   total_ = checked_add(total_, align(bytes));
-  return static_cast<int>(bookings_.size()) - 1;
+  return static_cast<int>(reservations_.size()) - 1;
 }
 
-void ScratchBook::spread(std::int64_t gap) {
+void ScratchLayout::spread(std::int64_t gap) {
   total_ = 0;
-  for (Booking& booking : bookings_) {
-    booking.offset = checked_add(total_, align(gap));
-    total_ = checked_add(checked_add(booking.offset, align(booking.bytes)), align(gap));
+  for (Reservation& reservation : reservations_) {
+    reservation.offset = checked_add(total_, align(gap));
+    total_ = checked_add(checked_add(reservation.offset, align(reservation.bytes)), align(gap));
   }
 }
 

@@ -11,28 +11,28 @@
 namespace ashlar {
 
 inline constexpr std::int64_t kWorkspaceAlignment = 64;
-// Guard mode: how many painted bytes stand before and after every booking.
+// Guard mode: how many painted bytes stand before and after every reservation.
 inline constexpr std::int64_t kGuardBytes = 64;
 
 // Scratch memory a kernel books at build and is granted at run. Bookings are named for guard
 // reports.
-class ScratchBook {
+class ScratchLayout {
  public:
-  // Returns the booking's number.
+  // Returns the reservation's number.
   int add(std::string name, std::int64_t bytes);
   std::int64_t total_bytes() const { return total_; }
 
-  struct Booking {
+  struct Reservation {
     std::string name;
     std::int64_t offset;  // from the kernel's scratch, a multiple of kWorkspaceAlignment
     std::int64_t bytes;
   };
-  std::span<const Booking> bookings() const { return bookings_; }
-  // Inserts `gap` bytes before and after every booking (guard mode).
+  std::span<const Reservation> reservations() const { return reservations_; }
+  // Inserts `gap` bytes before and after every reservation (guard mode).
   void spread(std::int64_t gap);
 
  private:
-  std::vector<Booking> bookings_;
+  std::vector<Reservation> reservations_;
   std::int64_t total_ = 0;
 };
 
@@ -61,11 +61,11 @@ class KernelContext {
     }
     return nullptr;
   }
-  // First byte of a booking of the running kernel.
+  // First byte of a reservation of the running kernel.
   template <class T>
-  T* scratch(const ScratchBook& book, int booking) const {
-    return reinterpret_cast<T*>(scratch_ +
-                                book.bookings()[static_cast<std::size_t>(booking)].offset);
+  T* scratch(const ScratchLayout& scratch_layout, int reservation) const {
+    return reinterpret_cast<T*>(
+        scratch_ + scratch_layout.reservations()[static_cast<std::size_t>(reservation)].offset);
   }
   void* stream() const { return stream_; }
   void set_scratch(std::byte* scratch) { scratch_ = scratch; }
@@ -88,11 +88,11 @@ class Kernel {
   // plan never change. `constants` knows the memory of those tensors and gives null for all others.
   // What a kernel makes of them it keeps; it may then book less scratch.
   virtual void keep_constants(const KernelContext& constants) { static_cast<void>(constants); }
-  ScratchBook& scratch_book() { return scratch_book_; }
-  const ScratchBook& scratch_book() const { return scratch_book_; }
+  ScratchLayout& scratch_layout() { return scratch_layout_; }
+  const ScratchLayout& scratch_layout() const { return scratch_layout_; }
 
  protected:
-  ScratchBook scratch_book_;
+  ScratchLayout scratch_layout_;
 };
 
 }  // namespace ashlar

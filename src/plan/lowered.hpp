@@ -25,7 +25,7 @@ void simplify(LoweredGraph& lowered);
 // Turns softmax, layer norm, RMS norm, attention and dequantisation of groups written as strings of
 // small operations back into one operation, and convolutions that sum nothing into multiplications.
 void raise_patterns(LoweredGraph& lowered);
-void raise_products(LoweredGraph& lowered);
+void simplify_convolutions(LoweredGraph& lowered);
 void raise_dequantization(LoweredGraph& lowered);
 void raise_softmax(LoweredGraph& lowered);
 void raise_norm(LoweredGraph& lowered);

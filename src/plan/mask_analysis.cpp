@@ -32,7 +32,7 @@ class MaskAnalysis {
       : editor_(editor), row_axis_(row_axis), col_axis_(col_axis), bounds_(bounds) {}
 
   bool conjunction(TensorId id) {
-    const Node* node = editor_.made_by<Pointwise>(id);
+    const Node* node = editor_.produced_by<Pointwise>(id);
     if (!node || !is_plain(*node)) return false;
     switch (std::get<Pointwise>(node->op).mode) {
       case PointwiseMode::logical_and:
@@ -54,7 +54,7 @@ class MaskAnalysis {
       form.constant = *value;
       return form;
     }
-    const Node* node = editor_.made_by<Pointwise>(id);
+    const Node* node = editor_.produced_by<Pointwise>(id);
     if (!node) {
       // A tensor of lengths, one per batch.
       const Tensor& tensor = editor_.tensor(id);

@@ -62,8 +62,8 @@ class ReshapeMover {
     for (NodeId id = 0; id < editor_.node_count(); ++id) {
       if (editor_.removed(id)) continue;
       const Node& node = editor_.node(id);
-      if (!comes_from_product(node)) continue;
-      held_.insert(node.outputs[0]);
+      if (!comes_from_gemm(node)) continue;
+      gemm_values_.insert(node.outputs[0]);
       if (converts(node)) {
         convert_first(id);
         continue;
@@ -81,12 +81,12 @@ class ReshapeMover {
     return std::holds_alternative<Reshape>(node.op) || std::holds_alternative<Transpose>(node.op);
   }
 
-  bool comes_from_product(const Node& node) const {
-    if (not_held_.contains(node.outputs[0])) return false;
-    if (is_product(node.op)) return true;
+  bool comes_from_gemm(const Node& node) const {
+    if (excluded_.contains(node.outputs[0])) return false;
+    if (is_gemm_like(node.op)) return true;
     if (!is_movement(node) && !std::holds_alternative<Pointwise>(node.op)) return false;
     for (const TensorId input : node.inputs)
-      if (input != kNoTensor && held_.contains(input) &&
+      if (input != kNoTensor && gemm_values_.contains(input) &&
           (is_movement(node) || editor_.tensor(input).dims == editor_.tensor(node.outputs[0]).dims))
         return true;
     return false;
@@ -103,7 +103,7 @@ class ReshapeMover {
     const Tensor from = editor_.tensor(x);
     const DType to = editor_.tensor(editor_.node(id).outputs[0]).dtype;
     const TensorId converted = editor_.add_intermediate(from.name + ".converted", from.dims, to);
-    held_.insert(converted);
+    gemm_values_.insert(converted);
     editor_.add(
         {from.name + ".converted", Pointwise{}, {x, kNoTensor, kNoTensor}, {converted}, compute});
     editor_.set_input(id, 0, converted);
@@ -111,12 +111,12 @@ class ReshapeMover {
 
   // The reshape or transpose of a product's result that `node` reads as `input`, over its space.
   std::optional<Movement> movement_to(TensorId input, const Node& node) const {
-    if (input == kNoTensor || !held_.contains(input)) return std::nullopt;
+    if (input == kNoTensor || !gemm_values_.contains(input)) return std::nullopt;
     const Tensor& y = editor_.tensor(input);
     if (y.dims != editor_.tensor(node.outputs[0]).dims || element_count(y.dims) == 0)
       return std::nullopt;
-    const Node* made = editor_.made_by<Reshape>(input);
-    if (made == nullptr) made = editor_.made_by<Transpose>(input);
+    const Node* made = editor_.produced_by<Reshape>(input);
+    if (made == nullptr) made = editor_.produced_by<Transpose>(input);
     if (made == nullptr) return std::nullopt;
     return Movement{made->op, made->inputs[0], input};
   }
@@ -154,7 +154,7 @@ class ReshapeMover {
     const std::string name = editor_.node(old).name;
     editor_.remove(id);
     const TensorId before = moved.outputs[0];
-    held_.insert(before);
+    gemm_values_.insert(before);
     editor_.add(std::move(moved));
     editor_.add({name, movement.op, {before}, {result}, node.compute});
     if (editor_.uses(movement.y) == 0) editor_.remove(old);
@@ -176,15 +176,15 @@ class ReshapeMover {
     if (tensor.kind == TensorKind::constant)
       return editor_.add_constant(tensor.name, tensor.value, tensor.dtype, dims.rank());
     const TensorId view = editor_.add_intermediate(tensor.name + ".view", dims, tensor.dtype);
-    not_held_.insert(view);
+    excluded_.insert(view);
     editor_.add({tensor.name + ".view", *inverse_movement(movement.op, dims), {id}, {view}, f32});
     return view;
   }
 
   LoweredGraph& lowered_;
   GraphEditor editor_;
-  std::set<TensorId> held_;      // what became of products, seen in whatever order
-  std::set<TensorId> not_held_;  // made here for one operand: moving these too would never end
+  std::set<TensorId> gemm_values_;  // what became of products, seen in whatever order
+  std::set<TensorId> excluded_;     // made here for one operand: moving these too would never end
 };
 
 }  // namespace

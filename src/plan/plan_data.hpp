@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "plan/arena.hpp"
-#include "plan/cut.hpp"
 #include "plan/lowered.hpp"
+#include "plan/partition.hpp"
 #include "plan/select.hpp"
 
 namespace ashlar {

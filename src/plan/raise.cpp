@@ -3,7 +3,7 @@
 namespace ashlar {
 
 void raise_patterns(LoweredGraph& lowered) {
-  raise_products(lowered);
+  simplify_convolutions(lowered);
   raise_dequantization(lowered);
   raise_softmax(lowered);
   raise_norm(lowered);

@@ -31,7 +31,7 @@ TensorId match_dropout(const GraphEditor& editor, TensorId weights, AttentionMat
   if (!outer) return weights;
   const auto is_factor = [&](TensorId t) { return constant_value(editor, t).has_value(); };
   const auto is_mask = [&](TensorId t) {
-    return editor.made_by<Rng>(t) || (!editor.producer(t) && editor.tensor(t).dtype == boolean);
+    return editor.produced_by<Rng>(t) || (!editor.producer(t) && editor.tensor(t).dtype == boolean);
   };
   const bool scaled_last = split_operands(*outer, is_factor).has_value();
   const auto first =
@@ -46,7 +46,7 @@ TensorId match_dropout(const GraphEditor& editor, TensorId weights, AttentionMat
   const TensorId mask = scaled_last ? second->first : first->first;
   if (editor.tensor(mask).dims != editor.tensor(weights).dims) return kNoTensor;
   double keep = 1 / factor;
-  if (const Node* rng = editor.made_by<Rng>(mask)) {
+  if (const Node* rng = editor.produced_by<Rng>(mask)) {
     const auto& op = std::get<Rng>(rng->op);
     // Only seeds that arrive as tensors: attention takes them from nowhere else.
     if (op.distribution != RngDistribution::bernoulli || op.offset != 0 ||
@@ -78,7 +78,7 @@ std::pair<TensorId, TensorId> without_sink(const GraphEditor& editor, TensorId i
   const Node* node = plain(editor, id, mode);
   if (!node) return {id, kNoTensor};
   const auto operands = split_operands(*node, [&](TensorId t) {
-    const Node* inner = editor.made_by<Reduction>(t);
+    const Node* inner = editor.produced_by<Reduction>(t);
     return inner && std::get<Reduction>(inner->op).mode == reduction;
   });
   if (!operands) return {kNoTensor, kNoTensor};
@@ -155,7 +155,7 @@ TensorId match_open_softmax(const GraphEditor& editor, TensorId result, Attentio
 std::pair<TensorId, int> match_softmax(const GraphEditor& editor, TensorId result,
                                        AttentionMatch& m) {
   if (result == kNoTensor || editor.uses(result) != 1) return {kNoTensor, 0};
-  const Node* softmax = editor.made_by<SoftmaxForward>(result);
+  const Node* softmax = editor.produced_by<SoftmaxForward>(result);
   if (!softmax) return {match_open_softmax(editor, result, m), 2};
   const auto& attributes = std::get<SoftmaxForward>(softmax->op);
   if (attributes.log || attributes.axis != editor.tensor(result).dims.rank() - 1)
@@ -210,13 +210,13 @@ std::optional<Dims> four_axes(const Dims& dims, const Dims& q) {
 // Keys or values whose heads are repeated for several query heads each (split, joined with itself,
 // merged): the ones that are repeated.
 TensorId without_repeats(const GraphEditor& editor, TensorId id) {
-  const Node* merged = editor.made_by<Reshape>(id);
-  const Node* joined = merged ? editor.made_by<Concat>(merged->inputs[0]) : nullptr;
+  const Node* merged = editor.produced_by<Reshape>(id);
+  const Node* joined = merged ? editor.produced_by<Concat>(merged->inputs[0]) : nullptr;
   if (!joined || std::get<Concat>(joined->op).axis != 2) return id;
   const TensorId part = joined->inputs[0];
   for (TensorId input : joined->inputs)
     if (input != part) return id;
-  const Node* split = editor.made_by<Reshape>(part);
+  const Node* split = editor.produced_by<Reshape>(part);
   if (!split) return id;
   const Tensor& source = editor.tensor(split->inputs[0]);
   const Dims &heads = source.dims, &apart = editor.tensor(part).dims, &all = editor.tensor(id).dims;

@@ -11,7 +11,7 @@ namespace ashlar {
 namespace {
 
 struct GroupMatch {
-  TensorId numbers = kNoTensor, scale = kNoTensor, zero = kNoTensor;
+  TensorId quantized = kNoTensor, scale = kNoTensor, zero = kNoTensor;
   int axis = 0;  // of the groups; the next one is that of their members
   std::int64_t group = 1;
   std::vector<TensorId> inner;  // results that disappear
@@ -34,13 +34,13 @@ Dims without(const Dims& dims, int axis) {
 }
 
 // Whether joining the axis with the next one is a view.
-bool lies_joined(const Tensor& numbers, int axis) {
-  return numbers.strides[axis] == numbers.strides[axis + 1] * numbers.dims[axis + 1];
+bool is_mergeable(const Tensor& quantized, int axis) {
+  return quantized.strides[axis] == quantized.strides[axis + 1] * quantized.dims[axis + 1];
 }
 
 // Whether the tensor is a reshape of one with these extents.
 bool comes_from(const GraphEditor& editor, TensorId id, const Dims& dims) {
-  const Node* reshape = editor.made_by<Reshape>(id);
+  const Node* reshape = editor.produced_by<Reshape>(id);
   if (reshape == nullptr) return false;
   const Tensor& source = editor.tensor(reshape->inputs[Reshape::x]);
   return source.dims == dims && source.dtype == editor.tensor(id).dtype;
@@ -80,25 +80,26 @@ std::optional<GroupMatch> match_groups(const GraphEditor& editor, const Node& pr
       return editor.tensor(t).dims == shared && is_floating(editor.tensor(t).dtype);
     });
     if (!operands) continue;
-    GroupMatch m{.numbers = operands->second,
+    GroupMatch m{.quantized = operands->second,
                  .scale = operands->first,
                  .axis = axis,
                  .group = apart[axis + 1],
                  .inner = {product.outputs[0]}};
-    const Node* difference = plain(editor, m.numbers, PointwiseMode::sub);
+    const Node* difference = plain(editor, m.quantized, PointwiseMode::sub);
     if (difference && editor.tensor(difference->inputs[1]).dims == shared &&
         (difference->compute == product.compute || is_exact(editor, *difference))) {
-      m.inner.push_back(m.numbers);
-      m.numbers = difference->inputs[0];
+      m.inner.push_back(m.quantized);
+      m.quantized = difference->inputs[0];
       m.zero = difference->inputs[1];
     }
     // Other pointwise work is better done together with the multiplication.
-    const TensorId stored = before_casts(editor, m.numbers);
-    const Tensor& numbers = editor.tensor(stored);
-    if (numbers.dims != apart || numbers.dtype == boolean || editor.made_by<Pointwise>(stored))
+    const TensorId stored = before_casts(editor, m.quantized);
+    const Tensor& quantized = editor.tensor(stored);
+    if (quantized.dims != apart || quantized.dtype == boolean ||
+        editor.produced_by<Pointwise>(stored))
       continue;
     if (m.zero != kNoTensor && editor.tensor(m.zero).dtype == boolean) continue;
-    if (!comes_from(editor, stored, joined) && !lies_joined(numbers, axis)) continue;
+    if (!comes_from(editor, stored, joined) && !is_mergeable(quantized, axis)) continue;
     for (TensorId inner : m.inner)
       if (editor.uses(inner) != 1 || !may_vanish(editor, inner)) return std::nullopt;
     return m;
@@ -106,7 +107,7 @@ std::optional<GroupMatch> match_groups(const GraphEditor& editor, const Node& pr
   return std::nullopt;
 }
 
-bool is_read_by_a_product(const GraphEditor& editor, TensorId id) {
+bool is_read_by_gemm(const GraphEditor& editor, TensorId id) {
   return editor.uses(id) == 1 && editor.consumers(id).size() == 1 &&
          may_dequantize(editor.node(editor.consumers(id)[0]).op);
 }
@@ -121,10 +122,10 @@ TensorId with_dims(GraphEditor& editor, TensorId id, const Dims& dims) {
 }
 
 // Casts and reshapes that nothing reads any more.
-void drop_unread(GraphEditor& editor, TensorId id) {
+void remove_unread(GraphEditor& editor, TensorId id) {
   while (id != kNoTensor && editor.producer(id) != nullptr && editor.uses(id) == 0) {
     const NodeId producer = editor.producer_id(id);
-    if (!editor.made_by<Reshape>(id) && !editor.made_by<Pointwise>(id)) return;
+    if (!editor.produced_by<Reshape>(id) && !editor.produced_by<Pointwise>(id)) return;
     id = editor.node(producer).inputs[0];
     editor.remove(producer);
   }
@@ -140,7 +141,7 @@ void raise_dequantization(LoweredGraph& lowered) {
     const Node reshape = editor.node(id);
     const TensorId y = reshape.outputs[Reshape::y];
     const Node* product = plain(editor, reshape.inputs[Reshape::x], PointwiseMode::mul);
-    if (product == nullptr || !is_read_by_a_product(editor, y)) continue;
+    if (product == nullptr || !is_read_by_gemm(editor, y)) continue;
     const Dims dims = editor.tensor(y).dims;
     const auto m = match_groups(editor, *product, dims);
     if (!m) continue;
@@ -154,10 +155,10 @@ void raise_dequantization(LoweredGraph& lowered) {
       return before_casts(editor, with_dims(editor, before_casts(editor, number), extents));
     };
     const Dims blocks = without(editor.tensor(m->scale).dims, m->axis + 1);
-    const TensorId x = stored(m->numbers, dims), scale = with_dims(editor, m->scale, blocks);
+    const TensorId x = stored(m->quantized, dims), scale = with_dims(editor, m->scale, blocks);
     const TensorId zero = m->zero == kNoTensor ? kNoTensor : stored(m->zero, blocks);
     editor.add({reshape.name + "_dequantized", op, {x, scale, zero}, {y}, compute});
-    for (TensorId read : {m->numbers, m->scale, m->zero}) drop_unread(editor, read);
+    for (TensorId read : {m->quantized, m->scale, m->zero}) remove_unread(editor, read);
     lowered.notes.push_back(
         fmt::format("raised the small operations ending in '{}' to block_scale_dequantize",
                     editor.tensor(y).name));

@@ -16,7 +16,7 @@ inline bool is_plain(const Node& node) {
 }
 
 inline const Node* plain(const GraphEditor& editor, TensorId id, PointwiseMode mode) {
-  const Node* node = editor.made_by(id, mode);
+  const Node* node = editor.produced_by(id, mode);
   return node && is_plain(*node) ? node : nullptr;
 }
 
@@ -35,7 +35,7 @@ struct ReductionMatch {
 
 inline std::optional<ReductionMatch> match_reduction(const GraphEditor& editor, TensorId id,
                                                      ReductionMode mode) {
-  const Node* node = editor.made_by<Reduction>(id);
+  const Node* node = editor.produced_by<Reduction>(id);
   if (!node || std::get<Reduction>(node->op).mode != mode) return std::nullopt;
   // One that also says which element it picked stays what it is.
   if (node->outputs.size() > Reduction::index && node->outputs[Reduction::index] != kNoTensor)

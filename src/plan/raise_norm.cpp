@@ -86,7 +86,7 @@ std::optional<NormMatch> match_norm(const GraphEditor& editor, const Node& produ
   if (const Node* difference = plain(editor, centred, PointwiseMode::sub)) {
     const auto mean = match_average(editor, difference->inputs[1], m.inner);
     // The difference is read by the square (twice when it is a product) and by the result.
-    const bool squared_by_product = editor.made_by(square, PointwiseMode::mul) != nullptr;
+    const bool squared_by_product = editor.produced_by(square, PointwiseMode::mul) != nullptr;
     if (mean && mean->source == difference->inputs[0] && mean->axes == m.op.axes &&
         editor.uses(centred) == (squared_by_product ? 3 : 2)) {
       m.op.mode = NormMode::layer;

@@ -133,7 +133,7 @@ struct AnchorFlops {
 
 }  // namespace
 
-bool is_product(const Op& op) {
+bool is_gemm_like(const Op& op) {
   return std::holds_alternative<Matmul>(op) || std::holds_alternative<MoeGroupedMatmul>(op) ||
          std::holds_alternative<MoeGroupedMatmulBackward>(op) ||
          std::holds_alternative<ConvForward>(op) || std::holds_alternative<ConvBackwardData>(op) ||
@@ -146,7 +146,7 @@ DType Region::precision() const {
     // Only what the anchor does arithmetic on: lengths, seeds and indices are read as integers
     // anyway.
     const std::size_t operands =
-        std::min<std::size_t>(anchor->inputs.size(), is_product(anchor->op) ? 2 : 1);
+        std::min<std::size_t>(anchor->inputs.size(), is_gemm_like(anchor->op) ? 2 : 1);
     for (std::size_t slot = 0; slot < operands; ++slot)
       if (anchor->inputs[slot].present() && needs_f64(anchor->inputs[slot].dtype)) return f64;
     if (anchor_as<BlockScaleDequantize>()) {

@@ -52,7 +52,7 @@ struct Region {
 };
 
 // Whether the operation multiplies its first two inputs, as matrices or by a convolution.
-bool is_product(const Op& op);
+bool is_gemm_like(const Op& op);
 
 // A region that only moves i64 elements moves them as f64, bit for bit: registers hold numbers as
 // double, which has not enough bits for every i64.

@@ -9,18 +9,18 @@ namespace ashlar {
 namespace {
 
 constexpr double kSecondsPerCandidate = 0.02;
-constexpr int kMostRuns = 50, kLeastRuns = 3;
+constexpr int kMaxRuns = 50, kMinRuns = 3;
 
 constexpr std::int64_t kPatternBytes = 4 << 20;
 
 // Runs in a row: so many that all caches are full of others' tensors, as far as memory goes.
-constexpr std::int64_t kRowBytes = 256 << 20, kMostRowBytes = std::int64_t{4} << 30;
-constexpr std::int64_t kLeastInARow = 8, kMostInARow = 32;
-std::int64_t runs_in_a_row(std::int64_t bytes_of_one) {
+constexpr std::int64_t kRowBytes = 256 << 20, kMaxRowBytes = std::int64_t{4} << 30;
+constexpr std::int64_t kMinBackToBack = 8, kMaxInARow = 32;
+std::int64_t runs_back_to_back(std::int64_t bytes_of_one) {
   const std::int64_t bytes = std::max<std::int64_t>(bytes_of_one, 1);
   return std::clamp<std::int64_t>(
-      std::clamp((kRowBytes + bytes - 1) / bytes, kLeastInARow, kMostInARow), 1,
-      std::max<std::int64_t>(kMostRowBytes / bytes, 1));
+      std::clamp((kRowBytes + bytes - 1) / bytes, kMinBackToBack, kMaxInARow), 1,
+      std::max<std::int64_t>(kMaxRowBytes / bytes, 1));
 }
 
 // Zeros: indices and lengths of zero are valid everywhere.
@@ -62,14 +62,14 @@ RegionTimer::RegionTimer(const LoweredGraph& lowered, const Region& region,
     : lowered_(lowered),
       region_(region),
       device_(device),
-      in_a_row_(options.tune_in_a_row),
+      back_to_back_(options.tune_back_to_back),
       before_(backend(device.kind).marker(device)),
       after_(backend(device.kind).marker(device)),
       flushed_(device, device.kind == DeviceKind::cuda ? 2 * device.l2_bytes : 0) {
   place_tensors();
   std::int64_t bytes = 0;
   for (const TensorId id : tensors_) bytes += byte_size(lowered.graph.tensor(id));
-  pointers_.resize(static_cast<std::size_t>(in_a_row_ ? runs_in_a_row(bytes) : 1));
+  pointers_.resize(static_cast<std::size_t>(back_to_back_ ? runs_back_to_back(bytes) : 1));
   for (const TensorId id : tensors_) add_memory(id);
   for (const auto& [name, given] : options.constants) note_constant(name);
 }
@@ -79,7 +79,7 @@ double RegionTimer::seconds(const Candidate& candidate) const {
       candidate.engine->build(lowered_.graph, region_, candidate.config, device_);
   if (!constants_.empty())
     kernel->keep_constants(KernelContext(locations_, constants_, nullptr, nullptr));
-  const OwnedMemory scratch = zeros(device_, kernel->scratch_book().total_bytes());
+  const OwnedMemory scratch = zeros(device_, kernel->scratch_layout().total_bytes());
   const auto run_all = [&](void* stream) {
     for (const std::vector<void*>& pointers : pointers_) {
       KernelContext context(locations_, pointers, nullptr, stream);
@@ -88,9 +88,10 @@ double RegionTimer::seconds(const Candidate& candidate) const {
     }
   };
   run_all(nullptr);
-  const auto recording = in_a_row_ ? backend(device_.kind).recording(device_, run_all) : nullptr;
+  const auto recording =
+      back_to_back_ ? backend(device_.kind).recording(device_, run_all) : nullptr;
   double best = 1e30, total = 0;
-  for (int run = 0; run < kMostRuns && (run < kLeastRuns || total < kSecondsPerCandidate); ++run) {
+  for (int run = 0; run < kMaxRuns && (run < kMinRuns || total < kSecondsPerCandidate); ++run) {
     flush();
     before_->record(nullptr);
     if (recording)

@@ -30,7 +30,7 @@ class RegionTimer {
   const LoweredGraph& lowered_;
   const Region& region_;
   const DeviceProps& device_;
-  const bool in_a_row_;
+  const bool back_to_back_;
   std::unique_ptr<Marker> before_, after_;
   OwnedMemory flushed_;
   std::vector<TensorId> tensors_;

@@ -12,9 +12,9 @@ namespace {
 constexpr std::byte kGuardPattern{0xA5};
 
 // Paints guard bytes on the device and looks at them again, in a stream's order.
-class GuardBrush {
+class GuardWriter {
  public:
-  GuardBrush(const DeviceProps& device, void* stream)
+  GuardWriter(const DeviceProps& device, void* stream)
       : backend_(backend(device.kind)), device_(device), stream_(stream) {}
   void paint(std::byte* guard) const {
     backend_.fill(device_, guard, kGuardPattern, kGuardBytes, stream_);
@@ -73,29 +73,29 @@ void PlanData::run_steps(std::span<void* const> pointers, std::byte* workspace,
 
 void PlanData::run_guarded(int index, KernelContext& context, std::byte* workspace) const {
   const Step& step = steps[static_cast<std::size_t>(index)];
-  const GuardBrush brush(device, context.stream());
+  const GuardWriter writer(device, context.stream());
   std::byte* scratch = workspace + step.scratch_offset;
-  const auto bookings = step.kernel->scratch_book().bookings();
-  const auto after = [](const ScratchBook::Booking& booking) {
-    return booking.offset + (booking.bytes + kGuardBytes - 1) / kGuardBytes * kGuardBytes;
+  const auto reservations = step.kernel->scratch_layout().reservations();
+  const auto after = [](const ScratchLayout::Reservation& reservation) {
+    return reservation.offset + (reservation.bytes + kGuardBytes - 1) / kGuardBytes * kGuardBytes;
   };
-  for (const auto& booking : bookings) {
-    brush.paint(scratch + booking.offset - kGuardBytes);
-    brush.paint(scratch + after(booking));
+  for (const auto& reservation : reservations) {
+    writer.paint(scratch + reservation.offset - kGuardBytes);
+    writer.paint(scratch + after(reservation));
   }
   for (const Guard& guard : guards)
-    if (guard.first_step == index) brush.paint(workspace + guard.offset);
+    if (guard.first_step == index) writer.paint(workspace + guard.offset);
 
   step.kernel->run(context);
 
-  for (const auto& booking : bookings)
-    if (!brush.is_intact(scratch + booking.offset - kGuardBytes) ||
-        !brush.is_intact(scratch + after(booking)))
+  for (const auto& reservation : reservations)
+    if (!writer.is_intact(scratch + reservation.offset - kGuardBytes) ||
+        !writer.is_intact(scratch + after(reservation)))
       fail(ErrorCode::internal, "guard: {} wrote outside its scratch '{}'",
-           step.choice.engine->id(), booking.name);
+           step.choice.engine->id(), reservation.name);
   for (const Guard& guard : guards)
     if (guard.first_step <= index && index <= guard.last_step &&
-        !brush.is_intact(workspace + guard.offset))
+        !writer.is_intact(workspace + guard.offset))
       fail(ErrorCode::internal, "guard: {} wrote outside {}", step.choice.engine->id(),
            guard.owner);
 }

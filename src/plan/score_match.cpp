@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Positions are computed with in f32 where a client may have used integers.
-constexpr std::int64_t kMostPositions = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxPositions = std::int64_t{1} << 24;
 constexpr int kMostDepth = static_cast<int>(kMaxScoreSteps) + 16;  // masks and biases besides
 
 bool is_pointwise(const Node* node) { return node && std::holds_alternative<Pointwise>(node->op); }
@@ -24,20 +24,20 @@ class ScoreMatcher {
 
   bool run(TensorId scores, int readers) {
     dims_ = editor_.tensor(scores).dims;
-    if (!find_product(scores, 0) || product_ == kNoTensor) return false;
+    if (!find_matmul(scores, 0) || product_ == kNoTensor) return false;
     for (;; readers = 1) {
       if (editor_.uses(scores) != readers) return false;
       if (!peel_mask(scores) && !peel_bias(scores)) break;
     }
     find_base();
     match_.nodes.insert(match_.nodes.end(), base_nodes_.begin(), base_nodes_.end());
-    return scores == base_ || take_program(scores);
+    return scores == base_ || match_program(scores);
   }
 
  private:
   // The one matmul that pointwise operations lead to. A bias may have a matmul of its own, of other
   // extents or behind other operations.
-  bool find_product(TensorId id, int depth) {
+  bool find_matmul(TensorId id, int depth) {
     const Node* node = editor_.producer(id);
     if (!node || editor_.tensor(id).dims.rank() != dims_.rank()) return true;
     if (!visited_.insert(id).second) return true;
@@ -48,10 +48,10 @@ class ScoreMatcher {
     }
     if (!is_pointwise(node) || depth > kMostDepth) return true;
     for (TensorId input : node->inputs)
-      if (input != kNoTensor && !find_product(input, depth + 1)) return false;
+      if (input != kNoTensor && !find_matmul(input, depth + 1)) return false;
     return true;
   }
-  bool leads_to_product(TensorId id) const { return leads(id, false); }
+  bool leads_to_matmul(TensorId id) const { return leads(id, false); }
   // Whether pointwise operations lead from the product (or from an index) to `id`. Chains that are
   // too long to follow count as if they did.
   bool leads(TensorId id, bool from_index, int depth = 0) const {
@@ -84,7 +84,7 @@ class ScoreMatcher {
       return !leads(t, true) && editor_.tensor(t).dims.rank() == 4 &&
              is_floating(editor_.tensor(t).dtype);
     });
-    if (!operands || !leads_to_product(operands->second)) return false;
+    if (!operands || !leads_to_matmul(operands->second)) return false;
     match_.bias = operands->first;
     peel(scores, operands->second);
     return true;
@@ -106,13 +106,13 @@ class ScoreMatcher {
     base_ = product_;
     base_nodes_ = {editor_.producer_id(product_)};
     const Node* reader = only_reader(base_);
-    if (reader && take_scale(*reader)) {
+    if (reader && match_scale(*reader)) {
       base_ = reader->outputs[0];
       base_nodes_.push_back(editor_.producer_id(base_));
     }
-    take_soft_cap();
+    match_soft_cap();
   }
-  bool take_scale(const Node& node) {
+  bool match_scale(const Node& node) {
     const PointwiseMode mode = std::get<Pointwise>(node.op).mode;
     if (mode == PointwiseMode::div && node.inputs[0] == base_) {
       const auto value = constant_value(editor_, node.inputs[1]);
@@ -132,7 +132,7 @@ class ScoreMatcher {
     return true;
   }
   // cap * tanh(x / cap)
-  void take_soft_cap() {
+  void match_soft_cap() {
     const Node* ratio = only_reader(base_);
     if (!ratio || std::get<Pointwise>(ratio->op).mode != PointwiseMode::div ||
         ratio->inputs[0] != base_)
@@ -152,10 +152,10 @@ class ScoreMatcher {
   }
   // --- everything else, as a program
 
-  bool take_program(TensorId scores) {
+  bool match_program(TensorId scores) {
     if (dims_.rank() != 4) return false;
     for (std::int64_t extent : dims_)
-      if (extent >= kMostPositions) return false;
+      if (extent >= kMaxPositions) return false;
     uses_[scores] = editor_.uses(scores);
     if (!emit(scores) || match_.modifier.empty()) return false;
     // What disappears may serve nothing else.
@@ -191,14 +191,14 @@ class ScoreMatcher {
       return kPositions[axis];
     }
     if (!may_become_step(*node)) return std::nullopt;
-    const bool of_scores = leads_to_product(id);
+    const bool of_scores = leads_to_matmul(id);
     Dims args;
     for (int slot = 0; slot < operand_count(op.mode); ++slot) {
       const TensorId input = node->inputs[static_cast<std::size_t>(slot)];
       const auto value = emit(input, depth + 1);
       if (!value) return std::nullopt;
       args.push_back(*value);
-      if (of_scores && leads_to_product(input)) ++uses_[input];
+      if (of_scores && leads_to_matmul(input)) ++uses_[input];
     }
     if (of_scores) match_.nodes.push_back(editor_.producer_id(id));
     return add_step({.op = op, .args = args, .constant = {}});

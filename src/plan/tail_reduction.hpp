@@ -8,7 +8,7 @@
 namespace ashlar {
 
 // Of a region; gen_stats is two.
-inline constexpr std::size_t kMostTailReductions = 4;
+inline constexpr std::size_t kMaxTailReductions = 4;
 
 // Whether it is a reduction in f32 whose steps an epilogue and TailReduction::finish can express.
 bool can_be_tail(const Node& node);

@@ -9,7 +9,7 @@ namespace ashlar {
 
 namespace {
 
-constexpr double kHopeless = 20;  // times the best estimate
+constexpr double kMaxEstimateRatio = 20;  // times the best estimate
 
 }  // namespace
 
@@ -19,14 +19,14 @@ std::vector<Candidate> contenders(std::vector<Candidate> candidates,
                                   const CompileOptions& options) {
   if (candidates.empty()) return candidates;
   const bool wished = candidates[0].engine->id() == options.engine;
-  const double hopeless = kHopeless * candidates[0].seconds;
-  const auto is_hopeless = [&](const Candidate& candidate) {
+  const double hopeless = kMaxEstimateRatio * candidates[0].seconds;
+  const auto is_too_slow = [&](const Candidate& candidate) {
     if (wished) return candidate.engine->id() != options.engine;
     return is_last_resort(candidate.engine->kind()) || candidate.seconds > hopeless;
   };
-  candidates.erase(std::remove_if(candidates.begin() + 1, candidates.end(), is_hopeless),
+  candidates.erase(std::remove_if(candidates.begin() + 1, candidates.end(), is_too_slow),
                    candidates.end());
-  const auto most = static_cast<std::size_t>(std::max(options.tune_most, 0));
+  const auto most = static_cast<std::size_t>(std::max(options.max_candidates, 0));
   if (most > 0 && candidates.size() > most)
     candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(most), candidates.end());
   return candidates;

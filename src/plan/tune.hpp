@@ -10,7 +10,7 @@ namespace ashlar {
 
 // The candidates that are worth a trial, the best estimate first: neither those whose estimate is
 // far above it nor a last resort, unless there is nothing else; those of one engine where it is
-// wished for; at most CompileOptions::tune_most of them.
+// wished for; at most CompileOptions::max_candidates of them.
 std::vector<Candidate> contenders(std::vector<Candidate> candidates, const CompileOptions& options);
 
 // The contenders as they are told to the outside.

@@ -15,20 +15,20 @@ inline double summation_units(std::int64_t n) {
 
 // How matrix units add the products of a node (docs/numerics.md). Each product and each addition to
 // the accumulator is truncated, so errors have one sign and grow with the number of terms.
-enum class MatrixSums : std::uint8_t { rounded, truncated, fp8 };
+enum class MmaAccumulation : std::uint8_t { rounded, truncated, fp8 };
 inline constexpr std::int64_t kFp8Chunk = 128;  // terms added to 14 bits, before f32 takes over
-inline double summation_units(MatrixSums sums, std::int64_t n) {
+inline double summation_units(MmaAccumulation sums, std::int64_t n) {
   switch (sums) {
-    case MatrixSums::rounded: return summation_units(n);
-    case MatrixSums::truncated: return 2.0 * real(n) + 2.0;
-    case MatrixSums::fp8:  // 2^-13 is 2^11 units
+    case MmaAccumulation::rounded: return summation_units(n);
+    case MmaAccumulation::truncated: return 2.0 * real(n) + 2.0;
+    case MmaAccumulation::fp8:  // 2^-13 is 2^11 units
       return 0x1p11 * (real(std::min(n, kFp8Chunk)) + 8.0) + summation_units(n);
   }
   return kInfinity;
 }
 // Sums of whole numbers are exact while the sum of their magnitudes is at most this.
-constexpr double exact_integers(MatrixSums sums, double of_the_compute_type) {
-  return sums == MatrixSums::fp8 ? 0x1p13 : of_the_compute_type;
+constexpr double exact_integers(MmaAccumulation sums, double of_the_compute_type) {
+  return sums == MmaAccumulation::fp8 ? 0x1p13 : of_the_compute_type;
 }
 
 // Adding and taking away 1.5 * 2^52 rounds to a whole number. False for the huge and for NaN.
@@ -45,8 +45,8 @@ class Accumulator {
  public:
   void add(double term) { sum_ += term; }
   void add_padding(double) {}
-  double total(MatrixSums = MatrixSums::rounded) const { return sum_; }
-  double total_by_either(const SumFormula&, MatrixSums) const { return sum_; }
+  double total(MmaAccumulation = MmaAccumulation::rounded) const { return sum_; }
+  double total_by_either(const SumFormula&, MmaAccumulation) const { return sum_; }
 
  private:
   double sum_ = 0.0;
@@ -68,14 +68,14 @@ class Accumulator<Approx<A>> {
     errors_ = kInfinity;
     exact_ = false;
   }
-  Approx<A> total(MatrixSums sums = MatrixSums::rounded) const {
+  Approx<A> total(MmaAccumulation sums = MmaAccumulation::rounded) const {
     // Whole numbers small enough to be added without rounding, in any order.
     if (exact_ && magnitude_ <= exact_integers(sums, Rounding<A>::exact_integers))
       return Approx<A>::with_error(sum_, 0.0);
     return rounded(magnitude_, summation_units(sums, count_));
   }
   // The sum added up as it is or by the other formula.
-  Approx<A> total_by_either(const SumFormula& formula, MatrixSums sums) const {
+  Approx<A> total_by_either(const SumFormula& formula, MmaAccumulation sums) const {
     const Approx<A> direct = total(sums);
     // What is not finite spreads to sums it is no part of.
     if (!std::isfinite(formula.magnitude)) return Approx<A>::with_error(sum_, kInfinity);

@@ -16,35 +16,35 @@ void evaluate(const AttentionForward& op, const Operands& operands) {
   using Scalar = typename Operands::Scalar;
   const AttentionProblem<Forward, Operands> problem(op, operands);
   const auto o = operands.output(Forward::o);
-  const DType factor_dtype = problem.q().dtype();
+  const DType operand_dtype = problem.q().dtype();
   // Weights are rounded after they are divided by their sum where the result depends on it.
-  const bool divides_first = is_fp8(factor_dtype);
+  const bool divides_first = is_fp8(operand_dtype);
   SharedMaximum<Scalar> amax_s, amax_o;
 
   for_each({o.dims()[0], o.dims()[1], o.dims()[2]}, [&](const Index& row) {
     const std::int64_t b = row[0], h = row[1], i = row[2];
-    const RowSum<Scalar> sum = problem.row_sum(b, h, i);
-    const auto weight = [&](const Place& at) {
+    const SoftmaxRow<Scalar> sum = problem.row_sum(b, h, i);
+    const auto weight = [&](const ScoreIndex& at) {
       return problem.kept(at, softmax_weight(problem.score(at), sum.largest));
     };
     Scalar largest_s(0.0), largest_o(0.0);
     for_each_block<Scalar>(o.dims()[3], [&](RowAccumulator<Scalar>& totals) {
-      if (!sum.sees_nothing())
-        problem.for_each_seen(b, h, i, [&](const Place& at) {
+      if (!sum.is_fully_masked())
+        problem.for_each_visible(b, h, i, [&](const ScoreIndex& at) {
           const Scalar p = divides_first ? weight(at) / sum.weights : weight(at);
-          totals.add(as_factor(factor_dtype, problem.times(p, {Forward::scale_s})), problem.v(),
+          totals.add(as_operand(operand_dtype, problem.times(p, {Forward::scale_s})), problem.v(),
                      problem.v_row(at));
         });
       totals.for_each({b, h, i, 0}, [&](const Index& at, Scalar total) {
-        if (sum.sees_nothing()) return o.store(at, Scalar(0.0));
+        if (sum.is_fully_masked()) return o.store(at, Scalar(0.0));
         const Scalar product = problem.times(divides_first ? total : total / sum.weights,
                                              {Forward::descale_s, Forward::descale_v});
         largest_o = maximum(largest_o, absolute(product));
         o.store(at, problem.times(product, {Forward::scale_o}));
       });
     });
-    if (operands.has_output(Forward::amax_s) && !sum.sees_nothing())
-      problem.for_each_seen(b, h, i, [&](const Place& at) {
+    if (operands.has_output(Forward::amax_s) && !sum.is_fully_masked())
+      problem.for_each_visible(b, h, i, [&](const ScoreIndex& at) {
         largest_s = maximum(largest_s, weight(at) / sum.weights);
       });
     amax_s.add(largest_s);

@@ -24,17 +24,17 @@ struct Columns {
 };
 
 // One score: batch, query head, query position, key position.
-struct Place {
+struct ScoreIndex {
   std::int64_t b, h, i, j;
 };
 
 template <class Scalar>
-struct RowSum {
+struct SoftmaxRow {
   Scalar largest = Scalar(-kInfinity);
   Scalar weights = Scalar(0.0);  // sum of exp(score - largest)
   // No visible column, or nothing but -inf in them.
-  bool sees_nothing() const { return nominal(largest) == -kInfinity; }
-  Scalar stats() const { return sees_nothing() ? Scalar(-kInfinity) : largest + log(weights); }
+  bool is_fully_masked() const { return nominal(largest) == -kInfinity; }
+  Scalar stats() const { return is_fully_masked() ? Scalar(-kInfinity) : largest + log(weights); }
 };
 
 // Scalar product of two rows, along the last axis.
@@ -93,12 +93,12 @@ inline double alibi_slope(std::int64_t h, std::int64_t heads) {
 // Factors of a product of matrices that are stored in fp8: x as the fp8 type holds it, saturated.
 // An engine may round before it divides by the sum of a row's weights, so the oracle grants a
 // rounding of the type instead of predicting one. Other types may round, or not.
-inline double as_factor(DType dtype, double x) {
+inline double as_operand(DType dtype, double x) {
   if (!is_fp8(dtype)) return x;
   return round_to(dtype, std::clamp(x, lowest_value(dtype), largest_value(dtype)));
 }
 template <Arithmetic A>
-Approx<A> as_factor(DType dtype, Approx<A> x) {
+Approx<A> as_operand(DType dtype, Approx<A> x) {
   if (is_fp8(dtype)) {
     x = minimum(x, Approx<A>(largest_value(dtype)));
     x = maximum(x, Approx<A>(lowest_value(dtype)));
@@ -171,7 +171,7 @@ class AttentionProblem {
     return visible;
   }
   // Whether a place inside columns() is masked out by its block or has no page.
-  bool hidden(const Place& at) const {
+  bool hidden(const ScoreIndex& at) const {
     if (block_mask_ && nominal(block_mask_->load(
                            {at.b, at.h, at.i / op_.block_rows, at.j / op_.block_columns})) == 0.0)
       return true;
@@ -179,15 +179,15 @@ class AttentionProblem {
   }
 
   // Row j of k or v, of the head that serves query head h.
-  Index k_row(const Place& at) const { return key_row(k_table_, k_, at); }
-  Index v_row(const Place& at) const { return key_row(v_table_, v_, at); }
+  Index k_row(const ScoreIndex& at) const { return key_row(k_table_, k_, at); }
+  Index v_row(const ScoreIndex& at) const { return key_row(v_table_, v_, at); }
   // The block that holds key j of batch b; may lie outside the container.
   static std::int64_t page(const View& table, const View& container, std::int64_t b,
                            std::int64_t j) {
     return static_cast<std::int64_t>(nominal(table.load({b, 0, j / container.dims()[2], 0})));
   }
 
-  Scalar scaled_score(const Place& at) const {
+  Scalar scaled_score(const ScoreIndex& at) const {
     return score_scale_ * dot(q_, {at.b, at.h, at.i, 0}, k_, k_row(at));
   }
   // What score_modifier gets.
@@ -195,7 +195,7 @@ class AttentionProblem {
     if (!op_.soft_cap) return scaled;
     return Scalar(*op_.soft_cap) * tanh(scaled / Scalar(*op_.soft_cap));
   }
-  ScoreValues<Scalar> program_operands(const Place& at, Scalar score, Scalar gradient) const {
+  ScoreValues<Scalar> program_operands(const ScoreIndex& at, Scalar score, Scalar gradient) const {
     ScoreValues<Scalar> values = {score, Scalar(real(at.i)), Scalar(real(at.j)), Scalar(real(at.b)),
                                   Scalar(real(at.h))};
     for (std::size_t n = 0; n < score_inputs_.size(); ++n)
@@ -205,7 +205,7 @@ class AttentionProblem {
     values[static_cast<std::size_t>(kScoreGradient)] = gradient;
     return values;
   }
-  Scalar score(const Place& at) const {
+  Scalar score(const ScoreIndex& at) const {
     Scalar score = capped(scaled_score(at));
     if (!op_.score_modifier.empty())
       score = run_score_program(op_.score_modifier, program_operands(at, score, Scalar(0.0)));
@@ -220,35 +220,37 @@ class AttentionProblem {
 
   // Calls body(place) for every place that row i sees.
   template <class Body>
-  void for_each_seen(std::int64_t b, std::int64_t h, std::int64_t i, const Body& body) const {
+  void for_each_visible(std::int64_t b, std::int64_t h, std::int64_t i, const Body& body) const {
     const Columns visible = columns(b, i);
     for (std::int64_t j = visible.begin; j < visible.end; ++j) {
-      const Place at{b, h, i, j};
+      const ScoreIndex at{b, h, i, j};
       if (!hidden(at)) body(at);
     }
   }
 
-  RowSum<Scalar> row_sum(std::int64_t b, std::int64_t h, std::int64_t i) const {
-    RowSum<Scalar> sum;
-    for_each_seen(b, h, i, [&](const Place& at) { sum.largest = maximum(sum.largest, score(at)); });
+  SoftmaxRow<Scalar> row_sum(std::int64_t b, std::int64_t h, std::int64_t i) const {
+    SoftmaxRow<Scalar> sum;
+    for_each_visible(b, h, i,
+                     [&](const ScoreIndex& at) { sum.largest = maximum(sum.largest, score(at)); });
     const bool has_sink = sink_ && row_exists(b, i);
     if (has_sink) sum.largest = maximum(sum.largest, sink_->load({0, h, 0, 0}));
-    if (sum.sees_nothing()) return sum;
+    if (sum.is_fully_masked()) return sum;
     Accumulator<Scalar> weights;
-    for_each_seen(b, h, i,
-                  [&](const Place& at) { weights.add(softmax_weight(score(at), sum.largest)); });
+    for_each_visible(b, h, i, [&](const ScoreIndex& at) {
+      weights.add(softmax_weight(score(at), sum.largest));
+    });
     if (has_sink) weights.add(softmax_weight(sink_->load({0, h, 0, 0}), sum.largest));
     sum.weights = weights.total();
     return sum;
   }
 
-  bool keeps(const Place& at) const {
+  bool keeps(const ScoreIndex& at) const {
     if (dropout_mask_) return nominal(dropout_mask_->load({at.b, at.h, at.i, at.j})) != 0.0;
     const std::int64_t position = flatten(scores(), {at.b, at.h, at.i, at.j});
     return dropout_keeps(seed_, offset_, static_cast<std::uint64_t>(position), op_.dropout);
   }
   // Dropout: 0, or x / (1 - probability).
-  Scalar kept(const Place& at, Scalar x) const {
+  Scalar kept(const ScoreIndex& at, Scalar x) const {
     if (op_.dropout == 0.0) return x;
     return keeps(at) ? x * Scalar(1.0 / (1.0 - op_.dropout)) : Scalar(0.0);
   }
@@ -281,7 +283,8 @@ class AttentionProblem {
     const std::int64_t block = page(*table, container, b, j);
     return block >= 0 && block < container.dims()[0];
   }
-  Index key_row(const std::optional<View>& table, const View& container, const Place& at) const {
+  Index key_row(const std::optional<View>& table, const View& container,
+                const ScoreIndex& at) const {
     const std::int64_t head = at.h / (q_.dims()[1] / container.dims()[1]);
     if (!table) return {at.b, head, at.j, 0};
     return {page(*table, container, at.b, at.j), head, at.j % container.dims()[2], 0};

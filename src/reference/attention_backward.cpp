@@ -32,7 +32,7 @@ class Backward {
 
   // What a row's gradients need besides q, k and v.
   struct Row {
-    bool sees_nothing;
+    bool is_fully_masked;
     Scalar stats, delta;
   };
   Row row(std::int64_t b, std::int64_t h, std::int64_t i) const {
@@ -41,18 +41,18 @@ class Backward {
         nominal(stats) == -kInfinity || !problem_.row_exists(b, i), stats,
         problem_.times(dot(d_o_, {b, h, i, 0}, o_, {b, h, i, 0}), {Op::descale_do, Op::descale_o})};
   }
-  Scalar weight(const Row& row, const Place& at) const {
+  Scalar weight(const Row& row, const ScoreIndex& at) const {
     return softmax_weight(problem_.score(at), row.stats);
   }
   // Of the score as the softmax sees it.
-  Scalar dm(const Row& row, const Place& at) const {
+  Scalar dm(const Row& row, const ScoreIndex& at) const {
     const Scalar dp =
         problem_.times(dot(d_o_, {at.b, at.h, at.i, 0}, problem_.v(), problem_.v_row(at)),
                        {Op::descale_do, Op::descale_v});
     return weight(row, at) * (problem_.kept(at, dp) - row.delta);
   }
   // Of the scaled product.
-  Scalar ds(const Row& row, const Place& at) const {
+  Scalar ds(const Row& row, const ScoreIndex& at) const {
     Scalar gradient = dm(row, at);
     if (op_.score_modifier.empty() && !op_.soft_cap) return gradient;
     const Scalar scaled = problem_.scaled_score(at);
@@ -66,14 +66,14 @@ class Backward {
   // p and ds as factors of the last products. In fp8 the scale belongs to what is rounded; else it
   // may be multiplied later.
   bool scales_first() const { return is_fp8(d_o_.dtype()); }
-  Scalar p_factor(const Row& row, const Place& at) const {
-    return as_factor(problem_.q().dtype(),
-                     problem_.times(problem_.kept(at, weight(row, at)), {Op::scale_s}));
+  Scalar p_operand(const Row& row, const ScoreIndex& at) const {
+    return as_operand(problem_.q().dtype(),
+                      problem_.times(problem_.kept(at, weight(row, at)), {Op::scale_s}));
   }
-  Scalar ds_factor(const Row& row, const Place& at) const {
+  Scalar ds_operand(const Row& row, const ScoreIndex& at) const {
     const Scalar gradient = scales_first() ? problem_.scale() * ds(row, at) : ds(row, at);
-    return as_factor(scales_first() ? d_o_.dtype() : problem_.q().dtype(),
-                     problem_.times(gradient, {Op::scale_dp}));
+    return as_operand(scales_first() ? d_o_.dtype() : problem_.q().dtype(),
+                      problem_.times(gradient, {Op::scale_dp}));
   }
   Scalar scale_later(Scalar total) const {
     return scales_first() ? total : problem_.scale() * total;
@@ -112,9 +112,9 @@ class Backward {
       const std::int64_t b = at[0], h = at[1], i = at[2];
       const Row row = this->row(b, h, i);
       for_each_block<Scalar>(dims[3], [&](RowAccumulator<Scalar>& totals) {
-        if (!row.sees_nothing)
-          problem_.for_each_seen(b, h, i, [&](const Place& place) {
-            totals.add(ds_factor(row, place), problem_.k(), problem_.k_row(place));
+        if (!row.is_fully_masked)
+          problem_.for_each_visible(b, h, i, [&](const ScoreIndex& place) {
+            totals.add(ds_operand(row, place), problem_.k(), problem_.k_row(place));
           });
         store(leaving, totals, dq, {b, h, i, 0}, amax,
               [&](Scalar total) { return scale_later(total); });
@@ -147,10 +147,10 @@ class Backward {
         for_each_key(table, keys, at[0], at[2], [&](std::int64_t b, std::int64_t j) {
           for (std::int64_t h = at[1] * group; h < (at[1] + 1) * group; ++h)
             for (std::int64_t i = 0; i < rows; ++i) {
-              const Place place{b, h, i, j};
+              const ScoreIndex place{b, h, i, j};
               if (!problem_.columns(b, i).contains(j) || problem_.hidden(place)) continue;
               const Row row = this->row(b, h, i);
-              if (!row.sees_nothing) totals.add(factor(row, place), source, {b, h, i, 0});
+              if (!row.is_fully_masked) totals.add(factor(row, place), source, {b, h, i, 0});
             }
         });
         store(leaving, totals, gradient, {at[0], at[1], at[2], 0}, amax, product);
@@ -162,13 +162,14 @@ class Backward {
     column_gradient(
         {Op::dk, Op::amax_dk, Op::scale_dk, {Op::descale_dp, Op::descale_q}}, problem_.k_table(),
         problem_.k(), problem_.q(),
-        [this](const Row& row, const Place& at) { return ds_factor(row, at); },
+        [this](const Row& row, const ScoreIndex& at) { return ds_operand(row, at); },
         [this](Scalar total) { return scale_later(total); });
   }
   void dv() const {
     column_gradient(
         {Op::dv, Op::amax_dv, Op::scale_dv, {Op::descale_s, Op::descale_do}}, problem_.v_table(),
-        problem_.v(), d_o_, [this](const Row& row, const Place& at) { return p_factor(row, at); },
+        problem_.v(), d_o_,
+        [this](const Row& row, const ScoreIndex& at) { return p_operand(row, at); },
         [](Scalar total) { return total; });
   }
 
@@ -184,10 +185,10 @@ class Backward {
         }
       Accumulator<Scalar> total;
       for_each_in(served, [&](const Index& score) {
-        const Place place{score[0], score[1], score[2], score[3]};
+        const ScoreIndex place{score[0], score[1], score[2], score[3]};
         if (!problem_.columns(place.b, place.i).contains(place.j) || problem_.hidden(place)) return;
         const Row row = this->row(place.b, place.h, place.i);
-        if (!row.sees_nothing) total.add(dm(row, place));
+        if (!row.is_fully_masked) total.add(dm(row, place));
       });
       dbias.store(at, total.total());
     });
@@ -200,7 +201,7 @@ class Backward {
       for (std::int64_t b = 0; b < d_o_.dims()[0]; ++b)
         for (std::int64_t i = 0; i < d_o_.dims()[2]; ++i) {
           const Row row = this->row(b, at[1], i);
-          if (!row.sees_nothing)
+          if (!row.is_fully_masked)
             total.add(softmax_weight(problem_.sink()->load(at), row.stats) * -row.delta);
         }
       dsink.store(at, total.total());
@@ -212,9 +213,9 @@ class Backward {
     const Dims scores = problem_.scores();
     for_each({scores[0], scores[1], scores[2]}, [&](const Index& at) {
       const Row row = this->row(at[0], at[1], at[2]);
-      if (row.sees_nothing) return;
+      if (row.is_fully_masked) return;
       Scalar largest(0.0);
-      problem_.for_each_seen(at[0], at[1], at[2], [&](const Place& place) {
+      problem_.for_each_visible(at[0], at[1], at[2], [&](const ScoreIndex& place) {
         largest = maximum(largest, absolute(problem_.scale() * ds(row, place)));
       });
       amax.add(largest);

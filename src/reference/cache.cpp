@@ -1,6 +1,6 @@
 // Caches in pages and matrices in bands: elements in other places.
 #include "reference/evaluate.hpp"
-#include "reference/outside_integer.hpp"
+#include "reference/untrusted_integer.hpp"
 
 namespace ashlar::reference {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "reference/evaluate.hpp"
-#include "reference/matrix_product.hpp"
+#include "reference/mma_rounding.hpp"
 #include "reference/winograd.hpp"
 
 namespace ashlar::reference {
@@ -92,10 +92,10 @@ class WinogradBounds {
       if (tile == 0 || !fits_winograd(op, w.dims()) || element_count(result_) == 0) return;
       const Groups groups = groups_of(forward ? from.dims() : result_, w.dims());
       const std::int64_t pad[] = {per_axis(op.padding, 0, 0), per_axis(op.padding, 1, 0)};
-      const WinogradSums sums{
+      const WinogradProblem sums{
           .images = result_[0],
           .groups = w.dims()[0] / groups.filters,
-          .depth = forward ? groups.channels : groups.filters,
+          .channels = forward ? groups.channels : groups.filters,
           .results = forward ? groups.filters : groups.channels,
           .source = {from.dims()[2], from.dims()[3]},
           .result = {result_[2], result_[3]},
@@ -111,9 +111,9 @@ class WinogradBounds {
             w.load({filter, forward ? c : k, reversed ? 2 - i : i, reversed ? 2 - j : j}).value);
       };
       growth_.resize(static_cast<std::size_t>(element_count(result_)));
-      raise_to_winograd<2>(sums, magnitude, weight, growth_);
-      if (tile > 2) raise_to_winograd<4>(sums, magnitude, weight, growth_);
-      units_ = kWinogradTransformUnits + summation_units(sums.depth);
+      max_winograd_magnitude<2>(sums, magnitude, weight, growth_);
+      if (tile > 2) max_winograd_magnitude<4>(sums, magnitude, weight, growth_);
+      units_ = kWinogradTransformUnits + summation_units(sums.channels);
       // F(2, 3) multiplies whole numbers by quarters.
       if (tile == 2) exact_ = Rounding<Arithmetic::f32>::exact_integers / 4;
     }
@@ -126,29 +126,30 @@ class WinogradBounds {
       const int tile = operands.notes().winograd;
       if (tile == 0 || !fits_winograd(op, result_) || element_count(result_) == 0) return;
       const Groups groups = groups_of(x.dims(), result_);
-      const WinogradSums sums{.images = x.dims()[0],
-                              .groups = result_[0] / groups.filters,
-                              .depth = groups.channels,
-                              .results = groups.filters,
-                              .source = {x.dims()[2], x.dims()[3]},
-                              .result = {dy.dims()[2], dy.dims()[3]},
-                              .shift = {-per_axis(op.padding, 0, 0), -per_axis(op.padding, 1, 0)}};
+      const WinogradProblem sums{
+          .images = x.dims()[0],
+          .groups = result_[0] / groups.filters,
+          .channels = groups.channels,
+          .results = groups.filters,
+          .source = {x.dims()[2], x.dims()[3]},
+          .result = {dy.dims()[2], dy.dims()[3]},
+          .shift = {-per_axis(op.padding, 0, 0), -per_axis(op.padding, 1, 0)}};
       const auto magnitude = [](const auto& view) {
         return [&view](std::int64_t n, std::int64_t c, std::int64_t i, std::int64_t j) {
           return std::fabs(view.load({n, c, i, j}).value);
         };
       };
       growth_.resize(static_cast<std::size_t>(element_count(result_)));
-      raise_to_winograd_filter<2>(sums, magnitude(x), magnitude(dy), growth_);
-      if (tile > 2) raise_to_winograd_filter<4>(sums, magnitude(x), magnitude(dy), growth_);
-      const std::int64_t most_tiles =
+      max_winograd_filter_magnitude<2>(sums, magnitude(x), magnitude(dy), growth_);
+      if (tile > 2) max_winograd_filter_magnitude<4>(sums, magnitude(x), magnitude(dy), growth_);
+      const std::int64_t max_tiles =
           sums.images * ((sums.result[0] + 1) / 2) * ((sums.result[1] + 1) / 2);
-      units_ = kWinogradTransformUnits + summation_units(most_tiles);
+      units_ = kWinogradTransformUnits + summation_units(max_tiles);
       if (tile == 2) exact_ = Rounding<Arithmetic::f32>::exact_integers / 4;
       reversed_ = op.mode == ConvMode::convolution;
     }
   }
-  Scalar total(const MatrixProduct<Scalar>& product, const Accumulator<Scalar>& sum,
+  Scalar total(const MmaRounding<Scalar>& product, const Accumulator<Scalar>& sum,
                const Index& index) const {
     if (growth_.empty()) return product.total(sum);
     Index at = index;
@@ -167,9 +168,9 @@ class WinogradBounds {
 
 // Adds the products of two lines. Where the first of them lies in padding, they are no terms.
 template <class Scalar, class Line>
-void add_unless_padding(const MatrixProduct<Scalar>& product, bool inside, const Line& pixels,
+void add_unless_padding(const MmaRounding<Scalar>& product, bool inside, const Line& pixels,
                         Line factors, std::int64_t count, Accumulator<Scalar>& sum) {
-  if (inside) return add_products(product, pixels, factors, count, sum);
+  if (inside) return add_dot_product(product, pixels, factors, count, sum);
   for (std::int64_t i = 0; i < count; ++i) sum.add_padding(factors[i]);
 }
 
@@ -207,7 +208,7 @@ void evaluate(const ConvForward& op, const Operands& operands) {
   const auto w = operands.input(ConvForward::w);
   const auto y = operands.output(ConvForward::y);
   const Groups groups = groups_of(x.dims(), w.dims());
-  const MatrixProduct<Scalar> product(operands, x.dtype(), w.dtype());
+  const MmaRounding<Scalar> product(operands, x.dtype(), w.dtype());
   const WinogradBounds<Operands> bounds(op, operands, ConvForward::x, ConvForward::w, true);
   const Blend<Operands> blend(op, operands, ConvForward::z);
 
@@ -232,7 +233,7 @@ void evaluate(const ConvBackwardData& op, const Operands& operands) {
   const auto w = operands.input(ConvBackwardData::w);
   const auto dx = operands.output(ConvBackwardData::dx);
   const Groups groups = groups_of(dx.dims(), w.dims());
-  const MatrixProduct<Scalar> product(operands, dy.dtype(), w.dtype());
+  const MmaRounding<Scalar> product(operands, dy.dtype(), w.dtype());
   const WinogradBounds<Operands> bounds(op, operands, ConvBackwardData::dy, ConvBackwardData::w,
                                         false);
   const Blend<Operands> blend(op, operands, ConvBackwardData::z);
@@ -259,7 +260,7 @@ void evaluate(const ConvBackwardFilter& op, const Operands& operands) {
   const auto dy = operands.input(ConvBackwardFilter::dy);
   const auto dw = operands.output(ConvBackwardFilter::dw);
   const Groups groups = groups_of(x.dims(), dw.dims());
-  const MatrixProduct<Scalar> product(operands, x.dtype(), dy.dtype());
+  const MmaRounding<Scalar> product(operands, x.dtype(), dy.dtype());
   const WinogradBounds<Operands> bounds(op, operands);
   const Blend<Operands> blend(op, operands, ConvBackwardFilter::z);
 

@@ -49,9 +49,9 @@ Approx<A> log_sum(const std::array<Approx<A>, 3>& terms) {
 }
 
 // `result`, as unknown as `cause` is.
-double in_doubt_with(double result, double) { return result; }
+double unknown_with(double result, double) { return result; }
 template <Arithmetic A>
-Approx<A> in_doubt_with(Approx<A> result, Approx<A> cause) {
+Approx<A> unknown_with(Approx<A> result, Approx<A> cause) {
   return cause.unknown() ? Approx<A>::with_error(result.value, kInfinity) : result;
 }
 
@@ -94,7 +94,7 @@ class Sequence {
 
   // The gradient of the loss with respect to x[t, n, c].
   Scalar gradient(std::int64_t t, std::int64_t c) const {
-    if (impossible()) return in_doubt_with(Scalar(0.0), log_probability_);
+    if (impossible()) return unknown_with(Scalar(0.0), log_probability_);
     Accumulator<Scalar> passing;
     const bool logits = op_.input == CtcInput::logits;
     for (std::int64_t s = 0; s < states_; ++s) {
@@ -204,7 +204,7 @@ void evaluate(const CtcLoss& op, const Operands& operands) {
     const Sequence<Operands> sequence(op, operands, n, first_label, scratch.numbers());
     first_label += sequence.label_count();
     const Scalar cost = op.zero_infinity && sequence.impossible()
-                            ? in_doubt_with(Scalar(0.0), sequence.log_probability())
+                            ? unknown_with(Scalar(0.0), sequence.log_probability())
                             : -sequence.log_probability();
     loss.store({n}, cost);
     if (!operands.has_output(CtcLoss::gradient)) continue;

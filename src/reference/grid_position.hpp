@@ -10,14 +10,14 @@
 namespace ashlar::reference {
 
 // Half the width of the interval a number is known to lie in.
-inline double doubt(double) { return 0.0; }
+inline double uncertainty(double) { return 0.0; }
 template <Arithmetic A>
-double doubt(Approx<A> x) {
+double uncertainty(Approx<A> x) {
   return x.error;
 }
-inline double with_doubt(double value, double, double) { return value; }
+inline double with_uncertainty(double value, double, double) { return value; }
 template <Arithmetic A>
-Approx<A> with_doubt(double value, double error, Approx<A>) {
+Approx<A> with_uncertainty(double value, double error, Approx<A>) {
   return Approx<A>::with_error(value, error);
 }
 
@@ -71,16 +71,17 @@ class AxisPosition {
   }
 
   bool is_nan() const { return std::isnan(nominal(position_)); }
-  bool unknown() const { return doubt(position_) == kInfinity; }
+  bool unknown() const { return uncertainty(position_) == kInfinity; }
   // d position / d coordinate, where it exists.
   Scalar slope() const { return slope_ * Scalar(scale_); }
 
   // The elements that may be seen: [first_seen, last_seen], inside x.
   std::int64_t first_seen() const {
-    return std::max<std::int64_t>(cell(nominal(position_) - doubt(position_)), 0);
+    return std::max<std::int64_t>(cell(nominal(position_) - uncertainty(position_)), 0);
   }
   std::int64_t last_seen() const {
-    const std::int64_t last = cell(nominal(position_) + doubt(position_)) + (nearest_ ? 0 : 1);
+    const std::int64_t last =
+        cell(nominal(position_) + uncertainty(position_)) + (nearest_ ? 0 : 1);
     return std::min(last, extent_ - 1);
   }
   Scalar weight(std::int64_t i) const {
@@ -94,10 +95,10 @@ class AxisPosition {
     const std::int64_t here = cell(nominal(position_));
     double most = 0.0;
     for (std::int64_t c : {i - 2, i - 1, i, i + 1})
-      if (c >= cell(nominal(position_) - doubt(position_)) &&
-          c <= cell(nominal(position_) + doubt(position_)))
+      if (c >= cell(nominal(position_) - uncertainty(position_)) &&
+          c <= cell(nominal(position_) + uncertainty(position_)))
         most = std::max(most, std::fabs(slope_in(c) - slope_in(here)));
-    return with_doubt(slope_in(here), most, position_);
+    return with_uncertainty(slope_in(here), most, position_);
   }
 
  private:
@@ -107,16 +108,16 @@ class AxisPosition {
     return static_cast<std::int64_t>(nearest_ ? std::nearbyint(inside) : std::floor(inside));
   }
   bool is_certain() const {
-    return cell(nominal(position_) - doubt(position_)) ==
-           cell(nominal(position_) + doubt(position_));
+    return cell(nominal(position_) - uncertainty(position_)) ==
+           cell(nominal(position_) + uncertainty(position_));
   }
   Scalar wave_slope(const Reflection& wave) const {
     if (wave.span() == 0.0) return Scalar(0.0);
     const double middle = wave.leg(nominal(position_));
-    const bool certain = wave.leg(nominal(position_) - doubt(position_)) == middle &&
-                         wave.leg(nominal(position_) + doubt(position_)) == middle;
-    return with_doubt(std::fmod(std::fabs(middle), 2.0) == 0.0 ? 1.0 : -1.0, certain ? 0.0 : 2.0,
-                      position_);
+    const bool certain = wave.leg(nominal(position_) - uncertainty(position_)) == middle &&
+                         wave.leg(nominal(position_) + uncertainty(position_)) == middle;
+    return with_uncertainty(std::fmod(std::fabs(middle), 2.0) == 0.0 ? 1.0 : -1.0,
+                            certain ? 0.0 : 2.0, position_);
   }
 
   bool nearest_ = false;

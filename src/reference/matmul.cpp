@@ -1,6 +1,6 @@
 // c[..., m, n] = sum over k of a[..., m, k] * b[..., k, n], of real or complex numbers.
 #include "reference/evaluate.hpp"
-#include "reference/matrix_product.hpp"
+#include "reference/mma_rounding.hpp"
 
 namespace ashlar::reference {
 
@@ -30,7 +30,7 @@ void evaluate_complex(const Matmul& op, const Operands& operands) {
   const int part_axis = c.dims().rank() - 1, column_axis = part_axis - 1,
             row_axis = column_axis - 1;
   const std::int64_t depth = a.dims()[column_axis];
-  const MatrixProduct<Scalar> product(operands, a.dtype(), b.dtype());
+  const MmaRounding<Scalar> product(operands, a.dtype(), b.dtype());
 
   for_each(c.dims(), [&](const Index& index) {
     Index element;
@@ -71,7 +71,7 @@ void evaluate(const Matmul& op, const Operands& operands) {
   if (c.complex()) return evaluate_complex(op, operands);
   const int row_axis = c.dims().rank() - 2, column_axis = c.dims().rank() - 1;
   const std::int64_t depth = a.dims()[column_axis];
-  const MatrixProduct<Scalar> product(operands, a.dtype(), b.dtype());
+  const MmaRounding<Scalar> product(operands, a.dtype(), b.dtype());
 
   for_each(c.dims(), [&](const Index& index) {
     if (index[row_axis] >= length(operands, Matmul::m_override, index, c.dims()[row_axis]) ||
@@ -83,7 +83,7 @@ void evaluate(const Matmul& op, const Operands& operands) {
     in_a[column_axis] = in_b[row_axis] = 0;
     Accumulator<Scalar> sum;
     const std::int64_t terms = length(operands, Matmul::k_override, index, depth);
-    add_products(product, a.line(in_a, column_axis), b.line(in_b, row_axis), terms, sum);
+    add_dot_product(product, a.line(in_a, column_axis), b.line(in_b, row_axis), terms, sum);
     c.store(index, product.total(sum));
   });
 }

@@ -1,7 +1,7 @@
 // One product per expert: row r of group g is token[r] weight[g % experts].
 #include "reference/evaluate.hpp"
-#include "reference/matrix_product.hpp"
-#include "reference/outside_integer.hpp"
+#include "reference/mma_rounding.hpp"
+#include "reference/untrusted_integer.hpp"
 
 namespace ashlar::reference {
 
@@ -78,7 +78,7 @@ void evaluate(const MoeGroupedMatmul& op, const Operands& operands) {
   const auto output = operands.output(Op::output);
   const Routing<Op, Operands> routing(op, operands, weight.dims()[0], output.dims()[1]);
   const std::int64_t depth = token.dims()[2], columns = output.dims()[2];
-  const MatrixProduct<Scalar> product(operands, token.dtype(), weight.dtype());
+  const MmaRounding<Scalar> product(operands, token.dtype(), weight.dtype());
 
   parallel_for(output.dims()[1], [&](std::int64_t m) {
     // Without scatter only row m goes to row m.
@@ -90,8 +90,8 @@ void evaluate(const MoeGroupedMatmul& op, const Operands& operands) {
         if (routing.destination(r) != m) continue;
         const std::int64_t source = routing.source(r), expert = routing.expert_of(r);
         if (source < 0 || expert < 0) continue;
-        add_products(product, token.line({0, source, 0}, 2), weight.line({expert, 0, n}, 1), depth,
-                     sum);
+        add_dot_product(product, token.line({0, source, 0}, 2), weight.line({expert, 0, n}, 1),
+                        depth, sum);
       }
       output.store({0, m, n}, product.total(sum));
     }
@@ -112,7 +112,7 @@ void evaluate(const MoeGroupedMatmulBackward& op, const Operands& operands) {
 
   if (operands.has_output(Op::dweight)) {
     const auto dweight = operands.output(Op::dweight);
-    const MatrixProduct<Scalar> product(operands, token.dtype(), doutput.dtype());
+    const MmaRounding<Scalar> product(operands, token.dtype(), doutput.dtype());
     for_each(dweight.dims(), [&](const Index& at) {
       Accumulator<Scalar> sum;
       routing.for_each_group([&](std::int64_t expert, std::int64_t begin, std::int64_t end) {
@@ -130,7 +130,7 @@ void evaluate(const MoeGroupedMatmulBackward& op, const Operands& operands) {
   const auto weight = operands.input(Op::weight);
   const auto dtoken = operands.output(Op::dtoken);
   const bool gather = op.mode == MoeMode::gather;
-  const MatrixProduct<Scalar> product(operands, doutput.dtype(), weight.dtype());
+  const MmaRounding<Scalar> product(operands, doutput.dtype(), weight.dtype());
   for_each(dtoken.dims(), [&](const Index& at) {
     Accumulator<Scalar> sum;
     const std::int64_t first = gather ? 0 : at[1], last = gather ? routing.rows() : at[1] + 1;
@@ -138,8 +138,8 @@ void evaluate(const MoeGroupedMatmulBackward& op, const Operands& operands) {
       if (routing.source(r) != at[1]) continue;
       const std::int64_t to = routing.destination(r), expert = routing.expert_of(r);
       if (to < 0 || expert < 0) continue;
-      add_products(product, doutput.line({0, to, 0}, 2), weight.line({expert, at[2], 0}, 2),
-                   doutput.dims()[2], sum);
+      add_dot_product(product, doutput.line({0, to, 0}, 2), weight.line({expert, at[2], 0}, 2),
+                      doutput.dims()[2], sum);
     }
     dtoken.store(at, product.total(sum));
   });

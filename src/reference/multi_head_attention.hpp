@@ -8,7 +8,7 @@
 
 #include "graph/multi_head_shapes.hpp"
 #include "reference/attention.hpp"
-#include "reference/matrix_product.hpp"
+#include "reference/mma_rounding.hpp"
 #include "reference/scratch.hpp"
 
 namespace ashlar::reference {
@@ -150,7 +150,7 @@ class MultiHeadProblem {
   const MultiHeadShape shape;
   const MultiHeadArrays arrays;
   const Scalar scale;
-  const MatrixProduct<Scalar> product;  // of what passes between its steps, which is f32
+  const MmaRounding<Scalar> product;  // of what passes between its steps, which is f32
 
  private:
   void project(const View& x, const MultiHeadProjection& projection, const HeadVectors& to) const {
@@ -167,7 +167,7 @@ class MultiHeadProblem {
     Scalar* const scores = at(arrays.scores, query);
     Scalar* const weights = at(arrays.weights, query);
     const Columns columns = this->columns(query);
-    RowSum<Scalar> sum;
+    SoftmaxRow<Scalar> sum;
     for (std::int64_t j = columns.begin; j < columns.end; ++j) {
       Accumulator<Scalar> score;
       for (std::int64_t p = 0; p < shape.head_size; ++p)
@@ -175,7 +175,7 @@ class MultiHeadProblem {
       scores[j] = scale * product.total(score);
       sum.largest = maximum(sum.largest, scores[j]);
     }
-    const Columns seen = sum.sees_nothing() ? Columns{} : columns;
+    const Columns seen = sum.is_fully_masked() ? Columns{} : columns;
     integers_[arrays.seen(query)] = seen.begin;
     integers_[arrays.seen(query) + 1] = seen.end;
     Accumulator<Scalar> total;
@@ -190,7 +190,7 @@ class MultiHeadProblem {
       Accumulator<Scalar> o;
       for (std::int64_t j = seen.begin; j < seen.end; ++j)
         o.add(product.term(weights[j], at(arrays.v, key_row(query, j))[p]));
-      at(arrays.o, query)[p] = sum.sees_nothing() ? Scalar(0.0) : product.total(o) / sum.weights;
+      at(arrays.o, query)[p] = sum.is_fully_masked() ? Scalar(0.0) : product.total(o) / sum.weights;
     }
   }
 

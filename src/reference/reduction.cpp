@@ -1,6 +1,6 @@
 // Reductions over every axis in which y has extent 1. Over nothing they give the neutral element.
-#include "reference/doubt.hpp"
 #include "reference/evaluate.hpp"
+#include "reference/uncertainty.hpp"
 
 namespace ashlar::reference {
 
@@ -22,7 +22,7 @@ class AnyOrder {
   Approx<A> result(Approx<A> product) const {
     const bool overflows = !infinite_ && large_ > Rounding<A>::largest && (small_ < 1.0 || zero_);
     const bool vanishes = !zero_ && small_ < Rounding<A>::tiny && (large_ > 1.0 || infinite_);
-    return in_doubt_unless(!overflows && !vanishes, product);
+    return unknown_unless(!overflows && !vanishes, product);
   }
 
  private:
@@ -101,7 +101,7 @@ typename View::Scalar position_of_result(ReductionMode mode, const View& x, cons
   for_each_in(terms, [&](const Index& index) {
     if (position++ != best && may_overtake(merit(index), leader)) certain = false;
   });
-  return in_doubt_unless(certain, Scalar(real(best)));
+  return unknown_unless(certain, Scalar(real(best)));
 }
 
 }  // namespace

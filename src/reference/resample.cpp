@@ -62,7 +62,7 @@ void evaluate(const ResampleForward& op, const Operands& operands) {
       y.store(out, largest.value);
       if (operands.has_output(ResampleForward::index))
         operands.output(ResampleForward::index)
-            .store(out, in_doubt_unless(largest.certain, Scalar(real(largest.position))));
+            .store(out, unknown_unless(largest.certain, Scalar(real(largest.position))));
     } else if (is_pooling(op.mode)) {
       y.store(out, pooled_average(op, operands, x, out));
     } else {
@@ -103,8 +103,8 @@ void outputs_of(const ResampleAttributes& op, int axis, std::int64_t i, std::int
 
 // 1 when the maximum of the window of `out` is element `in` of x.
 template <class Operands>
-typename Operands::Scalar took_maximum_from(const ResampleBackward& op, const Operands& operands,
-                                            const Dims& x_dims, const Index& out, const Index& in) {
+typename Operands::Scalar is_maximum_of(const ResampleBackward& op, const Operands& operands,
+                                        const Dims& x_dims, const Index& out, const Index& in) {
   using Scalar = typename Operands::Scalar;
   std::int64_t position;
   bool certain = true;
@@ -129,12 +129,12 @@ typename Operands::Scalar took_maximum_from(const ResampleBackward& op, const Op
 }
 
 template <class Operands>
-typename Operands::Scalar handed_back(const ResampleBackward& op, const Operands& operands,
-                                      const typename Operands::View& dy, const Dims& x_dims,
-                                      const Index& out, const Index& in) {
+typename Operands::Scalar gradient_share(const ResampleBackward& op, const Operands& operands,
+                                         const typename Operands::View& dy, const Dims& x_dims,
+                                         const Index& out, const Index& in) {
   using Scalar = typename Operands::Scalar;
   if (op.mode == ResampleMode::maxpool)
-    return select(took_maximum_from(op, operands, x_dims, out, in), dy.load(out), Scalar(0.0));
+    return select(is_maximum_of(op, operands, x_dims, out, in), dy.load(out), Scalar(0.0));
   if (!is_pooling(op.mode))
     return weighted(interpolation_weight<Scalar>(op, dy.dims(), out, x_dims, in), dy.load(out));
   for (int axis = kSpatial; axis < in.rank(); ++axis) {
@@ -159,7 +159,7 @@ void evaluate(const ResampleBackward& op, const Operands& operands) {
                  outputs.begin[axis], outputs.end[axis]);
     Accumulator<Scalar> sum;
     for_each_in(outputs, [&](const Index& out) {
-      sum.add(handed_back(op, operands, dy, dx.dims(), out, in));
+      sum.add(gradient_share(op, operands, dy, dx.dims(), out, in));
     });
     dx.store(in, sum.total());
   });

@@ -1,8 +1,8 @@
 // Where resampled elements come from, axis by axis; shared by forward and backward.
 #pragma once
 
-#include "reference/doubt.hpp"
 #include "reference/evaluate.hpp"
+#include "reference/uncertainty.hpp"
 
 namespace ashlar::reference {
 
@@ -56,7 +56,7 @@ WindowMaximum<typename View::Scalar> window_maximum(const ResampleAttributes& op
                                                     const Index& out) {
   using Scalar = typename View::Scalar;
   // Calls body(position, value) for what the window sees. Padding with -inf never wins.
-  const auto for_each_seen = [&](const auto& body) {
+  const auto for_each_visible = [&](const auto& body) {
     for_each_in(Box::all(op.window), [&](const Index& k) {
       const Source source = window_source(op, x.dims(), out, k);
       if (source.padding && op.padding_mode != PaddingMode::zero) return;
@@ -64,7 +64,7 @@ WindowMaximum<typename View::Scalar> window_maximum(const ResampleAttributes& op
     });
   };
   WindowMaximum<Scalar> best;
-  for_each_seen([&](std::int64_t position, Scalar seen) {
+  for_each_visible([&](std::int64_t position, Scalar seen) {
     const double candidate = nominal(seen), leader = nominal(best.value);
     const bool wins =
         best.position < 0 || candidate > leader || (std::isnan(candidate) && !std::isnan(leader));
@@ -73,7 +73,7 @@ WindowMaximum<typename View::Scalar> window_maximum(const ResampleAttributes& op
     best.position = position;
   });
   const Scalar leader = best.value;
-  for_each_seen([&](std::int64_t position, Scalar seen) {
+  for_each_visible([&](std::int64_t position, Scalar seen) {
     best.value = maximum(best.value, seen);
     if (position != best.position && may_overtake(seen, leader)) best.certain = false;
   });

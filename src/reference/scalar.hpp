@@ -158,12 +158,12 @@ template <Arithmetic A>
 Approx<A> atan2(Approx<A> y, Approx<A> x) {
   const double value = std::atan2(y.value, x.value);
   // The sign of a zero decides the side of the cut, and it is nobody's promise.
-  const bool on_cut = y.value == 0.0 && x.value <= 0.0;
-  if (x.error == 0.0 && y.error == 0.0 && !on_cut)
+  const bool on_branch_cut = y.value == 0.0 && x.value <= 0.0;
+  if (x.error == 0.0 && y.error == 0.0 && !on_branch_cut)
     return Approx<A>::of_function(value, 0.0, kFunctionUnits);
   const double radius = std::hypot(x.value, y.value) - std::hypot(x.error, y.error);
-  const bool may_cross_cut = x.value - x.error <= 0.0 && std::fabs(y.value) <= y.error;
-  if (!(radius > 0.0) || may_cross_cut || on_cut)
+  const bool may_cross_boundary = x.value - x.error <= 0.0 && std::fabs(y.value) <= y.error;
+  if (!(radius > 0.0) || may_cross_boundary || on_branch_cut)
     return Approx<A>::with_error(value, x.unknown() || y.unknown() ? kInfinity : 6.3);
   return Approx<A>::of_function(value, std::hypot(x.error, y.error) / radius, kFunctionUnits);
 }

@@ -140,7 +140,7 @@ void evaluate(const GridSampleForward& op, const Operands& operands) {
   for_each(y.dims(), [&](const Index& out) {
     const GridPoint point(op, grid, x.dims(), out);
     if (point.is_nan() || point.unknown())
-      return y.store(out, in_doubt_unless(!point.unknown(), Scalar(kNaN)));
+      return y.store(out, unknown_unless(!point.unknown(), Scalar(kNaN)));
     Accumulator<Scalar> sum;
     for_each_in(point.seen(out[0], out[1]),
                 [&](const Index& in) { sum.add(weighted(point.weight(in), x.load(in))); });
@@ -170,7 +170,7 @@ void input_gradient(const GridSampleBackward& op, const Operands& operands, Inde
   for_each_in(outputs, [&](const Index& at) {
     const GridPoint point(op, grid, dx.dims(), at);
     if (point.unknown()) {
-      for (auto& sum : sums) sum.add(in_doubt_unless(false, Scalar(0.0)));
+      for (auto& sum : sums) sum.add(unknown_unless(false, Scalar(0.0)));
       return;
     }
     if (point.is_nan() || !point.sees(in)) return;
@@ -200,7 +200,7 @@ typename Operands::Scalar coordinate_gradient(const GridSampleBackward& op,
   Index out = {at[0], 0};
   for (int a = 0; a < spatial; ++a) out.push_back(at[a + 1]);
   const GridPoint point(op, grid, x.dims(), out);
-  if (point.is_nan() || point.unknown()) return in_doubt_unless(!point.unknown(), Scalar(kNaN));
+  if (point.is_nan() || point.unknown()) return unknown_unless(!point.unknown(), Scalar(kNaN));
   Accumulator<Scalar> sum;
   for (std::int64_t c = 0; c < x.dims()[1]; ++c) {
     out[1] = c;
@@ -211,8 +211,8 @@ typename Operands::Scalar coordinate_gradient(const GridSampleBackward& op,
   }
   const Scalar slope = point.axis(axis).slope(), total = sum.total();
   // An implementation may multiply by a slope of 0.
-  const bool finite = std::isfinite(nominal(total)) && doubt(total) < kInfinity;
-  return in_doubt_unless(nominal(slope) != 0.0 || finite, weighted(slope, total));
+  const bool finite = std::isfinite(nominal(total)) && uncertainty(total) < kInfinity;
+  return unknown_unless(nominal(slope) != 0.0 || finite, weighted(slope, total));
 }
 
 }  // namespace

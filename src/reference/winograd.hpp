@@ -20,8 +20,8 @@ inline constexpr double kWinogradTransformUnits = 2 * 3 * 4 + 1;
 
 // Two axes of x (or dy) and w for `results` sums over `depth` channels; pixel (i, j) of a result
 // meets source pixel (i + shift[0], j + shift[1]) with tap (0, 0).
-struct WinogradSums {
-  std::int64_t images, groups, depth, results;  // the last two per group
+struct WinogradProblem {
+  std::int64_t images, groups, channels, results;  // the last two per group
   std::array<std::int64_t, 2> source, result, shift;
 };
 
@@ -44,7 +44,7 @@ void apply_absolute(const double (&matrix)[kRows][kColumns],
 // What the tile at `corner` reads of a channel; zeros outside.
 template <int kPoints, class Source>
 std::array<std::array<double, kPoints>, kPoints> winograd_patch(
-    const WinogradSums& sums, const Source& source, std::int64_t image, std::int64_t channel,
+    const WinogradProblem& sums, const Source& source, std::int64_t image, std::int64_t channel,
     const std::array<std::int64_t, 2>& corner) {
   std::array<std::array<double, kPoints>, kPoints> patch{};
   for (std::size_t i = 0; i < kPoints; ++i)
@@ -61,37 +61,37 @@ std::array<std::array<double, kPoints>, kPoints> winograd_patch(
 // source(image, channel, row, column) and weight(group, result, channel, tap row, tap column) are
 // absolute values; the source is asked inside its extents only.
 template <int kOutputs, class Source, class Weight>
-void raise_to_winograd(const WinogradSums& sums, const Source& source, const Weight& weight,
-                       std::vector<double>& growth) {
+void max_winograd_magnitude(const WinogradProblem& sums, const Source& source, const Weight& weight,
+                            std::vector<double>& growth) {
   constexpr int kPoints = kOutputs + 2;
   constexpr WinogradMatrices<kOutputs, 3> kMatrices = winograd_matrices<kOutputs, 3>();
   using Points = std::array<std::array<double, kPoints>, kPoints>;
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
   for (std::int64_t group = 0; group < sums.groups; ++group) {
-    std::vector<Points> u(at(sums.results * sums.depth)), v(at(sums.depth));
+    std::vector<Points> u(at(sums.results * sums.channels)), v(at(sums.channels));
     for (std::int64_t k = 0; k < sums.results; ++k)
-      for (std::int64_t c = 0; c < sums.depth; ++c) {
+      for (std::int64_t c = 0; c < sums.channels; ++c) {
         std::array<std::array<double, 3>, 3> taps;
         for (std::size_t i = 0; i < 3; ++i)
           for (std::size_t j = 0; j < 3; ++j)
             taps[i][j] =
                 weight(group, k, c, static_cast<std::int64_t>(i), static_cast<std::int64_t>(j));
-        apply_absolute<kPoints, 3>(kMatrices.filter, taps, u[at(k * sums.depth + c)]);
+        apply_absolute<kPoints, 3>(kMatrices.filter, taps, u[at(k * sums.channels + c)]);
       }
     for (std::int64_t image = 0; image < sums.images; ++image)
       for (std::int64_t top = 0; top < sums.result[0]; top += kOutputs)
         for (std::int64_t left = 0; left < sums.result[1]; left += kOutputs) {
-          for (std::int64_t c = 0; c < sums.depth; ++c) {
-            const Points patch =
-                winograd_patch<kPoints>(sums, source, image, group * sums.depth + c, {top, left});
+          for (std::int64_t c = 0; c < sums.channels; ++c) {
+            const Points patch = winograd_patch<kPoints>(sums, source, image,
+                                                         group * sums.channels + c, {top, left});
             apply_absolute<kPoints, kPoints>(kMatrices.input, patch, v[at(c)]);
           }
           for (std::int64_t k = 0; k < sums.results; ++k) {
             Points m{};
-            for (std::int64_t c = 0; c < sums.depth; ++c)
+            for (std::int64_t c = 0; c < sums.channels; ++c)
               for (std::size_t i = 0; i < kPoints; ++i)
                 for (std::size_t j = 0; j < kPoints; ++j)
-                  m[i][j] += u[at(k * sums.depth + c)][i][j] * v[at(c)][i][j];
+                  m[i][j] += u[at(k * sums.channels + c)][i][j] * v[at(c)][i][j];
             std::array<std::array<double, kOutputs>, kOutputs> tile;
             apply_absolute<kOutputs, kPoints>(kMatrices.output, m, tile);
             for (std::int64_t i = 0; i < kOutputs && top + i < sums.result[0]; ++i)
@@ -116,20 +116,21 @@ void raise_to_winograd(const WinogradSums& sums, const Source& source, const Wei
 // sums.results filters per group. `growth` is [filter, channel, 3, 3] by tap, not by place in
 // memory.
 template <int kTile, class X, class Dy>
-void raise_to_winograd_filter(const WinogradSums& sums, const X& x, const Dy& dy,
-                              std::vector<double>& growth) {
+void max_winograd_filter_magnitude(const WinogradProblem& sums, const X& x, const Dy& dy,
+                                   std::vector<double>& growth) {
   constexpr int kPoints = kTile + 2;
   constexpr WinogradMatrices<3, kTile> kMatrices = winograd_matrices<3, kTile>();
   using Points = std::array<std::array<double, kPoints>, kPoints>;
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
   for (std::int64_t group = 0; group < sums.groups; ++group) {
-    std::vector<Points> m(at(sums.results * sums.depth)), v(at(sums.depth)), d(at(sums.results));
+    std::vector<Points> m(at(sums.results * sums.channels)), v(at(sums.channels)),
+        d(at(sums.results));
     for (std::int64_t image = 0; image < sums.images; ++image)
       for (std::int64_t top = 0; top < sums.result[0]; top += kTile)
         for (std::int64_t left = 0; left < sums.result[1]; left += kTile) {
-          for (std::int64_t c = 0; c < sums.depth; ++c) {
+          for (std::int64_t c = 0; c < sums.channels; ++c) {
             const Points patch =
-                winograd_patch<kPoints>(sums, x, image, group * sums.depth + c, {top, left});
+                winograd_patch<kPoints>(sums, x, image, group * sums.channels + c, {top, left});
             apply_absolute<kPoints, kPoints>(kMatrices.input, patch, v[at(c)]);
           }
           for (std::int64_t k = 0; k < sums.results; ++k) {
@@ -140,16 +141,16 @@ void raise_to_winograd_filter(const WinogradSums& sums, const X& x, const Dy& dy
             apply_absolute<kPoints, kTile>(kMatrices.filter, tile, d[at(k)]);
           }
           for (std::int64_t k = 0; k < sums.results; ++k)
-            for (std::int64_t c = 0; c < sums.depth; ++c)
+            for (std::int64_t c = 0; c < sums.channels; ++c)
               for (std::size_t i = 0; i < kPoints; ++i)
                 for (std::size_t j = 0; j < kPoints; ++j)
-                  m[at(k * sums.depth + c)][i][j] += d[at(k)][i][j] * v[at(c)][i][j];
+                  m[at(k * sums.channels + c)][i][j] += d[at(k)][i][j] * v[at(c)][i][j];
         }
-    for (std::int64_t pair = 0; pair < sums.results * sums.depth; ++pair) {
+    for (std::int64_t pair = 0; pair < sums.results * sums.channels; ++pair) {
       std::array<std::array<double, 3>, 3> taps;
       apply_absolute<3, kPoints>(kMatrices.output, m[at(pair)], taps);
       for (std::size_t tap = 0; tap < 9; ++tap) {
-        double& place = growth[at((group * sums.results * sums.depth + pair) * 9) + tap];
+        double& place = growth[at((group * sums.results * sums.channels + pair) * 9) + tap];
         if (!(taps[tap / 3][tap % 3] <= place)) place = taps[tap / 3][tap % 3];
       }
     }

@@ -65,7 +65,7 @@ TEST(Checked, ReportsOverflowInBothDirections) {
   EXPECT_EQ(code_of([] { checked_mul(-kMax, 2); }), ErrorCode::size_overflow);
 }
 
-TEST(Checked, NamesWhoseSizeOverflowed) {
+TEST(Checked, OverflowErrorNamesTheTensor) {
   try {
     naming_overflow([] { return "tensor 'x'"; }, [] { return checked_mul(kMax, kMax); });
     FAIL();

@@ -108,7 +108,7 @@ TEST(Element, E2m1RoundsToEvenAndSaturates) {
   EXPECT_EQ(round_to(e2m1, std::nan("")), 6.0);
 }
 
-TEST(Element, E8m0TakesTheNearestPowerOfTwo) {
+TEST(Element, E8m0RoundsToNearestPowerOfTwo) {
   EXPECT_EQ(round_to(e8m0, 1.49), 1.0);
   EXPECT_EQ(round_to(e8m0, 1.5), 2.0);  // halfway: the larger one
   EXPECT_EQ(round_to(e8m0, 3.1), 4.0);

@@ -41,7 +41,7 @@ class FileCacheTest : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(FileCacheTest, GivesBackWhatWasPut) {
+TEST_F(FileCacheTest, ReturnsStoredBytes) {
   const FileCache cache(directory());
   EXPECT_EQ(cache.get("key"), std::nullopt);
   const std::string bytes("a\0b\n\xff", 5);
@@ -54,7 +54,7 @@ TEST_F(FileCacheTest, GivesBackWhatWasPut) {
   EXPECT_EQ(files(), 1u);
 }
 
-TEST_F(FileCacheTest, BelongsToItsUserAlone) {
+TEST_F(FileCacheTest, IsPrivateToItsUser) {
   const FileCache cache(directory());
   ASSERT_TRUE(cache.put("key", "value"));
   EXPECT_EQ(fs::status(directory()).permissions(), fs::perms::owner_all);
@@ -75,7 +75,7 @@ TEST_F(FileCacheTest, AnotherUsersDirectoryIsRefused) {
   EXPECT_FALSE(cache.put("key", "value"));
 }
 
-TEST_F(FileCacheTest, DamagedEntriesAreAsIfTheyWereNotThere) {
+TEST_F(FileCacheTest, DamagedEntriesCountAsMissing) {
   const FileCache cache(directory());
   const std::string value(1000, 'v');
   ASSERT_TRUE(cache.put("key", value));
@@ -106,7 +106,7 @@ TEST_F(FileCacheTest, KeysAreComparedWhole) {
   EXPECT_EQ(cache.get("two"), std::nullopt);
 }
 
-TEST_F(FileCacheTest, WhatCannotBeWrittenIsNotKept) {
+TEST_F(FileCacheTest, FailedWritesAreNotStored) {
   std::ofstream(root_ / "deep") << "a file where a directory should be";
   const FileCache cache(directory());
   EXPECT_FALSE(cache.put("key", "value"));
@@ -150,13 +150,13 @@ TEST_F(FileCacheTest, ManyWritersAndReaders) {
 }
 
 // Four at once find nothing: one makes the entry, the others wait and find it.
-TEST_F(FileCacheTest, OneMakesWhatManyWant) {
+TEST_F(FileCacheTest, OneProcessBuildsForAll) {
   std::atomic<int> made{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       const FileCache cache(directory());
-      const auto turn = cache.wait_for_turn("key");
+      const auto turn = cache.lock_for_build("key");
       EXPECT_NE(turn, nullptr);
       if (cache.get("key")) return;
       ++made;
@@ -166,10 +166,10 @@ TEST_F(FileCacheTest, OneMakesWhatManyWant) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(made, 1);
   EXPECT_EQ(files(), 1u) << "a lock was left";
-  EXPECT_EQ(FileCache("").wait_for_turn("key"), nullptr);
+  EXPECT_EQ(FileCache("").lock_for_build("key"), nullptr);
 }
 
-TEST_F(FileCacheTest, InspectionFindsWhatIsDamaged) {
+TEST_F(FileCacheTest, InspectionFindsDamagedEntries) {
   const FileCache cache(directory());
   ASSERT_TRUE(cache.put("one", "bytes\n of one"));
   ASSERT_TRUE(cache.put("two", ""));

@@ -96,7 +96,7 @@ TEST_P(Format, RoundsToNearestEven) {
   }
 }
 
-TEST_P(Format, TreatsWhatIsOutOfRange) {
+TEST_P(Format, HandlesOutOfRangeValues) {
   const std::uint32_t largest = narrow(format(), format().largest);
   const std::uint32_t infinity = largest + 1;
   const double next = 2 * format().largest - widen(format(), largest - 1);

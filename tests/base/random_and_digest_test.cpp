@@ -51,7 +51,7 @@ TEST(Philox, AgreesWithTheFullGenerator) {
                       {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)}));
 }
 
-TEST(Philox, ElementsWalkThroughLanesThenCounters) {
+TEST(Philox, ElementsUseLanesThenCounters) {
   const auto first = philox4x32(40, 9), second = philox4x32(41, 9);
   for (std::uint64_t i = 0; i < 4; ++i) {
     EXPECT_EQ(philox_element(9, 40, i), first[i]);

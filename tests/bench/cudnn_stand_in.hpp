@@ -33,7 +33,7 @@ class StandIn {
   cudnn::Functions functions() const;
 
   // --- what it takes
-  std::size_t most_operations = 100;             // in one graph
+  std::size_t max_operations = 100;              // in one graph
   std::set<cudnn::DescriptorType> refused = {};  // operations it does not have
   std::int64_t engines = 0;                      // that a graph has, beside those proposed
   bool tensor_cores = false;                     // every engine rounds

@@ -5,10 +5,10 @@
 #include <ashlar/plan.hpp>
 #include <cmath>
 
+#include "bench/back_to_back.hpp"
 #include "bench/checking.hpp"
 #include "bench/gpu.hpp"
 #include "bench/gpu_tensors.hpp"
-#include "bench/in_a_row.hpp"
 #include "bench/measure.hpp"
 #include "bench/peers/cudnn/cudnn_peer.hpp"
 #include "bench/suite.hpp"
@@ -99,7 +99,7 @@ TEST_F(Cudnn, StrictProductsLeaveOutEnginesThatRound) {
 }
 
 TEST_F(Cudnn, WhatIsRefusedAsOneIsCut) {
-  stand_in_.most_operations = 2;
+  stand_in_.max_operations = 2;
   const Graph graph = chain();
   const bench::PeerAnswer answer = ask(graph);
   ASSERT_TRUE(answer.peer) << answer.refusal;
@@ -237,11 +237,11 @@ TEST(GpuBench, MeasuresTinyCases) {
     EXPECT_GT(m.naive.value_or(0), 0);
     EXPECT_GT(m.copy_speed, 0);
     EXPECT_EQ(m.apart.has_value(), !one.apart.empty());
-    EXPECT_EQ(m.in_a_row.has_value(), one.problem.in_a_row);
-    EXPECT_EQ(m.runs_in_a_row > 0, one.problem.in_a_row);
+    EXPECT_EQ(m.back_to_back.has_value(), one.problem.back_to_back);
+    EXPECT_EQ(m.runs_back_to_back > 0, one.problem.back_to_back);
     EXPECT_GT(m.same_copy.value_or(0), 0);
-    EXPECT_EQ(m.same_copy_in_a_row.has_value(), one.problem.in_a_row);
-    EXPECT_EQ(m.row_copy_share().value_or(0) > 0, one.problem.in_a_row);
+    EXPECT_EQ(m.same_copy_back_to_back.has_value(), one.problem.back_to_back);
+    EXPECT_EQ(m.row_copy_share().value_or(0) > 0, one.problem.back_to_back);
     EXPECT_THAT(m.engine, HasSubstr("cuda."));
   }
   EXPECT_THAT(gpu.driver(), HasSubstr("CUDA"));

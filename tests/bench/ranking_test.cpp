@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kMostLoss = 1.08;  // geometric mean
+constexpr double kMaxLoss = 1.08;  // geometric mean
 const std::string kFolder = ASHLAR_SOURCE_DIR "/bench/results/h200";
 
 // First choice / fastest, over several cases.
@@ -63,7 +63,7 @@ TEST(Ranking, FirstChoicesAreNearlyTheFastest) {
       "summary: cost model: first choices take %.3f times as long as the fastest (%d cases, worst "
       "%.2f: %s); %d first choices were not timed\n",
       all.mean(), all.count, all.worst, all.worst_name.c_str(), untimed);
-  EXPECT_LE(all.mean(), kMostLoss);
+  EXPECT_LE(all.mean(), kMaxLoss);
 
   if (!std::getenv("ASHLAR_WRITE_RANKING")) return;
   Json json = {{"first_over_fastest", rounded(all.mean())},

@@ -122,7 +122,7 @@ TEST(Record, IsJsonWithTheSetting) {
   EXPECT_EQ(suite["cases"][1]["speed"], 2.0);
   EXPECT_EQ(suite["cases"][1]["onednn_best_layout_ms"], 3.0);
   EXPECT_FALSE(suite["cases"][0].contains("onednn_best_layout_ms"));
-  EXPECT_EQ(suite["cases"][0]["share_of_limit"], 0.25);
+  EXPECT_EQ(suite["cases"][0]["share_of_roofline"], 0.25);
 }
 
 TEST(ReportOfGpu, NamesThePeer) {
@@ -146,12 +146,12 @@ TEST(ReportOfGpu, NamesThePeer) {
   suite.target.least_share = 0.3;
   EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::missed);
 
-  m.in_a_row = m.limit() / 0.9;
-  m.runs_in_a_row = 8;
+  m.back_to_back = m.limit() / 0.9;
+  m.runs_back_to_back = 8;
   EXPECT_THAT(bench::table_row(m, setting), HasSubstr("in a row"));
   EXPECT_THAT(bench::table_row(m, setting), Not(HasSubstr("copies")));
   EXPECT_EQ(bench::summary_of(suite).row_copy_share, std::nullopt);
-  m.same_copy_in_a_row = *m.in_a_row * 0.75;  // faster than ours
+  m.same_copy_back_to_back = *m.back_to_back * 0.75;  // faster than ours
   EXPECT_THAT(bench::table_row(m, setting), HasSubstr(", 90 % (copies 0.8333 ms, 75 %)"));
   EXPECT_THAT(bench::suite_foot(suite), HasSubstr("in a row 90 %, 75 % of copies in a row"));
   suite.target = {.row_share = 0.88};
@@ -171,14 +171,14 @@ TEST(ReportOfGpu, NamesThePeer) {
   EXPECT_EQ(cases[0]["cudnn_calls"], 3);
   EXPECT_EQ(cases[0]["speed_over_apart"], 3.0);
   EXPECT_EQ(cases[0]["share_of_apart_bytes"], 0.25);
-  EXPECT_EQ(cases[0]["share_in_a_row"], 0.9);
-  EXPECT_EQ(cases[0]["runs_in_a_row"], 8);
-  EXPECT_EQ(cases[0]["copy_in_a_row_ms"], 0.8333);
-  EXPECT_EQ(cases[0]["share_of_copy_in_a_row"], 0.75);
-  EXPECT_EQ(json["suites"][0]["share_of_copy_in_a_row"], 0.75);
-  EXPECT_FALSE(cases[1].contains("in_a_row_ms"));
-  EXPECT_FALSE(cases[1].contains("copy_in_a_row_ms"));
-  EXPECT_FALSE(cases[1].contains("share_of_copy_in_a_row"));
+  EXPECT_EQ(cases[0]["share_back_to_back"], 0.9);
+  EXPECT_EQ(cases[0]["runs_back_to_back"], 8);
+  EXPECT_EQ(cases[0]["copy_back_to_back_ms"], 0.8333);
+  EXPECT_EQ(cases[0]["share_of_copy_back_to_back"], 0.75);
+  EXPECT_EQ(json["suites"][0]["share_of_copy_back_to_back"], 0.75);
+  EXPECT_FALSE(cases[1].contains("back_to_back_ms"));
+  EXPECT_FALSE(cases[1].contains("copy_back_to_back_ms"));
+  EXPECT_FALSE(cases[1].contains("share_of_copy_back_to_back"));
   EXPECT_EQ(cases[1]["cudnn_refusal"], "not supported: a graph like this");
 
   const bench::HostTimes times{.run = 4e-6, .compiled = 0.3, .first = 0.9, .cached = 2e-3};

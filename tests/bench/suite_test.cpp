@@ -74,10 +74,11 @@ TEST(Reader, KnowsWhatPeersCannotDo) {
 
 TEST(Reader, KnowsWhatRunsInARow) {
   const Suite suite = bench::read_suite(
-      "tiny", changed("\"name\": \"half\"", "\"name\": \"half\", \"in_a_row\": true"));
-  EXPECT_TRUE(suite.cases[2].problem.in_a_row);
-  EXPECT_FALSE(suite.cases[0].problem.in_a_row);
-  expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"in_a_row\": 8"), "in_a_row");
+      "tiny", changed("\"name\": \"half\"", "\"name\": \"half\", \"back_to_back\": true"));
+  EXPECT_TRUE(suite.cases[2].problem.back_to_back);
+  EXPECT_FALSE(suite.cases[0].problem.back_to_back);
+  expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"back_to_back\": 8"),
+                 "back_to_back");
 }
 
 TEST(Reader, RefusesBadFilesNamingThePlace) {

@@ -96,7 +96,7 @@ inline const std::string kTinyGpuSuite = R"({
     }
   },
   "cases": [
-    {"name": "whole", "graph": "fused", "apart": ["add", "relu"], "in_a_row": true, "quick": true},
+    {"name": "whole", "graph": "fused", "apart": ["add", "relu"], "back_to_back": true, "quick": true},
     {"name": "prepared", "graph": "relu", "prepare": "add"}
   ]
 })";

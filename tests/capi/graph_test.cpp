@@ -58,7 +58,7 @@ TEST(CApiGraph, GoesThroughJsonAndClones) {
   EXPECT_EQ(text_of(ashlar_graph_to_text, copy.get()), text_of(ashlar_graph_to_text, graph.get()));
 }
 
-TEST(CApiGraph, ShowsItsNodes) {
+TEST(CApiGraph, ExposesItsNodes) {
   const GraphHandle graph = conv_relu();
   int32_t count = 0;
   ASSERT_OK(ashlar_graph_node_count(graph.get(), &count));
@@ -82,7 +82,7 @@ TEST(CApiGraph, ShowsItsNodes) {
                  "got 2, expected 0 to 1");
 }
 
-TEST(CApiGraph, TakesVariadicInputsConstantsAndUids) {
+TEST(CApiGraph, AcceptsVariadicInputsConstantsAndUids) {
   const GraphHandle graph = new_graph();
   const int32_t a = add_tensor(graph.get(), "a", ASHLAR_INPUT, ASHLAR_I32, {2, 3});
   const int32_t b = add_tensor(graph.get(), "b", ASHLAR_INPUT, ASHLAR_I32, {4, 3});

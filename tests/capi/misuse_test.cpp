@@ -60,7 +60,7 @@ TEST(CApiMisuse, NullHandlesAndPointersAreReported) {
   ashlar_compile_options_init(nullptr);
 }
 
-TEST(CApiMisuse, WrongNamesListTheRightOnes) {
+TEST(CApiMisuse, UnknownNamesListTheValidOnes) {
   ashlar_node* raw = nullptr;
   EXPECT_REFUSED(ashlar_node_create("matmull", nullptr, &raw), ASHLAR_PARSE, "conv_forward");
   EXPECT_EQ(raw, nullptr);
@@ -131,7 +131,7 @@ TEST(CApiMisuse, BadNodesLeaveTheGraphAsItWas) {
   EXPECT_EQ(text_of(ashlar_graph_to_json, graph.get()), before);
 }
 
-TEST(CApiMisuse, SmallBuffersStayAsTheyWere) {
+TEST(CApiMisuse, SmallBuffersAreNotWritten) {
   const GraphHandle graph = conv_relu();
   char buffer[4] = "abc";
   std::size_t needed = 0;
@@ -174,7 +174,7 @@ TEST(CApiMisuse, BadJsonAndBadRuns) {
       ASHLAR_INVALID_ARGUMENT, "null pointer for tensor 'x'");
 }
 
-TEST(CApiMisuse, TheLastErrorBelongsToItsThread) {
+TEST(CApiMisuse, LastErrorIsPerThread) {
   ashlar_graph_validate(nullptr);
   EXPECT_THAT(ashlar_last_error(), HasSubstr("null pointer"));
   std::thread([] { EXPECT_STREQ(ashlar_last_error(), ""); }).join();

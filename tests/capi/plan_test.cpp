@@ -35,7 +35,7 @@ TEST(CApiPlan, RunsAndIsCheckedByTheOracle) {
   EXPECT_EQ(worst.worst_index, 17);
 }
 
-TEST(CApiPlan, RunByUidGivesTheSameBytes) {
+TEST(CApiPlan, RunByUidMatchesRun) {
   const GraphHandle graph = conv_relu();
   const PlanHandle plan = compile_plan(graph.get());
   BoundMemory a(graph.get(), plan.get());
@@ -52,7 +52,7 @@ TEST(CApiPlan, RunByUidGivesTheSameBytes) {
                  ASHLAR_INVALID_ARGUMENT, "123456");
 }
 
-TEST(CApiPlan, ReferenceGivesValuesAndBounds) {
+TEST(CApiPlan, ReferenceReturnsValuesAndBounds) {
   const GraphHandle graph = conv_relu();
   const PlanHandle plan = compile_plan(graph.get());
   BoundMemory memory(graph.get(), plan.get());

@@ -81,14 +81,14 @@ TEST(Tune, TimesAndRemembers) {
   const Outcome second = ashlar({"tune", graph, "--device", "cpu"});
   EXPECT_EQ(second.exit_code, 0) << second.errors;
   EXPECT_THAT(second.output, HasSubstr("remembered"));
-  const Outcome third = ashlar({"tune", graph, "--device", "cpu", "--in-a-row", "--top", "2"});
+  const Outcome third = ashlar({"tune", graph, "--device", "cpu", "--back-to-back", "--top", "2"});
   EXPECT_EQ(third.exit_code, 0) << third.errors;
   EXPECT_THAT(third.output, AnyOf(HasSubstr("the fastest of 2"), HasSubstr("remembered")));
   expect_refused(ashlar({"tune", graph, "--device", "h200"}), "not present");
   expect_refused(ashlar({"tune", graph, "--top", "0"}), "--top");
   // What would be ignored is refused.
   expect_refused(ashlar({"run", graph, "--top", "2"}), "--tune");
-  expect_refused(ashlar({"explain", graph, "--in-a-row"}), "--tune");
+  expect_refused(ashlar({"explain", graph, "--back-to-back"}), "--tune");
   expect_refused(ashlar({"tune", graph, "--tune"}), "--tune");
   expect_refused(ashlar({"bench", "norms", "--most", "3"}), "--configs or --tune");
   expect_refused(ashlar({"tune", "no_such_suite"}), "no_such_suite");
@@ -194,7 +194,7 @@ TEST(Pack, IsMadeListedAndRefused) {
   expect_refused(ashlar({"pack", "--arch", "sm_1", "norms"}), "expected one of: sm_90a");
   expect_refused(ashlar({"pack", "--arch", "sm_90a", "no_such_suite"}), "no_such_suite");
   expect_refused(ashlar({"pack", "--list", example("mlp_gelu")}), "not a pack");
-  const std::string file = scratch_folder("packs") + "/small.pack";
+  const std::string file = scratch_folder("packs") + "/small.bundle";
   const Outcome made = ashlar({"pack", "--arch", "sm_90a", example("pooling_head"), "--out", file});
   if (made.errors.find("no NVRTC") != std::string::npos) GTEST_SKIP() << made.errors;
   EXPECT_EQ(made.exit_code, 0) << made.errors;

@@ -201,10 +201,10 @@ TEST(Doctor, DamagedEntriesOfTheCache) {
   EXPECT_EQ(seen.report["cache"]["damaged"], json::array({name}));
 }
 
-TEST(Doctor, APackThatIsNone) {
-  const std::string pack = scratch_folder("doctor_files") + "/no.pack";
+TEST(Doctor, AFileThatIsNoBundle) {
+  const std::string pack = scratch_folder("doctor_files") + "/no.bundle";
   write_text(pack, "nothing of the kind");
-  EXPECT_THAT(visit({"ASHLAR_PACK=" + pack}).problems, Contains("pack-unusable"));
+  EXPECT_THAT(visit({"ASHLAR_BUNDLE=" + pack}).problems, Contains("bundle-unusable"));
 }
 
 TEST(Doctor, KernelsOfAFolder) {

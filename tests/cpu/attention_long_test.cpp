@@ -13,7 +13,7 @@ namespace ashlar::cpu {
 namespace {
 
 constexpr std::int64_t kLength = 16384, kLongDim = 64;
-constexpr std::int64_t kMostExtraBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kMaxExtraBytes = std::int64_t{64} << 20;
 // Around the borders of tiles of queries (216 forward, 128 backward, 1024 packed at once) and keys
 // (128), and both ends.
 constexpr std::int64_t kCheckedRows[] = {0, 127, 128, 215, 216, 1024, 5000, 12287, kLength - 1};
@@ -76,8 +76,8 @@ void run_within_limit(const char* what, const Graph& graph,
   std::printf("summary: %s of %d tokens: workspace %.1f MiB, resident memory grew by %.1f MiB\n",
               what, static_cast<int>(kLength), static_cast<double>(plan.workspace_size()) / 0x1p20,
               static_cast<double>(growth) / 0x1p20);
-  EXPECT_LT(plan.workspace_size(), kMostExtraBytes);
-  EXPECT_LT(growth, kMostExtraBytes);
+  EXPECT_LT(plan.workspace_size(), kMaxExtraBytes);
+  EXPECT_LT(growth, kMaxExtraBytes);
 }
 
 // Compares rows in memory with what the oracle makes of `inputs`, by output name.

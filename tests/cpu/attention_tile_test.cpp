@@ -25,7 +25,7 @@ TEST(AttentionTile, WeightsAreExponentials) {
       products[i] = -87.0f * static_cast<float>(i) / static_cast<float>(n);
     const std::vector<float> before = products;
     float largest = -kInfinity, sum = 0.0f;
-    ASSERT_TRUE(attention_tile_ops<float>().weigh(
+    ASSERT_TRUE(attention_tile_ops<float>().softmax_step(
         {1, products.data(), count, count, 0.5f, &largest, &sum, output.data(), 64}));
     EXPECT_EQ(largest, 0.0f);
     double total = 0;
@@ -42,17 +42,17 @@ TEST(AttentionTile, WeightsAreExponentials) {
   }
 }
 
-TEST(AttentionTile, ARaisedLargestRescalesWhatWasThere) {
+TEST(AttentionTile, ANewMaximumRescalesTheAccumulators) {
   std::vector<float> products = {3.0f, 1.0f}, output(64, 2.0f);
   float largest = 1.0f, sum = 4.0f;
-  ASSERT_TRUE(attention_tile_ops<float>().weigh(
+  ASSERT_TRUE(attention_tile_ops<float>().softmax_step(
       {1, products.data(), 2, 2, 1.0f, &largest, &sum, output.data(), 64}));
   EXPECT_EQ(largest, 3.0f);
   EXPECT_NEAR(sum, 4.0 * std::exp(-2.0) + 1.0 + std::exp(-2.0), 1e-6);
   for (float value : output) EXPECT_NEAR(value, 2.0 * std::exp(-2.0), 1e-6);
 }
 
-TEST(AttentionTile, WhatIsNoNumberIsLeftAlone) {
+TEST(AttentionTile, NonFiniteProductsAreLeftAlone) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (float bad : {kInfinity, -kInfinity, std::nanf("")})
     for (std::int64_t count : kColumnCounts)
@@ -60,7 +60,7 @@ TEST(AttentionTile, WhatIsNoNumberIsLeftAlone) {
         std::vector<float> products(static_cast<std::size_t>(count), 0.5f), output(64, 1.0f);
         products[static_cast<std::size_t>(at)] = bad;
         float largest = 0.0f, sum = 0.0f;
-        EXPECT_FALSE(attention_tile_ops<float>().weigh(
+        EXPECT_FALSE(attention_tile_ops<float>().softmax_step(
             {1, products.data(), count, count, 1.0f, &largest, &sum, output.data(), 64}));
         EXPECT_EQ(sum, 0.0f);
         if (count > 1) {

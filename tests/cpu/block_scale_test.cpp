@@ -46,7 +46,7 @@ Quantize blocks(const Dims& size, std::int64_t axis = -1,
   return op;
 }
 
-TEST(BlockScale, LongRowsAreCutIntoSegments) {
+TEST(BlockScale, LongRowsAreSplitIntoSegments) {
   check_both_ways({3, 5000}, blocks({32}), e4m3, e8m0);
   check_both_ways({3, 5001}, blocks({16}), e2m1, e4m3);
   check_both_ways({2, 4097}, blocks({1500}), e5m2, f32);

@@ -221,7 +221,7 @@ TEST(ConvDepthwise, EpiloguesInRegistersAndBeyond) {
     }
 }
 
-TEST(ConvDepthwise, NumbersThatAreNoneStayWhereTheyBelong) {
+TEST(ConvDepthwise, NonFiniteValuesDoNotSpread) {
   for (const bool last : {true, false}) {
     Graph graph;
     Value x = graph.input("x", {1, 16, 3, 18}, f32, layout_of(last));

@@ -1,7 +1,7 @@
 #include <numeric>
 #include <random>
 
-#include "cpu/kernels/row_product.hpp"
+#include "cpu/kernels/igemm_micro_kernel.hpp"
 #include "cpu/kernels/transpose_tile.hpp"
 #include "cpu/plan_check.hpp"
 #include "cpu/without_caches.hpp"
@@ -199,8 +199,8 @@ TEST(ConvTiles, KeepsConstantFilters) {
 
 // The product against its definition, for every number of rows and columns of a tile, for several
 // tiles, and for the distances that have loops of their own.
-TEST(ConvTiles, RowProduct) {
-  const RowProduct<float>& product = row_product<float>();
+TEST(ConvTiles, IgemmMicroKernel) {
+  const IgemmMicroKernel<float>& micro_kernel = igemm_micro_kernel<float>();
   std::mt19937 random(1);
   const auto fill = [&](std::size_t count) {
     std::vector<float> values(count);
@@ -218,56 +218,57 @@ TEST(ConvTiles, RowProduct) {
   const std::vector<std::int64_t> a_segments = {0, 3, 900};
   const std::vector<float> a = fill(1500), b = fill(3 * 8 * 70), bias = fill(64),
                            addend = fill(kRows * kRow), before = fill(kRows * kRow);
-  struct Way {
-    std::int64_t step, depth, b_row;
+  struct Variant {
+    std::int64_t step, k, b_row;
     bool has_segments;  // of B
   };
-  const Way ways[] = {{2, 5, 70, false},
-                      {1, 8, kMostProductColumns, false},
-                      {1, 6, kMostProductColumns, false},
-                      {1, 5, kMostProductColumns, false},
-                      {kMostProductRows, 7, 70, true},
-                      {kMostProductRows, 4, 66, false}};
-  const auto check = [&](const Way& way, std::int64_t rows, std::int64_t columns, int mode) {
-    const std::vector<std::int64_t> b_segments = {way.depth * way.b_row, 0,
-                                                  2 * way.depth * way.b_row};
-    PanelFinish<float> finish;
-    finish.bias = bias.data();
-    finish.addend = addend.data();
-    finish.low = -50;
-    finish.high = 300;
+  const Variant variants[] = {{2, 5, 70, false},
+                              {1, 8, kMaxProductColumns, false},
+                              {1, 6, kMaxProductColumns, false},
+                              {1, 5, kMaxProductColumns, false},
+                              {kMaxProductRows, 7, 70, true},
+                              {kMaxProductRows, 4, 66, false}};
+  const auto check = [&](const Variant& variant, std::int64_t rows, std::int64_t columns,
+                         int mode) {
+    const std::vector<std::int64_t> b_segments = {variant.k * variant.b_row, 0,
+                                                  2 * variant.k * variant.b_row};
+    GemmPostOps<float> post_ops;
+    post_ops.bias = bias.data();
+    post_ops.addend = addend.data();
+    post_ops.low = -50;
+    post_ops.high = 300;
     std::vector<float> c = before;
-    RowOperands<float> o;
+    IgemmMicroArgs<float> o;
     o.rows = rows;
     o.columns = columns;
     o.a = a.data();
     o.a_rows = a_rows.data();
-    o.a_step = way.step;
+    o.a_step = variant.step;
     o.segments = 3;
-    o.depth = way.depth;
+    o.k = variant.k;
     o.a_segments = a_segments.data();
     o.b = b.data();
-    o.b_segments = way.has_segments ? b_segments.data() : nullptr;
-    o.b_row = way.b_row;
+    o.b_segments = variant.has_segments ? b_segments.data() : nullptr;
+    o.b_row = variant.b_row;
     o.next = b.data();
     o.next_lines = 5;
     o.next_tiles = 2;
     o.c = c.data();
     o.c_rows = c_rows.data();
     o.accumulate = mode > 0;
-    o.finish = mode > 1 ? &finish : nullptr;
+    o.post_ops = mode > 1 ? &post_ops : nullptr;
     o.addend_rows = addend_rows.data();
-    product.multiply(o);
+    micro_kernel.multiply(o);
     std::vector<float> expected = before;
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j) {
         float sum = 0;
         for (std::int64_t s = 0; s < 3; ++s)
-          for (std::int64_t l = 0; l < way.depth; ++l) {
+          for (std::int64_t l = 0; l < variant.k; ++l) {
             const std::int64_t start =
-                way.has_segments ? b_segments[at(s)] : s * way.depth * way.b_row;
-            sum += a[at(a_rows[at(i)] + a_segments[at(s)] + l * way.step)] *
-                   b[at(start + l * way.b_row + j)];
+                variant.has_segments ? b_segments[at(s)] : s * variant.k * variant.b_row;
+            sum += a[at(a_rows[at(i)] + a_segments[at(s)] + l * variant.step)] *
+                   b[at(start + l * variant.b_row + j)];
           }
         float& target = expected[at(c_rows[at(i)] + j)];
         if (mode > 0) sum += target;
@@ -276,16 +277,16 @@ TEST(ConvTiles, RowProduct) {
         target = sum;
       }
     ASSERT_EQ(c, expected) << rows << " rows, " << columns << " columns, mode " << mode << ", step "
-                           << way.step << ", depth " << way.depth;
+                           << variant.step << ", depth " << variant.k;
   };
-  for (const Way& way : ways)
+  for (const Variant& variant : variants)
     for (const int mode : {0, 1, 2}) {
-      for (std::int64_t rows = 1; rows <= kMostProductRows; ++rows)
-        for (std::int64_t columns = 1; columns <= product.columns; ++columns)
-          check(way, rows, columns, mode);
+      for (std::int64_t rows = 1; rows <= kMaxProductRows; ++rows)
+        for (std::int64_t columns = 1; columns <= micro_kernel.columns; ++columns)
+          check(variant, rows, columns, mode);
       for (const std::int64_t rows : {7, 11, 12, 13, 23})
-        for (const std::int64_t columns : {product.columns, product.columns - 1})
-          check(way, rows, columns, mode);
+        for (const std::int64_t columns : {micro_kernel.columns, micro_kernel.columns - 1})
+          check(variant, rows, columns, mode);
     }
 }
 

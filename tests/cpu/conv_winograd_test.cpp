@@ -233,7 +233,7 @@ TEST(ConvWinograd, ErrorFigures) {
   }
 }
 
-TEST(ConvWinograd, WholeNumbersAreExactInTilesOfTwo) {
+TEST(ConvWinograd, IntegersAreExactInF23) {
   const Graph graph = forward({{1, 32, 9, 9}, {32, 32, 3, 3}}, f32, row_major);
   Problem problem(graph, 2, Fill::whole_numbers);
   problem.require_exact();

@@ -91,7 +91,7 @@ TEST(Ctc, WrongLabelsAndLengths) {
   }
 }
 
-TEST(Ctc, NotANumberAndInfinities) {
+TEST(Ctc, NaNsAndInfinities) {
   constexpr double kInf = std::numeric_limits<double>::infinity(),
                    kNaN = std::numeric_limits<double>::quiet_NaN();
   for (double special : {kNaN, kInf, -kInf})

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "cpu/gemm/panels_ahead.hpp"
+#include "cpu/gemm/panel_prefetch.hpp"
 
 namespace ashlar::cpu {
 namespace {
@@ -13,24 +13,24 @@ namespace {
 template <class T>
 struct DenseOperand final : GemmOperand<T> {
   std::vector<T> values;  // [batch][index][depth]
-  std::int64_t indices, depths;
-  bool depth_rows;
+  std::int64_t indices, k_count;
+  bool k_rows;
 
-  DenseOperand(std::int64_t batch, std::int64_t index_count, std::int64_t depth_count, bool along,
+  DenseOperand(std::int64_t batch, std::int64_t index_count, std::int64_t k_extent, bool along,
                unsigned seed)
-      : indices(index_count), depths(depth_count), depth_rows(along) {
-    for (std::int64_t i = 0; i < batch * indices * depths; ++i)
+      : indices(index_count), k_count(k_extent), k_rows(along) {
+    for (std::int64_t i = 0; i < batch * indices * k_count; ++i)
       values.push_back(
           static_cast<T>(static_cast<int>((seed = seed * 1664525 + 1013904223) >> 28) - 8));
   }
-  T at(std::int64_t batch, std::int64_t index, std::int64_t depth) const {
-    return values[static_cast<std::size_t>((batch * indices + index) * depths + depth)];
+  T at(std::int64_t batch, std::int64_t index, std::int64_t k) const {
+    return values[static_cast<std::size_t>((batch * indices + index) * k_count + k)];
   }
-  bool along_depth() const override { return depth_rows; }
+  bool along_k() const override { return k_rows; }
   void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
     for (std::int64_t i = 0; i < count; ++i)
-      destination[i] = depth_rows ? at(batch, fixed, start + i) : at(batch, start + i, fixed);
+      destination[i] = k_rows ? at(batch, fixed, start + i) : at(batch, start + i, fixed);
   }
 };
 
@@ -103,7 +103,7 @@ TEST(Gemm, EveryShapeAndRowDirection) {
       }
 }
 
-TEST(Gemm, SplitSumsAddUp) {
+TEST(Gemm, SplitKPartialsAddUp) {
   const GemmShape shape{2, 11, 13, 5000};
   for (const int threads : {1, 2, 7}) {
     const GemmBlocks blocks = choose_blocks(shape, device_with(threads), sizeof(float), true);
@@ -123,21 +123,21 @@ TEST(Gemm, FewerThreadsHaveScratchThanAreThere) {
 struct MemoryOperand final : GemmOperand<float> {
   const DenseOperand<float>& dense;
   explicit MemoryOperand(const DenseOperand<float>& values) : dense(values) {}
-  bool along_depth() const override { return true; }
+  bool along_k() const override { return true; }
   void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
            float* destination) const override {
     dense.row(batch, fixed, start, count, destination);
   }
   const float* view(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t,
                     float*) const override {
-    return dense.values.data() + (batch * dense.indices + fixed) * dense.depths + start;
+    return dense.values.data() + (batch * dense.indices + fixed) * dense.k_count + start;
   }
-  std::int64_t row_distance() const override { return dense.depths; }
+  std::int64_t row_stride() const override { return dense.k_count; }
 };
 
 // B of more than a MiB, packed for good. Rows of A a power of two apart are read in place where a
 // block has all of them, and packed where it has a part.
-TEST(Gemm, FarPanelsPackedForGood) {
+TEST(Gemm, PrepackedPanelsBeyondL2) {
   DeviceProps device;
   device.compute_units = 2, device.l1_bytes = 48 << 10;
   device.l2_bytes = 1280 << 10, device.l3_bytes = 8 << 20;
@@ -158,22 +158,22 @@ TEST(Gemm, FarPanelsPackedForGood) {
   }
 }
 
-TEST(Gemm, PanelsAheadAreTakenOnceAndWhole) {
+TEST(Gemm, PrefetchCoversEveryPanelOnce) {
   constexpr std::int64_t kElements = 256 * 64;
   const std::vector<float> panels(static_cast<std::size_t>(4 * kElements));
   for (const std::int64_t distance : {std::int64_t{0}, kElements})
     for (const std::int64_t calls : {1, 3, 6, 24})
-      for (const std::int64_t depth : {8, 100, 256, 1024}) {
-        PanelsAhead<float> ahead(panels.data(), kElements, distance, calls, depth);
+      for (const std::int64_t k : {8, 100, 256, 1024}) {
+        PanelPrefetcher<float> prefetch(panels.data(), kElements, distance, calls, k);
         std::int64_t taken = 0;
         for (std::int64_t call = 0; call < calls; ++call) {
-          const PanelAhead<float> share = ahead.take(depth);
+          const PanelPrefetch<float> share = prefetch.take(k);
           EXPECT_EQ(share.at - panels.data(), taken);
-          EXPECT_LE(share.left, depth / 4 * share.repeats);
+          EXPECT_LE(share.left, k / 4 * share.repeats);
           taken += share.left * share.advance;
         }
-        EXPECT_EQ(taken, kElements) << calls << " calls of depth " << depth;
-        EXPECT_EQ(ahead.take(depth).left, 0);
+        EXPECT_EQ(taken, kElements) << calls << " calls of depth " << k;
+        EXPECT_EQ(prefetch.take(k).left, 0);
       }
 }
 
@@ -185,7 +185,7 @@ TEST(Gemm, BlocksSurviveKnobs) {
   const GemmBlocks back = GemmBlocks::from_knobs(config);
   EXPECT_EQ(back.rows, blocks.rows);
   EXPECT_EQ(back.columns, blocks.columns);
-  EXPECT_EQ(back.depth, blocks.depth);
+  EXPECT_EQ(back.k, blocks.k);
   EXPECT_EQ(back.packed, blocks.packed);
   EXPECT_EQ(back.splits, blocks.splits);
   EXPECT_EQ(back.threads, blocks.threads);

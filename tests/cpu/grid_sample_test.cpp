@@ -33,7 +33,7 @@ void check(const GridCase& c) {
   plan.expect_agrees("cpu.grid_sample");
 }
 
-TEST(GridSample, BothWaysOfWalking) {
+TEST(GridSample, BothTraversals) {
   for (const Layout& layout : {row_major, channels_last})
     for (int mode = 0; mode < 2; ++mode)
       for (int padding = 0; padding < 3; ++padding)
@@ -63,7 +63,7 @@ TEST(GridSample, Dtypes) {
              dtype == f64 ? f64 : f32});
 }
 
-TEST(GridSample, PositionsThatAreNone) {
+TEST(GridSample, NonFinitePositions) {
   constexpr double kInf = std::numeric_limits<double>::infinity(),
                    kNaN = std::numeric_limits<double>::quiet_NaN();
   for (const Layout& layout : {row_major, channels_last})

@@ -44,7 +44,7 @@ TEST(Interpolation, Dtypes) {
     check({2, 3, 6, 7}, {11, 5}, ResampleMode::nearest, false, row_major, dtype);
 }
 
-TEST(Interpolation, SumsThatAreTooLongGoToTheReference) {
+TEST(Interpolation, LongWeightedSumsGoToTheReference) {
   Graph graph;
   const Value dy = graph.input("dy", {1, 1, 5000}, f32);
   const ResampleAttributes op{.mode = ResampleMode::nearest, .size = {5000}};

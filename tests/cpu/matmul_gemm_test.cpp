@@ -86,7 +86,7 @@ TEST(MatmulGemm, FusedOnAllSides) {
 
 // Past the depth where 32 bits could overflow, sums are still exact.
 // A function of one operand comes last, on rows that are in L1; panels are cut at every edge.
-TEST(MatmulGemm, ActivationsOfFinishedPanels) {
+TEST(MatmulGemm, ActivationPostOps) {
   for (const DType dtype : {f32, f64})
     for (const int transposes : {0, 1, 2, 4})
       for (const Dims& shape : {Dims{7, 5, 3}, Dims{15, 300, 131}}) {
@@ -112,7 +112,7 @@ TEST(MatmulGemm, ActivationsOfFinishedPanels) {
       }
 }
 
-TEST(MatmulGemm, DeepSumsOfNarrowIntegers) {
+TEST(MatmulGemm, LargeKOfNarrowIntegers) {
   Graph graph;
   const Value a = graph.input("a", {2, 40001}, u8), b = graph.input("b", {40001, 3}, u8);
   graph.output("c", graph.matmul(a, b, {.dtype = i64, .compute = i64}));

@@ -42,10 +42,10 @@ void check(const MatmulInt8Case& c, CompileOptions options = {}) {
   plan.expect_agrees(empty ? "cpu.matmul_" : "cpu.matmul_int8", options);
 }
 
-TEST(MatmulInt8, SignsAndDepths) {
+TEST(MatmulInt8, SignsAndK) {
   for (const auto& [left, right] : kPairs)
-    for (const std::int64_t depth : {1, 2, 4, 77, 700})
-      check({.a = {2, 50, depth}, .b = {1, depth, 70}, .left = left, .right = right});
+    for (const std::int64_t k : {1, 2, 4, 77, 700})
+      check({.a = {2, 50, k}, .b = {1, k, 70}, .left = left, .right = right});
 }
 
 TEST(MatmulInt8, Layouts) {
@@ -96,10 +96,10 @@ TEST(MatmulInt8, ZeroExtents) {
 
 TEST(MatmulInt8, QuantisedEpilogue) {
   // The deeper one has sums that f32 cannot hold.
-  for (const std::int64_t depth : {64, 1100})
+  for (const std::int64_t k : {64, 1100})
     for (const DType result : {i8, u8, f32}) {
       Graph graph;
-      const Value a = graph.input("a", {90, depth}, u8), b = graph.input("b", {depth, 133}, i8);
+      const Value a = graph.input("a", {90, k}, u8), b = graph.input("b", {k, 133}, i8);
       const Value scale = graph.input("scale", {1, 133}, f32),
                   bias = graph.input("bias", {1, 133}, f32);
       const Value sum = graph.matmul(a, b, {.dtype = i32, .compute = i32});
@@ -108,8 +108,8 @@ TEST(MatmulInt8, QuantisedEpilogue) {
       graph.output("y", relu(scaled + bias), {.dtype = result});
       PlanCheck plan(std::move(graph));
       plan.fill("a", 0, 255);
-      plan.fill("b", depth == 64 ? -128 : 100, 127);
-      plan.fill("scale", 0, 0.1 / static_cast<double>(depth));
+      plan.fill("b", k == 64 ? -128 : 100, 127);
+      plan.fill("scale", 0, 0.1 / static_cast<double>(k));
       plan.expect_agrees("cpu.matmul_int8");
     }
 }

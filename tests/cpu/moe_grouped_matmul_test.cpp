@@ -5,7 +5,7 @@ namespace {
 
 struct MixtureProblem {
   MoeMode mode;
-  std::int64_t tokens, depth, columns, experts, rows;
+  std::int64_t tokens, k, columns, experts, rows;
   std::int64_t top_k = 1;
   DType dtype = f32;
 };
@@ -47,10 +47,10 @@ void check_forward(const MixtureProblem& p, CompileOptions options = {}) {
   op.mode = p.mode;
   op.top_k = p.top_k;
   auto operands = routing(g, p, Op::first_token_offset, Op::token_index, Op::token_ks);
-  operands.push_back({Op::token, g.input("token", {1, p.tokens, p.depth}, p.dtype)});
+  operands.push_back({Op::token, g.input("token", {1, p.tokens, p.k}, p.dtype)});
   // Column-major experts, as cudnn-frontend asks for them.
-  operands.push_back({Op::weight, g.input("weight", {p.experts, p.depth, p.columns}, p.dtype,
-                                          Layout(Dims{p.depth * p.columns, 1, p.depth}))});
+  operands.push_back({Op::weight, g.input("weight", {p.experts, p.k, p.columns}, p.dtype,
+                                          Layout(Dims{p.k * p.columns, 1, p.k}))});
   const Value output = g.apply(op, operands, std::vector<Wanted>{Op::output})[0];
   g.output("y", gelu(output));
   PlanCheck plan(std::move(g));
@@ -66,8 +66,8 @@ void check_backward(const MixtureProblem& p) {
   op.top_k = p.top_k;
   auto operands = routing(g, p, Op::first_token_offset, Op::token_index, Op::token_ks);
   operands.push_back({Op::doutput, g.input("doutput", {1, p.rows, p.columns}, p.dtype)});
-  operands.push_back({Op::token, g.input("token", {1, p.tokens, p.depth}, p.dtype)});
-  operands.push_back({Op::weight, g.input("weight", {p.experts, p.depth, p.columns}, p.dtype)});
+  operands.push_back({Op::token, g.input("token", {1, p.tokens, p.k}, p.dtype)});
+  operands.push_back({Op::weight, g.input("weight", {p.experts, p.k, p.columns}, p.dtype)});
   const auto results = g.apply(op, operands, std::vector<Wanted>{Op::dweight, Op::dtoken});
   g.output("dweight", results[Op::dweight]);
   g.output("dtoken", results[Op::dtoken]);
@@ -77,19 +77,19 @@ void check_backward(const MixtureProblem& p) {
 }
 
 const MixtureProblem kProblems[] = {
-    {.mode = MoeMode::none, .tokens = 300, .depth = 70, .columns = 90, .experts = 3, .rows = 300},
-    {.mode = MoeMode::none, .tokens = 200, .depth = 33, .columns = 40, .experts = 24, .rows = 200},
-    {.mode = MoeMode::gather, .tokens = 90, .depth = 40, .columns = 35, .experts = 4, .rows = 260},
+    {.mode = MoeMode::none, .tokens = 300, .k = 70, .columns = 90, .experts = 3, .rows = 300},
+    {.mode = MoeMode::none, .tokens = 200, .k = 33, .columns = 40, .experts = 24, .rows = 200},
+    {.mode = MoeMode::gather, .tokens = 90, .k = 40, .columns = 35, .experts = 4, .rows = 260},
     {.mode = MoeMode::scatter,
      .tokens = 210,
-     .depth = 50,
+     .k = 50,
      .columns = 64,
      .experts = 5,
      .rows = 210,
      .top_k = 2},
     {.mode = MoeMode::scatter,
      .tokens = 120,
-     .depth = 30,
+     .k = 30,
      .columns = 30,
      .experts = 40,
      .rows = 120,
@@ -110,7 +110,7 @@ TEST(MoeGroupedMatmul, WithoutScratchForPanels) {
   check_forward(kProblems[0], options);
 }
 
-TEST(MoeGroupedMatmul, RoutingFromOutside) {
+TEST(MoeGroupedMatmul, UntrustedRouting) {
   Graph g;
   using Op = MoeGroupedMatmul;
   Op op;

@@ -33,7 +33,7 @@ class PlanCheck {
 
   // Compiles with `engine` (or any whose name starts so) wherever it can run, expects it to run one
   // of the regions, runs twice
-  // with guard bytes around every booking, expects equal bits and results within the oracle's
+  // with guard bytes around every reservation, expects equal bits and results within the oracle's
   // bounds; then the same with every input declared constant.
   void expect_agrees(std::string_view engine, CompileOptions options = {},
                      const Device& device = Device::cpu());

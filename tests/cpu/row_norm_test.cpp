@@ -80,7 +80,7 @@ TEST(RowNorm, LongRowsAndOddStrides) {
 
 // Many rows, so that the sums behind the parameters' gradients are cut into pieces; statistics made
 // here or given; dx written past the caches.
-TEST(RowNorm, GradientsInOneTrip) {
+TEST(RowNorm, GradientsInOnePass) {
   for (const std::int64_t width : {1, 19, 130, 8192, 8193})
     for (const NormMode mode : {NormMode::layer, NormMode::rms})
       for (const bool given : {false, true}) {

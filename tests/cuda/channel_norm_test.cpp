@@ -179,7 +179,7 @@ TEST_F(ChannelNormRuns, Infinities) {
 
 // Blocks that wait for each other, launched by a graph again and again: the counters they wait at
 // begin at 0 every time.
-TEST_F(ChannelNormRuns, KeptInGraphs) {
+TEST_F(ChannelNormRuns, PersistentInGraphs) {
   const Device device = Device::named("cuda:0");
   Graph graph;
   const Value x = graph.input("x", {20, 3, 24, 24}, f32);

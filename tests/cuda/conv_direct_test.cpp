@@ -137,7 +137,7 @@ TEST_F(GpuConvDirect, FullPrecision) {
       const auto plan = build_plan(
           graph, device, {.allow_tf32 = false, .guard = true, .engine = "cuda.conv_direct"},
           nullptr, true);
-      EXPECT_FALSE(plan->notes.tf32 || plan->notes.truncating_sums);
+      EXPECT_FALSE(plan->notes.tf32 || plan->notes.truncating_accumulation);
       EXPECT_EQ(support::Problem(graph, 3).run(*plan), "");
     }
 }

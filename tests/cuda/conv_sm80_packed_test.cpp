@@ -7,8 +7,8 @@
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
+#include "gemm_graphs.hpp"
 #include "plan/plan_data.hpp"
-#include "product_graphs.hpp"
 #include "some_configs.hpp"
 
 namespace ashlar::cuda {
@@ -18,7 +18,7 @@ const ConvAttributes kStrided{.padding = {1, 1}, .stride = {2, 2}};
 const ConvAttributes kDilated{.padding = {2, 2}, .dilation = {2, 2}};
 
 // A filter gradient as PyTorch asks for it.
-ConvGraph filter_gradient() { return {.direction = ConvDirection::filter, .layout = row_major}; }
+ConvGraph wgrad() { return {.direction = ConvDirection::filter, .layout = row_major}; }
 
 class Sm80Packed : public testing::Test {
  protected:
@@ -37,7 +37,7 @@ class Sm80Packed : public testing::Test {
 };
 
 TEST_F(Sm80Packed, FilterGradientsOfAnyLayout) {
-  ConvGraph conv = filter_gradient();
+  ConvGraph conv = wgrad();
   expect_packed(conv);
   conv.result_layout = channels_last;
   expect_packed(conv);
@@ -52,11 +52,11 @@ TEST_F(Sm80Packed, FilterGradientsOfAnyLayout) {
 }
 
 TEST_F(Sm80Packed, FilterGradientsWithGroupsAndVolumes) {
-  ConvGraph groups = filter_gradient();
+  ConvGraph groups = wgrad();
   groups.channels = groups.filters = 512;
   groups.groups = 4;
   expect_packed(groups);
-  ConvGraph volume = filter_gradient();
+  ConvGraph volume = wgrad();
   volume.images = 4;
   volume.channels = volume.filters = 64;
   volume.extent = {16, 28, 28};
@@ -65,13 +65,13 @@ TEST_F(Sm80Packed, FilterGradientsWithGroupsAndVolumes) {
   expect_packed(volume);
 }
 
-TEST_F(Sm80Packed, ChannelsThatFillNoPieces) {
+TEST_F(Sm80Packed, ChannelsNotMultipleOf16Bytes) {
   for (const ConvDirection direction : kConvDirections)
     for (const Layout& layout : {row_major, channels_last})
       expect_packed({.direction = direction, .channels = 253, .filters = 251, .layout = layout});
 }
 
-TEST_F(Sm80Packed, NothingToBringIntoOrder) {
+TEST_F(Sm80Packed, NothingToRepack) {
   for (const ConvDirection direction : kConvDirections) {
     const Graph graph =
         ConvGraph{.dtype = f32, .direction = direction, .filters = 0, .layout = row_major}.graph();
@@ -94,7 +94,7 @@ class Sm80PackedKernels : public testing::Test {
 };
 
 TEST_F(Sm80PackedKernels, FilterGradientsCompileWithoutSpills) {
-  ConvGraph conv = filter_gradient();
+  ConvGraph conv = wgrad();
   for (const char* architecture : {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_120"}) {
     conv.channels = conv.channels == 256 ? 250 : 256;
     conv.dtype = architecture == std::string("sm_89") ? f32 : bf16;
@@ -149,7 +149,7 @@ TEST_F(GpuSm80Packed, FilterGradientsOfOddChannels) {
 }
 
 // Sums of parts are kept by channels, whatever the gradient's layout is.
-TEST_F(GpuSm80Packed, FilterGradientsOfSharedDepth) {
+TEST_F(GpuSm80Packed, FilterGradientsWithSplitK) {
   for (const std::int64_t channels : {13, 16}) {
     ConvGraph conv = small_gradient(bf16);
     conv.images = 8;
@@ -197,7 +197,7 @@ TEST_F(GpuSm80Packed, OddChannelsForwardAndBackward) {
 }
 
 // f32 that is not rounded: zeros that fill up the depth make no sum longer.
-TEST_F(GpuSm80Packed, F32InParts) {
+TEST_F(GpuSm80Packed, F32SplitIntoTf32) {
   for (const ConvDirection direction : kConvDirections) {
     ConvGraph conv = small(direction, f32);
     conv.channels = 5;

@@ -18,7 +18,7 @@ struct Convolution {
   bool fused = false;  // bias, residual, relu
   // max(2 x scale - bias, bias): 2 x, a number per channel, and zero becomes something else.
   bool worked_on = false;
-  bool beside = false;        // an image of the same form is added before that
+  bool adds_image = false;    // an image of the same form is added before that
   std::int64_t left_out = 0;  // channels of the image, before those that are taken and after them
 
   Graph graph() const {
@@ -38,7 +38,7 @@ struct Convolution {
     }
     Value first = input_channels(graph, backward ? y : x, left_out, dtype, layout);
     const Value second = graph.input("w", w, dtype, layout);
-    if (beside)
+    if (adds_image)
       first =
           graph.pointwise(PointwiseMode::add,
                           std::array{first, graph.input("other", backward ? y : x, dtype, layout)},

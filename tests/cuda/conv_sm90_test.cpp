@@ -34,7 +34,7 @@ TEST_F(ConvSm90, LargeTilesWithoutSpills) {
 }
 
 // Short depth and wide results: these leave by the copy engine, filters stay.
-TEST_F(ConvSm90, BoxesWithoutSpills) {
+TEST_F(ConvSm90, TmaStoresWithoutSpills) {
   const SomeConfigs boxes(conv_sm90_engine(), [](const Config& config) {
     const std::int64_t sums = config.knob("tile_m") * config.knob("tile_n") /
                               (config.knob("ping_pong") != 0 ? 1 : config.knob("consumers"));
@@ -103,7 +103,7 @@ TEST_F(ConvSm90, OddChannelsWithoutSpills) {
 }
 
 // No engine that loads elements one by one.
-TEST(ConvSm90Plans, TakesOddChannels) {
+TEST(ConvSm90Plans, AcceptsOddChannels) {
   const std::vector<std::string> expected = {"cuda.conv_sm90"};
   for (const bool backward : {false, true}) {
     Convolution convolution{.backward = backward,

@@ -19,7 +19,7 @@ struct FilterProblem {
   std::int64_t left_out = 0;  // channels of x, before those that are taken and after them
 };
 
-Graph filter_gradient(const FilterProblem& problem, bool fused = false) {
+Graph wgrad(const FilterProblem& problem, bool fused = false) {
   Graph graph;
   const int spatial = problem.extent.rank();
   Dims x = {problem.images, problem.channels}, dy = {problem.images, problem.filters},
@@ -60,20 +60,20 @@ class ConvWgradSm90 : public testing::Test {
 TEST_F(ConvWgradSm90, Compiles) {
   const FilterProblem three = {
       .images = 256, .extent = {56, 56}, .window = {3, 3}, .padding = {1, 1}};
-  expect_compiles(conv_wgrad_sm90_engine(), filter_gradient(three), {"sm_90a"});
+  expect_compiles(conv_wgrad_sm90_engine(), wgrad(three), {"sm_90a"});
   FilterProblem f32_three = three;
   f32_three.dtype = f32;
-  expect_compiles(conv_wgrad_sm90_engine(), filter_gradient(f32_three), {"sm_90a"});
+  expect_compiles(conv_wgrad_sm90_engine(), wgrad(f32_three), {"sm_90a"});
   for (FilterProblem odd : {three, f32_three}) {
     odd.channels = odd.filters = 67;
-    expect_compiles(conv_wgrad_sm90_engine(), filter_gradient(odd), {"sm_90a"}, true, 0, 4);
+    expect_compiles(conv_wgrad_sm90_engine(), wgrad(odd), {"sm_90a"}, true, 0, 4);
   }
   const FilterProblem one = {
       .images = 256, .channels = 512, .filters = 128, .extent = {28, 28}, .window = {1, 1}};
-  expect_compiles(conv_wgrad_sm90_engine(), filter_gradient(one), {"sm_90a"});
+  expect_compiles(conv_wgrad_sm90_engine(), wgrad(one), {"sm_90a"});
 }
 
-TEST(ConvWgradSm90Plans, TakesOddChannels) {
+TEST(ConvWgradSm90Plans, AcceptsOddChannels) {
   FilterProblem problem = {.images = 16,
                            .channels = 65,
                            .filters = 67,
@@ -82,9 +82,9 @@ TEST(ConvWgradSm90Plans, TakesOddChannels) {
                            .stride = {2, 2},
                            .padding = {1, 1}};
   const std::vector<std::string> expected = {"cuda.conv_wgrad_sm90"};
-  EXPECT_EQ(engines_on_h200(filter_gradient(problem)), expected);
+  EXPECT_EQ(engines_on_h200(wgrad(problem)), expected);
   problem.layout = row_major;
-  EXPECT_EQ(engines_on_h200(filter_gradient(problem)), expected);
+  EXPECT_EQ(engines_on_h200(wgrad(problem)), expected);
 }
 
 class GpuConvWgradSm90 : public testing::Test {
@@ -94,12 +94,12 @@ class GpuConvWgradSm90 : public testing::Test {
     if (Device::named("cuda:0").props().compute_capability != 90) GTEST_SKIP() << "no sm_90";
   }
   static void check(const FilterProblem& problem, bool fused = false) {
-    expect_agrees(conv_wgrad_sm90_engine(), filter_gradient(problem, fused));
+    expect_agrees(conv_wgrad_sm90_engine(), wgrad(problem, fused));
   }
   // With the first configuration that has these knobs.
   static void check_with(const FilterProblem& problem,
                          std::vector<std::pair<std::string, std::int64_t>> knobs) {
-    const Graph graph = filter_gradient(problem);
+    const Graph graph = wgrad(problem);
     const DeviceProps device = Device::named("cuda:0").props();
     const auto outline = build_plan(graph, device, {}, nullptr, false);
     ASSERT_EQ(outline->steps.size(), 1u);
@@ -132,7 +132,7 @@ TEST_F(GpuConvWgradSm90, ThreeByThree) {
 }
 
 // tf32 with dy turned: runs that are rows, and halves of rows; boxes and taps of warpgroups.
-TEST_F(GpuConvWgradSm90, TurnedTf32) {
+TEST_F(GpuConvWgradSm90, TransposedTf32) {
   const FilterProblem seven = {
       .dtype = f32, .images = 3, .extent = {7, 7}, .window = {3, 3}, .padding = {1, 1}};
   check_with(seven, {{"parts", 1}, {"tap_rows", 3}, {"taps_across", 3}, {"rows", 8}});
@@ -169,7 +169,7 @@ TEST_F(GpuConvWgradSm90, TurnedTf32) {
 
 // Blocks that share out the stages of all tiles: with parts of several tiles, and tiles that have
 // fewer parts than others.
-TEST_F(GpuConvWgradSm90, SharedOut) {
+TEST_F(GpuConvWgradSm90, StreamKSplits) {
   const std::int64_t units = Device::named("cuda:0").props().compute_units;
   FilterProblem problem = {.images = 25,
                            .channels = 128,
@@ -187,7 +187,7 @@ TEST_F(GpuConvWgradSm90, Rows) {
   check({.dtype = f32, .channels = 128, .extent = {11, 9}, .window = {1, 1}, .stride = {2, 2}});
 }
 
-TEST_F(GpuConvWgradSm90, ChannelsApart) {
+TEST_F(GpuConvWgradSm90, StridedChannels) {
   for (const DType dtype : {bf16, f32})
     for (const std::int64_t extent : {7, 6})
       check({.dtype = dtype,

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/cublaslt/lt_problem.hpp"
-#include "plan/cut.hpp"
+#include "plan/partition.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -13,7 +13,7 @@ Support describe_graph(const Graph& graph, LtProblem& problem) {
   // As large as regions get: a plan would take back what no fast engine runs.
   const LoweredGraph lowered = lower(graph, true);
   const std::vector<Region> regions =
-      cut(lowered, std::vector<FusionLimits>(lowered.graph.nodes().size()));
+      partition(lowered, std::vector<FusionLimits>(lowered.graph.nodes().size()));
   EXPECT_EQ(regions.size(), 1u);
   return describe(regions[0], problem);
 }
@@ -30,7 +30,7 @@ Graph product(const StoredMatrix& a, const StoredMatrix& b, const StoredMatrix& 
   return g;
 }
 
-TEST(CublasLt, RowMajorIsTheTransposedProduct) {
+TEST(CublasLt, RowMajorIsTheTransposedGemm) {
   LtProblem problem;
   const Graph graph =
       product({{2, 3, 5}, {15, 5, 1}}, {{2, 5, 7}, {35, 7, 1}}, {{2, 3, 7}, {21, 7, 1}});
@@ -68,7 +68,7 @@ TEST(CublasLt, TransposedAndSharedOperands) {
   EXPECT_EQ(problem.d.batch_distance, 30);
 }
 
-TEST(CublasLt, ColumnMajorResultIsTheProductItself) {
+TEST(CublasLt, ColumnMajorResultIsNotTransposed) {
   LtProblem problem;
   const Graph graph =
       product({{1, 3, 5}, {15, 5, 1}}, {{1, 5, 7}, {35, 7, 1}}, {{1, 3, 7}, {21, 1, 3}}, f64);

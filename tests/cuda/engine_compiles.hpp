@@ -14,7 +14,7 @@
 #include "cuda/jit/nvrtc.hpp"
 #include "cuda/known_gpus.hpp"
 #include "cuda/launch/kernel_design.hpp"
-#include "plan/cut.hpp"
+#include "plan/partition.hpp"
 
 namespace ashlar::cuda {
 
@@ -41,19 +41,19 @@ inline DeviceProps known_gpu(std::string_view architecture) {
 // or not.
 inline void expect_compiles(const CudaEngine& engine, const Graph& lowered, const Region& region,
                             const std::vector<Config>& configs, const DeviceProps& gpu,
-                            int most_local_bytes = 0) {
+                            int max_local_bytes = 0) {
   static KernelImages images{FileCache("")};
   for (const Config& config : configs) {
     const std::string what = gpu.name + ": " + region.to_text(lowered) + " " + config.to_text();
     const KernelDesign design = engine.design(lowered, region, config, gpu);
     std::int64_t scratch = 0;
-    for (const auto& booking : design.scratch.bookings()) scratch += booking.bytes;
+    for (const auto& reservation : design.scratch.reservations()) scratch += reservation.bytes;
     EXPECT_EQ(scratch, config.scratch_bytes) << what;
     for (const LaunchDesign& launch : design.launches) {
       const auto image = images.get(launch.source, architecture_of(gpu.compute_capability));
       const Resources used = resources_of(image->log);
-      EXPECT_LE(used.spilled_bytes, most_local_bytes) << what << "\n" << image->log;
-      EXPECT_LE(used.local_bytes, most_local_bytes) << what << "\n" << image->log;
+      EXPECT_LE(used.spilled_bytes, max_local_bytes) << what << "\n" << image->log;
+      EXPECT_LE(used.local_bytes, max_local_bytes) << what << "\n" << image->log;
       // The compiler gives up the overlap of products where it cannot follow their registers.
       EXPECT_EQ(image->log.find("are serialized"), std::string::npos) << what << "\n" << image->log;
     }
@@ -65,10 +65,10 @@ inline void expect_compiles(const CudaEngine& engine, const Graph& lowered, cons
 // do with are left out, but it must take one at least.
 inline void expect_compiles(const CudaEngine& engine, const Graph& graph,
                             const std::vector<const char*>& architectures, bool all_configs = false,
-                            int most_local_bytes = 0, std::size_t step = 1) {
+                            int max_local_bytes = 0, std::size_t step = 1) {
   const LoweredGraph lowered = lower(graph, true);
   const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
-  const std::vector<Region> regions = cut(lowered, limits);
+  const std::vector<Region> regions = partition(lowered, limits);
   for (const char* architecture : architectures) {
     const DeviceProps gpu = known_gpu(architecture);
     int taken = 0;
@@ -82,7 +82,7 @@ inline void expect_compiles(const CudaEngine& engine, const Graph& graph,
       ASSERT_FALSE(configs.empty());
       if (!all_configs) configs.resize(1);
       keep_every(step, configs);
-      expect_compiles(engine, lowered.graph, region, configs, gpu, most_local_bytes);
+      expect_compiles(engine, lowered.graph, region, configs, gpu, max_local_bytes);
     }
     EXPECT_GT(taken, 0);
   }

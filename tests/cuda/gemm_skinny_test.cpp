@@ -13,7 +13,7 @@
 namespace ashlar::cuda {
 namespace {
 
-TEST(GemmSkinnyPlans, SaysWhatSumsItHasNot) {
+TEST(GemmSkinnyPlans, NamesTheRefusedAccumulatorType) {
   Graph g;
   g.output("y", g.matmul(g.input("a", {8, 4096}, i8), g.input("b", {4096, 4096}, i8)));
   EXPECT_NE(explain(g, Device::named("h200")).find("cuda.gemm_skinny: refused: sums of i32"),
@@ -31,14 +31,13 @@ class GemmSkinny : public testing::Test {
 // a launch before or by each block.
 TEST_F(GemmSkinny, ScalesOfBlocksWithoutSpills) {
   const DeviceProps h200 = Device::named("h200").props();
-  for (const std::int64_t few : {8, 16, 32})
-    for (const std::int64_t many : {28672, 4096})
+  for (const std::int64_t m : {8, 16, 32})
+    for (const std::int64_t n : {28672, 4096})
       for (const auto& [digits, in_blocks] :
            {std::pair{0, false}, {0, true}, {1, false}, {1, true}}) {
-        if (digits == 1 && in_blocks && few > 8) continue;  // are not offered
-        const SkinnyProblem problem{
-            .few = few, .many = many, .depth = 8192, .weights = i4, .block = 128};
-        SCOPED_TRACE(testing::Message() << few << " rows of x, " << many << " of weights");
+        if (digits == 1 && in_blocks && m > 8) continue;  // are not offered
+        const SkinnyProblem problem{.m = m, .n = n, .k = 8192, .weights = i4, .block = 128};
+        SCOPED_TRACE(testing::Message() << m << " rows of x, " << n << " of weights");
         const auto plan = build_plan(skinny_product(problem), h200, {}, nullptr, false);
         ASSERT_EQ(plan->steps.size(), 1);
         const Region& region = plan->steps[0].region;
@@ -54,19 +53,17 @@ TEST_F(GemmSkinny, ScalesOfBlocksWithoutSpills) {
 
 TEST_F(GemmSkinny, WithoutSpills) {
   for (const DType weights : {bf16, e4m3, i4})
-    for (const std::int64_t few : {1, 32})
-      expect_compiles(
-          gemm_skinny_engine(),
-          skinny_product({.few = few, .many = 8192, .depth = 28672, .weights = weights}), {kHopper},
-          true, 0, 4);
+    for (const std::int64_t m : {1, 32})
+      expect_compiles(gemm_skinny_engine(),
+                      skinny_product({.m = m, .n = 8192, .k = 28672, .weights = weights}),
+                      {kHopper}, true, 0, 4);
   for (const DType weights : {bf16, i4})
     expect_compiles(
         gemm_skinny_engine(),
-        skinny_product(
-            {.few = 32, .many = 8192, .depth = 8192, .weights = weights, .along = false}),
+        skinny_product({.m = 32, .n = 8192, .k = 8192, .weights = weights, .k_major = false}),
         {kHopper});
   expect_compiles(gemm_skinny_engine(),
-                  skinny_product({.few = 8, .many = 4096, .depth = 4096, .x = f32, .weights = f32}),
+                  skinny_product({.m = 8, .n = 4096, .k = 4096, .x = f32, .weights = f32}),
                   {"sm_80", "sm_120"});
 }
 
@@ -74,7 +71,7 @@ TEST_F(GemmSkinny, WithoutSpills) {
 TEST_F(GpuGemmSkinny, EveryTypeOfWeights) {
   struct Types {
     DType x, weights;
-    bool along;
+    bool k_major;
   };
   for (const Types& types : std::initializer_list<Types>{{bf16, bf16, true},
                                                          {bf16, bf16, false},
@@ -91,12 +88,12 @@ TEST_F(GpuGemmSkinny, EveryTypeOfWeights) {
                                                          {f32, f32, true},
                                                          {f32, f32, false},
                                                          {f32, i8, true}})
-    expect_agrees(gemm_skinny_engine(), skinny_product({.few = 5,
-                                                        .many = 96,
-                                                        .depth = 352,
+    expect_agrees(gemm_skinny_engine(), skinny_product({.m = 5,
+                                                        .n = 96,
+                                                        .k = 352,
                                                         .x = types.x,
                                                         .weights = types.weights,
-                                                        .along = types.along,
+                                                        .k_major = types.k_major,
                                                         .y = types.x}));
 }
 
@@ -112,14 +109,14 @@ TEST_F(GpuGemmSkinny, ClustersPhasesAndPasses) {
                   device);
   };
   for (const DeviceProps& device : {whole, with_little_memory, small})
-    agrees({.few = 17, .many = 200, .depth = 1032}, device);
-  agrees({.few = 4, .many = 80, .depth = 256, .batches = 3}, small);
-  agrees({.few = 4, .many = 200, .depth = 256, .weights = i4, .block = 64}, small);
+    agrees({.m = 17, .n = 200, .k = 1032}, device);
+  agrees({.m = 4, .n = 80, .k = 256, .batches = 3}, small);
+  agrees({.m = 4, .n = 200, .k = 256, .weights = i4, .block = 64}, small);
 }
 
 // Weights that the copy engine brings: every way to lay them out, chunks and rows that end early,
 // more of them than stages, and several passes.
-TEST_F(GpuGemmSkinny, ByRows) {
+TEST_F(GpuGemmSkinny, TmaLoads) {
   const DeviceProps whole = Device::named("cuda:0").props();
   DeviceProps small = whole;
   small.compute_units = 2;
@@ -127,58 +124,50 @@ TEST_F(GpuGemmSkinny, ByRows) {
     expect_agrees(gemm_skinny_engine(), skinny_product(problem), all, 3, support::Fill::plain,
                   device, [](const Config& config) { return config.knob("helpers") == 0; });
   };
-  agrees({.few = 5, .many = 72, .depth = 1056}, whole, true);
-  agrees({.few = 17, .many = 208, .depth = 1024, .weights = e4m3, .after = true}, small, true);
-  agrees({.few = 32, .many = 96, .depth = 1536, .weights = i4, .block = 128}, small, true);
-  agrees({.few = 12, .many = 80, .depth = 1152, .weights = i4, .block = 128}, small, false);
-  agrees({.few = 3, .many = 40, .depth = 1088, .weights = e4m3}, small, true);
-  agrees({.few = 8, .many = 56, .depth = 1152, .weights = i4, .batches = 1, .block = 128}, small,
-         true);
-  for (const std::int64_t few : {1, 8})
+  agrees({.m = 5, .n = 72, .k = 1056}, whole, true);
+  agrees({.m = 17, .n = 208, .k = 1024, .weights = e4m3, .after = true}, small, true);
+  agrees({.m = 32, .n = 96, .k = 1536, .weights = i4, .block = 128}, small, true);
+  agrees({.m = 12, .n = 80, .k = 1152, .weights = i4, .block = 128}, small, false);
+  agrees({.m = 3, .n = 40, .k = 1088, .weights = e4m3}, small, true);
+  agrees({.m = 8, .n = 56, .k = 1152, .weights = i4, .batches = 1, .block = 128}, small, true);
+  for (const std::int64_t m : {1, 8})
     for (const DType weights : {bf16, e4m3, i8, i4, u4, e2m1})
-      agrees({.few = few, .many = 48, .depth = 640, .weights = weights, .batches = few}, small,
-             false);
+      agrees({.m = m, .n = 48, .k = 640, .weights = weights, .batches = m}, small, false);
   for (const auto& [weights, scale] : {std::pair{i4, f32}, {i4, bf16}, {e4m3, e8m0}})
-    agrees({.few = 3,
-            .many = 64,
-            .depth = 896,
-            .weights = weights,
-            .block = 128,
-            .block_scale = scale},
+    agrees({.m = 3, .n = 64, .k = 896, .weights = weights, .block = 128, .block_scale = scale},
            whole, false);
-  agrees({.few = 2, .many = 80, .depth = 512, .x = f16, .weights = e4m3, .y = f16}, whole, false);
+  agrees({.m = 2, .n = 80, .k = 512, .x = f16, .weights = e4m3, .y = f16}, whole, false);
 }
 
 // Weights that warpgroups multiply: one to 32 rows of x that do not fill the columns of wgmma, rows
 // and chunks that end early, several units of a block, clusters, two warpgroups that share a chunk.
-TEST_F(GpuGemmSkinny, ByGroups) {
+TEST_F(GpuGemmSkinny, Warpgroups) {
   const DeviceProps whole = Device::named("cuda:0").props();
   if (whole.compute_capability != 90) GTEST_SKIP() << "wgmma is sm_90a's";
   DeviceProps small = whole;
   small.compute_units = 4;
   const auto agrees = [](const SkinnyProblem& problem, const DeviceProps& device, bool all,
                          support::Fill fill = support::Fill::plain) {
-    SCOPED_TRACE(testing::Message() << problem.few << " " << to_string(problem.weights) << " "
-                                    << problem.many << " " << problem.depth);
+    SCOPED_TRACE(testing::Message() << problem.m << " " << to_string(problem.weights) << " "
+                                    << problem.n << " " << problem.k);
     expect_agrees(gemm_skinny_engine(), skinny_product(problem), all, 3, fill, device,
                   [](const Config& config) { return config.knob("helpers") > 0; });
   };
-  agrees({.few = 32, .many = 200, .depth = 1536, .weights = i4, .block = 128}, small, true);
-  agrees({.few = 17, .many = 328, .depth = 1152, .weights = e4m3, .after = true}, small, true);
-  agrees({.few = 5, .many = 72, .depth = 1280, .weights = i4, .block = 256}, small, true);
-  agrees({.few = 19, .many = 136, .depth = 448}, small, true);
+  agrees({.m = 32, .n = 200, .k = 1536, .weights = i4, .block = 128}, small, true);
+  agrees({.m = 17, .n = 328, .k = 1152, .weights = e4m3, .after = true}, small, true);
+  agrees({.m = 5, .n = 72, .k = 1280, .weights = i4, .block = 256}, small, true);
+  agrees({.m = 19, .n = 136, .k = 448}, small, true);
   // Blocks with fewer rows than their warps have room for.
-  expect_agrees(
-      gemm_skinny_engine(),
-      skinny_product({.few = 7, .many = 340, .depth = 768, .weights = e4m3, .after = true}), true,
-      3, support::Fill::plain, small,
-      [](const Config& config) { return config.knob("block_rows") > 0; });
+  expect_agrees(gemm_skinny_engine(),
+                skinny_product({.m = 7, .n = 340, .k = 768, .weights = e4m3, .after = true}), true,
+                3, support::Fill::plain, small,
+                [](const Config& config) { return config.knob("block_rows") > 0; });
   // Clusters of four.
-  for (const auto& [few, weights] : {std::pair{20, i4}, {3, e4m3}})
+  for (const auto& [m, weights] : {std::pair{20, i4}, {3, e4m3}})
     expect_agrees(gemm_skinny_engine(),
-                  skinny_product({.few = few,
-                                  .many = 136,
-                                  .depth = 2048,
+                  skinny_product({.m = m,
+                                  .n = 136,
+                                  .k = 2048,
                                   .weights = weights,
                                   .after = true,
                                   .block = weights == i4 ? 128 : 0}),
@@ -186,26 +175,20 @@ TEST_F(GpuGemmSkinny, ByGroups) {
                     return config.knob("helpers") > 0 && config.knob("split") == 4;
                   });
   // All of the GPU: one unit for each block, or for two.
-  agrees({.few = 20, .many = 136, .depth = 1536, .weights = i4, .block = 128}, whole, true);
-  agrees({.few = 10, .many = 136, .depth = 2048, .weights = e4m3}, whole, true);
-  for (const std::int64_t few : {1, 8, 12, 20})
+  agrees({.m = 20, .n = 136, .k = 1536, .weights = i4, .block = 128}, whole, true);
+  agrees({.m = 10, .n = 136, .k = 2048, .weights = e4m3}, whole, true);
+  for (const std::int64_t m : {1, 8, 12, 20})
     for (const DType weights : {e4m3, i8, i4, u4, e2m1})
-      agrees({.few = few, .many = 80, .depth = 768, .weights = weights}, whole, false);
+      agrees({.m = m, .n = 80, .k = 768, .weights = weights}, whole, false);
   for (const auto& [weights, scale] : {std::pair{i4, bf16}, {u4, bf16}, {e4m3, e8m0}})
-    agrees({.few = 24,
-            .many = 192,
-            .depth = 1024,
-            .weights = weights,
-            .block = 128,
-            .block_scale = scale},
+    agrees({.m = 24, .n = 192, .k = 1024, .weights = weights, .block = 128, .block_scale = scale},
            whole, false);
-  agrees({.few = 9, .many = 80, .depth = 512, .x = f16, .weights = e4m3, .y = f16}, whole, false);
+  agrees({.m = 9, .n = 80, .k = 512, .x = f16, .weights = e4m3, .y = f16}, whole, false);
   // The emulated GPU has no conversion of e4m3, whose NaN only other walks mark.
-  for (const auto& [few, weights] : {std::pair{11, is_emulated_gpu() ? i8 : e4m3}, {25, bf16}})
-    agrees({.few = few, .many = 64, .depth = 256, .weights = weights}, whole, false,
-           support::Fill::special);
-  agrees({.few = 16, .many = 64, .depth = 512, .weights = i4, .block = 128, .block_scale = e8m0},
-         whole, false, support::Fill::special);
+  for (const auto& [m, weights] : {std::pair{11, is_emulated_gpu() ? i8 : e4m3}, {25, bf16}})
+    agrees({.m = m, .n = 64, .k = 256, .weights = weights}, whole, false, support::Fill::special);
+  agrees({.m = 16, .n = 64, .k = 512, .weights = i4, .block = 128, .block_scale = e8m0}, whole,
+         false, support::Fill::special);
 }
 
 // 4-bit weights as pairs times their scales: scales that are so large or small that they are not
@@ -221,9 +204,9 @@ TEST_F(GpuGemmSkinny, ScalesOutOfRange) {
     if (row == 70 && block == 2) return std::numeric_limits<double>::infinity();
     return std::nullopt;
   };
-  for (const auto& [few, weights] : {std::pair{12, u4}, {20, i4}}) {
+  for (const auto& [m, weights] : {std::pair{12, u4}, {20, i4}}) {
     const SkinnyProblem problem{
-        .few = few, .many = 96, .depth = 512, .weights = weights, .y = f32, .block = 128};
+        .m = m, .n = 96, .k = 512, .weights = weights, .y = f32, .block = 128};
     expect_agrees(
         gemm_skinny_engine(), skinny_product(problem), true, 3, support::Fill::plain, device,
         [](const Config& config) {
@@ -233,16 +216,16 @@ TEST_F(GpuGemmSkinny, ScalesOutOfRange) {
           for (const TensorId id : memory.bound())
             if (const Tensor& scale = memory.graph().tensor(id); scale.name == "block_scale")
               for (std::int64_t i = 0; i < element_count(scale.dims); ++i)
-                if (const auto value = scale_of(i / problem.many, i % problem.many))
+                if (const auto value = scale_of(i / problem.n, i % problem.n))
                   write_element(scale, memory.data(id), i, *value);
         });
   }
 }
 
 TEST_F(GpuGemmSkinny, FusedAndBatched) {
-  for (const bool along : {true, false})
+  for (const bool k_major : {true, false})
     for (const bool columns : {true, false}) {
-      SkinnyProblem p{.few = 4, .many = 80, .depth = 96, .along = along, .few_columns = columns};
+      SkinnyProblem p{.m = 4, .n = 80, .k = 96, .k_major = k_major, .few_columns = columns};
       p.scaled = p.after = p.before = true;
       expect_agrees(gemm_skinny_engine(), skinny_product(p));
       p.batches = 3;
@@ -255,36 +238,35 @@ TEST_F(GpuGemmSkinny, FusedAndBatched) {
 
 // Scales of blocks: as factors of pairs where that is exact but for one rounding, else of numbers.
 TEST_F(GpuGemmSkinny, ScalesOfBlocks) {
-  for (const bool along : {true, false}) {
+  for (const bool k_major : {true, false}) {
     for (const auto& [weights, block, scale] :
          {std::tuple{i4, 128, bf16}, {i4, 32, f32}, {e2m1, 16, e4m3}, {e4m3, 32, e8m0}})
-      expect_agrees(gemm_skinny_engine(), skinny_product({.few = 3,
-                                                          .many = 64,
-                                                          .depth = 416,
+      expect_agrees(gemm_skinny_engine(), skinny_product({.m = 3,
+                                                          .n = 64,
+                                                          .k = 416,
                                                           .weights = weights,
-                                                          .along = along,
+                                                          .k_major = k_major,
                                                           .block = block,
                                                           .block_scale = scale}));
   }
   expect_agrees(
       gemm_skinny_engine(),
-      skinny_product(
-          {.few = 2, .many = 80, .depth = 256, .weights = i4, .few_columns = true, .block = 64}));
+      skinny_product({.m = 2, .n = 80, .k = 256, .weights = i4, .few_columns = true, .block = 64}));
 }
 
 TEST_F(GpuGemmSkinny, ZeroPointsOfBlocks) {
-  for (const bool along : {true, false})
+  for (const bool k_major : {true, false})
     for (const auto& [weights, zero] : {std::pair{u4, u4}, {i4, bf16}, {u8, u8}})
-      expect_agrees(gemm_skinny_engine(), skinny_product({.few = 3,
-                                                          .many = 64,
-                                                          .depth = 416,
+      expect_agrees(gemm_skinny_engine(), skinny_product({.m = 3,
+                                                          .n = 64,
+                                                          .k = 416,
                                                           .weights = weights,
-                                                          .along = along,
+                                                          .k_major = k_major,
                                                           .block = 32,
                                                           .zero = zero}));
-  expect_agrees(gemm_skinny_engine(), skinny_product({.few = 2,
-                                                      .many = 80,
-                                                      .depth = 256,
+  expect_agrees(gemm_skinny_engine(), skinny_product({.m = 2,
+                                                      .n = 80,
+                                                      .k = 256,
                                                       .weights = u4,
                                                       .few_columns = true,
                                                       .block = 256,
@@ -293,26 +275,25 @@ TEST_F(GpuGemmSkinny, ZeroPointsOfBlocks) {
 
 // Rows that start anywhere, and what is not a number.
 TEST_F(GpuGemmSkinny, OddExtentsAndSpecialNumbers) {
-  for (const bool along : {true, false}) {
+  for (const bool k_major : {true, false}) {
     expect_agrees(gemm_skinny_engine(),
-                  skinny_product({.few = 1, .many = 33, .depth = 77, .along = along}));
-    expect_agrees(
-        gemm_skinny_engine(),
-        skinny_product({.few = 3, .many = 50, .depth = 70, .weights = e4m3, .along = along}));
+                  skinny_product({.m = 1, .n = 33, .k = 77, .k_major = k_major}));
     expect_agrees(gemm_skinny_engine(),
-                  skinny_product({.few = 3,
-                                  .many = 64,
-                                  .depth = 256,
+                  skinny_product({.m = 3, .n = 50, .k = 70, .weights = e4m3, .k_major = k_major}));
+    expect_agrees(gemm_skinny_engine(),
+                  skinny_product({.m = 3,
+                                  .n = 64,
+                                  .k = 256,
                                   .weights = i4,
-                                  .along = along,
+                                  .k_major = k_major,
                                   .block = 128,
                                   .block_scale = e8m0}),
-                  along, 5, support::Fill::special);
+                  k_major, 5, support::Fill::special);
     for (const DType weights : {bf16, e4m3, e5m2})
       expect_agrees(
           gemm_skinny_engine(),
-          skinny_product({.few = 3, .many = 64, .depth = 64, .weights = weights, .along = along}),
-          false, 5, support::Fill::special);
+          skinny_product({.m = 3, .n = 64, .k = 64, .weights = weights, .k_major = k_major}), false,
+          5, support::Fill::special);
   }
 }
 

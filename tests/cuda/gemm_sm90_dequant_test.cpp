@@ -91,7 +91,7 @@ TEST(GemmSm90DequantPlans, DequantisationIsFusedWhereItIsFaster) {
   EXPECT_EQ(steps({.rows = 65536, .negative = true}), 2);
 }
 
-TEST(GemmSm90DequantPlans, ZeroPointsAreTakenAwayByPairs) {
+TEST(GemmSm90DequantPlans, ZeroPointsAreSubtractedAsHalf2) {
   const DeviceProps h200 = Device::named("h200").props();
   const auto text = [&](const Dequantized& d) {
     const auto plan = build_plan(d.graph(), h200, {}, nullptr, false);
@@ -145,7 +145,7 @@ class GpuGemmSm90Dequant : public testing::Test {
   }
 };
 
-TEST_F(GpuGemmSm90Dequant, EveryTypeOfNumbers) {
+TEST_F(GpuGemmSm90Dequant, EveryWeightType) {
   for (const DType stored : {e4m3, e5m2, i8, i4, u4, e2m1})
     for (const DType x : {bf16, f16}) {
       Dequantized d = small(stored, x, 32);
@@ -160,7 +160,7 @@ TEST_F(GpuGemmSm90Dequant, EveryTypeOfScales) {
     expect_right(small(e5m2, e8m0, block));
   }
 }
-TEST_F(GpuGemmSm90Dequant, ScalesOfAnyOrder) {
+TEST_F(GpuGemmSm90Dequant, ScalesOfAnyLayout) {
   for (const bool along : {true, false})
     for (const DType stored : {e4m3, i4}) {
       Dequantized d = small(stored, e8m0, 32);
@@ -177,7 +177,7 @@ TEST_F(GpuGemmSm90Dequant, EveryConfiguration) {
   expect_right(d, true);
 }
 // More tiles than multiprocessors: copies for the next tile are on their way while one is computed.
-TEST_F(GpuGemmSm90Dequant, TilesInARow) {
+TEST_F(GpuGemmSm90Dequant, ConsecutiveTiles) {
   DeviceProps device = Device::named("cuda:0").props();
   device.compute_units = 2;
   for (const DType stored : {e4m3, e2m1}) {
@@ -186,7 +186,7 @@ TEST_F(GpuGemmSm90Dequant, TilesInARow) {
     expect_agrees(gemm_sm90_engine(), d.graph(), true, 3, support::Fill::plain, device);
   }
 }
-TEST_F(GpuGemmSm90Dequant, FactorsOfColumnsMultiplyTheResults) {
+TEST_F(GpuGemmSm90Dequant, ColumnScalesMultiplyTheResult) {
   for (const DType stored : {i8, i4, e4m3}) {
     Dequantized d = small(stored, f32, 0);
     d.per_column = true;
@@ -199,7 +199,7 @@ TEST_F(GpuGemmSm90Dequant, FactorsOfColumnsMultiplyTheResults) {
     expect_right(d);
   }
 }
-TEST_F(GpuGemmSm90Dequant, OnTheLeftAndBesideAProgram) {
+TEST_F(GpuGemmSm90Dequant, OnTheLeftAndWithAPrologue) {
   Dequantized d = small(e4m3, e8m0, 32);
   d.on_the_left = true;
   expect_right(d);
@@ -244,7 +244,7 @@ TEST_F(GpuGemmSm90Dequant, AboutZeroPoints) {
   d.batches = 2;
   expect_right(d);
 }
-TEST_F(GpuGemmSm90Dequant, AboutZeroPointsTilesInARow) {
+TEST_F(GpuGemmSm90Dequant, AboutZeroPointsConsecutiveTiles) {
   DeviceProps device = Device::named("cuda:0").props();
   device.compute_units = 2;
   Dequantized d = small(u4, bf16, 32);
@@ -267,7 +267,7 @@ TEST_F(GpuGemmSm90Dequant, AboutZeroPointsByAProgram) {
   }
 }
 // By a kernel of its own, vector by vector, for tensors that others read as well.
-TEST_F(GpuGemmSm90Dequant, Apart) {
+TEST_F(GpuGemmSm90Dequant, Separate) {
   for (const DType stored : {e4m3, i4})
     for (const std::int64_t block : {8, 32})
       for (const bool negative : {false, true}) {
@@ -293,7 +293,7 @@ TEST_F(GpuGemmSm90Dequant, Apart) {
                               {BlockScaleDequantize::y}, {.dtype = bf16})[0]);
   expect_agrees(pointwise_engine(), rows);
 }
-TEST_F(GpuGemmSm90Dequant, ApartAboutZeroPoints) {
+TEST_F(GpuGemmSm90Dequant, SeparateAboutZeroPoints) {
   for (const DType zero : {u4, i8, f32}) {
     Graph g;
     BlockScaleDequantize op;
@@ -308,7 +308,7 @@ TEST_F(GpuGemmSm90Dequant, ApartAboutZeroPoints) {
   }
 }
 // NaN and infinity among the numbers and their scales.
-TEST_F(GpuGemmSm90Dequant, NumbersThatAreNone) {
+TEST_F(GpuGemmSm90Dequant, NonfiniteValues) {
   const DeviceProps device = Device::named("cuda:0").props();
   for (const DType stored : {e4m3, e5m2})
     for (const DType x : {bf16, f16}) {

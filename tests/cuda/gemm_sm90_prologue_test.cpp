@@ -80,7 +80,7 @@ class GemmSm90Prologue : public testing::Test {
   }
 };
 
-TEST(GemmSm90Plans, WorkBeforeTheProductIsFused) {
+TEST(GemmSm90Plans, PrologueIsFused) {
   const auto steps = [](const Graph& graph) {
     return build_plan(graph, Device::named("h200").props(), {}, nullptr, false)->steps.size();
   };
@@ -128,7 +128,7 @@ TEST_F(GpuGemmSm90Prologue, ScaledFp8) {
 TEST_F(GpuGemmSm90Prologue, ScaledAndClipped) {
   expect_agrees(gemm_sm90_engine(), scaled_and_clipped(kSmallPrologue));
 }
-TEST_F(GpuGemmSm90Prologue, TurnedFactors) {
+TEST_F(GpuGemmSm90Prologue, TransposedOperands) {
   for (const Along a : {Along::depth, Along::rows}) {
     expect_agrees(gemm_sm90_engine(), plain(kSmallPrologue, f32, f32, a, Along::rows));
     expect_agrees(gemm_sm90_engine(), plain(kSmallPrologue, e4m3, e5m2, a, Along::rows));

@@ -16,14 +16,14 @@ Value matrix(Graph& graph, const char* name, std::int64_t batches, std::int64_t 
   return graph.transpose(graph.input(name, {batches, columns, rows}, dtype), {0, 2, 1});
 }
 
-struct ProductShape {
+struct GemmShape {
   std::int64_t batches = 1, rows = 8192, columns = 8192, depth = 8192;
   DType operands = bf16, result = bf16;
   bool transpose_a = false, transpose_b = true;
   bool fused = false;
 };
 
-Graph product(const ProductShape& shape) {
+Graph product(const GemmShape& shape) {
   Graph graph;
   const Value a =
       matrix(graph, "a", shape.batches, shape.rows, shape.depth, shape.operands, shape.transpose_a);
@@ -51,11 +51,12 @@ TEST_F(GemmSm90, EveryTileCompilesWithoutSpills) {
   expect_compiles(gemm_sm90_engine(), product({.fused = true}), {kHopper}, true);
 }
 
-TEST_F(GemmSm90, RefusesWhatMatrixUnitsCannotMultiply) {
-  const auto refuses = [](const ProductShape& shape) {
+TEST_F(GemmSm90, RefusesWhatTensorCoresCannotMultiply) {
+  const auto refuses = [](const GemmShape& shape) {
     const LoweredGraph lowered = lower(product(shape), true);
     const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
-    return !gemm_sm90_engine().supports(cut(lowered, limits).at(0), Device::named("h200").props());
+    return !gemm_sm90_engine().supports(partition(lowered, limits).at(0),
+                                        Device::named("h200").props());
   };
   EXPECT_FALSE(refuses({}));
   EXPECT_TRUE(refuses({.operands = f64}));

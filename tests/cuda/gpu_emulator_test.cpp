@@ -63,7 +63,7 @@ class GpuEmulator : public GpuTest {
   }
 };
 
-TEST_F(GpuEmulator, ThreadsThatWaitForEver) {
+TEST_F(GpuEmulator, Deadlock) {
   const Memory memory = memory_of(64);
   expect_failure(
       [&] {
@@ -77,20 +77,20 @@ TEST_F(GpuEmulator, ThreadsThatWaitForEver) {
 }
 
 // Copies of threads come as late as they may: with the group that is waited for.
-TEST_F(GpuEmulator, CopiesThatNobodyHasWaitedFor) {
+TEST_F(GpuEmulator, UnawaitedCopies) {
   const Memory memory = memory_of(64);
-  run(assemble("lib/ptx_async.cuh", "") +
+  run(assemble("lib/ptx_cp_async.cuh", "") +
           kernel("  float* to = (float*)shared_memory() + 4 * threadIdx.x;\n"
                  "  float* own = x + 4 * threadIdx.x;\n"
                  "  own[0] = own[1] = own[2] = own[3] = 7;\n"
                  "  to[0] = 1;\n"
-                 "  copy_async<16>(to, own);\n"
-                 "  wait_for_copies<0>();\n"
+                 "  cp_async<16>(to, own);\n"
+                 "  cp_async_wait_group<0>();\n"
                  "  own[1] = to[0];  // no group yet\n"
-                 "  commit_copies();\n"
-                 "  wait_for_copies<1>();\n"
+                 "  cp_async_commit_group();\n"
+                 "  cp_async_wait_group<1>();\n"
                  "  own[2] = to[0];  // one may be on its way\n"
-                 "  wait_for_copies<0>();\n"
+                 "  cp_async_wait_group<0>();\n"
                  "  own[3] = to[0];\n"),
       memory, 16, 256);
   std::vector<float> seen(64);
@@ -102,7 +102,7 @@ TEST_F(GpuEmulator, CopiesThatNobodyHasWaitedFor) {
   }
 }
 
-TEST_F(GpuEmulator, LanesThatMeetInDifferentFunctions) {
+TEST_F(GpuEmulator, MismatchedWarpCollectives) {
   const Memory memory = memory_of(64);
   expect_failure(
       [&] {
@@ -130,13 +130,13 @@ TEST_F(GpuEmulator, WritesOutsideOfSharedMemory) {
       "shared memory of 240 bytes was written outside");
 }
 
-TEST_F(GpuEmulator, MoreThreadsThanPromised) {
+TEST_F(GpuEmulator, MoreThreadsThanLaunchBounds) {
   const Memory memory = memory_of(64);
   EXPECT_THROW(run(kernel(""), memory, 65), Error);
 }
 
 // Neither memory of the GPU nor shared memory begins as zeros.
-TEST_F(GpuEmulator, MemoryHoldsRubbish) {
+TEST_F(GpuEmulator, MemoryIsPoisoned) {
   const Memory memory = memory_of(64);
   run(kernel("  __shared__ float s[64];\n"
              "  if (args.n < 0) s[threadIdx.x] = x[threadIdx.x];\n"

@@ -1,5 +1,5 @@
 // The generic engine on a GPU, real or emulated: what the walk over operations does not reach.
-// Every operation, dtype and layout is tests/ops/engine_walk_test.cpp's business.
+// Every operation, dtype and layout is tests/ops/engine_sweep_test.cpp's business.
 #include "cuda/gpu_check.hpp"
 
 namespace ashlar::cuda {

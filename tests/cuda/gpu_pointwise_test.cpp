@@ -33,7 +33,7 @@ TEST_F(GpuPointwise, EveryDtypeIsConverted) {
 }
 
 // In whole vectors, where pairs of floats are narrowed by one instruction.
-TEST_F(GpuPointwise, FloatsAreNarrowedByPairs) {
+TEST_F(GpuPointwise, PackedConversions) {
   Graph graph;
   const Value x = graph.input("x", {37, 80}, f32);
   for (const DType dtype : {f16, bf16, e4m3, e5m2})

@@ -92,13 +92,13 @@ struct Way {
   CompileOptions options;
 };
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
-const Way kWaysToRun[] = {
+const Way kRunVariants[] = {
     {"Fused", {}},
     {"Cut", {.fuse = false}},
     {"Owned", {.workspace_limit = 0, .fuse = false}},
     {"Deterministic", {.deterministic = true}},
     {"Naive", {.reference_only = true}},
-    {"ByTheProcessor", {.engine = "cuda.host"}},
+    {"OnTheHost", {.engine = "cuda.host"}},
 };
 
 class GpuRun : public testing::TestWithParam<Way> {
@@ -118,7 +118,7 @@ class GpuRun : public testing::TestWithParam<Way> {
   std::unique_ptr<ContextScope> scope_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Way, GpuRun, testing::ValuesIn(kWaysToRun),
+INSTANTIATE_TEST_SUITE_P(Way, GpuRun, testing::ValuesIn(kRunVariants),
                          [](const auto& way) { return way.param.name; });
 
 TEST_P(GpuRun, TheFirstRunIsCapturedAndReplayedWithOtherData) {

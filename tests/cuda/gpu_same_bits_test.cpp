@@ -5,9 +5,9 @@
 
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
+#include "gemm_graphs.hpp"
 #include "gpu_check.hpp"
 #include "plan/plan_data.hpp"
-#include "product_graphs.hpp"
 #include "support/test_device.hpp"
 
 namespace ashlar::cuda {

@@ -9,8 +9,8 @@ namespace ashlar::cuda {
 namespace {
 
 TEST(KnownGpus, AreFoundByTheDriversNames) {
-  const auto name = [](const char* driver_name, int multiprocessors) {
-    const DeviceProps* found = find_known_gpu(driver_name, multiprocessors);
+  const auto name = [](const char* driver_name, int sm_count) {
+    const DeviceProps* found = find_known_gpu(driver_name, sm_count);
     return found != nullptr ? found->name : "none";
   };
   EXPECT_EQ(name("NVIDIA H200", 132), "h200");

@@ -52,7 +52,7 @@ class GpuLaunch : public testing::Test {
   std::unique_ptr<ContextScope> context_;
 };
 
-TEST_F(GpuLaunch, EveryThreadKnowsItsPlace) {
+TEST_F(GpuLaunch, BuiltInVariables) {
   const LoadedKernel kernel = load(
       "extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {\n"
       "  int* x = (int*)args.x;\n"
@@ -71,7 +71,7 @@ TEST_F(GpuLaunch, EveryThreadKnowsItsPlace) {
 
 // A sum over a block: shuffles in each warp, then shared memory; the last warp is not full, and
 // threads past the end leave early.
-TEST_F(GpuLaunch, ThreadsOfABlockWorkTogether) {
+TEST_F(GpuLaunch, BlockReduction) {
   const LoadedKernel kernel = load(
       "extern \"C\" __global__ void __launch_bounds__(256) kernel(const __grid_constant__ Args "
       "args)"
@@ -142,22 +142,23 @@ TEST_F(GpuLaunch, BlocksOfAClusterReachEachOther) {
           "  float* dynamic = (float*)shared_memory();\n"
           "  if (threadIdx.x < 2) init_barrier(signals + threadIdx.x, 1);\n"
           "  fence_barriers();\n"
-          "  meet_cluster();\n"
+          "  cluster_sync_relaxed();\n"
           "  float sum = 0;\n"
           "  const int rank = blockIdx.x % 4, lane = threadIdx.x;\n"
           "  for (int round = 0; round < 3; ++round) {\n"
           "    const int turn = round % 2;\n"
           "    float* here = round == 1 ? dynamic : slots[turn];\n"
-          "    if (lane == 0) arrive_and_expect(signals + turn, 16);\n"
+          "    if (lane == 0) arrive_and_expect_tx(signals + turn, 16);\n"
           "    if (lane < 4)\n"
-          "      send_to_block(here + rank, lane, (float)(blockIdx.x + 10 * lane + 100 * round),\n"
+          "      store_async_dsmem(here + rank, lane, (float)(blockIdx.x + 10 * lane + 100 * "
+          "round),\n"
           "                    signals + turn);\n"
           "    wait_for(signals + turn, round / 2);\n"
           "    for (int r = 0; r < 4; ++r) sum = sum * 2 + here[r];\n"
           "    __syncwarp();\n"  // all lanes have read before others may send the round after next
           "  }\n"
-          "  if (lane < 4) store_to_block(dynamic + 4 + rank, lane, (float)(blockIdx.x + lane));\n"
-          "  cluster_barrier();\n"
+          "  if (lane < 4) store_dsmem(dynamic + 4 + rank, lane, (float)(blockIdx.x + lane));\n"
+          "  cluster_sync();\n"
           "  for (int r = 0; r < 4; ++r) sum += dynamic[4 + r];\n"
           "  ((int*)args.x)[blockIdx.x * 32 + lane] = (int)sum;\n"
           "}\n",

@@ -127,7 +127,7 @@ void expect_right(const MixtureShape& shape, bool all_configs = false,
   }
 }
 
-TEST(MoeSm90Plans, DequantisationStaysWithTheProductWhereItIsFaster) {
+TEST(MoeSm90Plans, DequantisationIsFusedIntoTheGemmWhereFaster) {
   const auto engines = [](const char* device, const MixtureShape& shape) {
     std::vector<std::string> ids;
     const auto plan = build_plan(experts(shape), Device::named(device).props(), {}, nullptr, false);
@@ -151,7 +151,7 @@ TEST(MoeSm90Plans, DequantisationStaysWithTheProductWhereItIsFaster) {
   EXPECT_EQ(engines("h200", {.tokens = 65536, .depth = 2040, .weights = Weights::mxfp4}),
             (Ids{"cuda.pointwise", "cuda.moe_sm90"}));
 }
-TEST(MoeSm90Plans, ProcessorsDequantizeFirst) {
+TEST(MoeSm90Plans, CpusDequantizeFirst) {
   for (const Weights weights : {Weights::mxfp4, Weights::int4}) {
     const MixtureShape shape = small(MoeMode::gather, bf16, weights);
     const Graph graph = experts(shape);
@@ -191,7 +191,7 @@ class GpuMoeSm90 : public testing::Test {
   }
 };
 
-TEST_F(GpuMoeSm90, RowsInOrder) {
+TEST_F(GpuMoeSm90, RowsInMemoryOrder) {
   expect_right(small(MoeMode::none), true);
   expect_right(small(MoeMode::none, f32));
 }
@@ -204,7 +204,7 @@ TEST_F(GpuMoeSm90, Scatter) {
   expect_right(small(MoeMode::scatter, e4m3));
 }
 // Rows that meet are listed and added in their order.
-TEST_F(GpuMoeSm90, ScatterMoreRowsThanPlaces) {
+TEST_F(GpuMoeSm90, ScatterMoreRowsThanSlots) {
   for (const std::int64_t places : {60, 3}) {
     MixtureShape shape = small(MoeMode::scatter);
     shape.places = places;
@@ -235,7 +235,7 @@ TEST_F(GpuMoeSm90, DequantizedAboutZeroPoints) {
 }
 // More tiles than multiprocessors: copies for the next tile, of another expert, are on their way
 // while one is computed.
-TEST_F(GpuMoeSm90, DequantizedTilesInARow) {
+TEST_F(GpuMoeSm90, DequantizedConsecutiveTiles) {
   DeviceProps device = Device::named("cuda:0").props();
   device.compute_units = 2;
   for (const Weights weights : {Weights::mxfp4, Weights::int4}) {

@@ -7,7 +7,7 @@
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
-#include "product_graphs.hpp"
+#include "gemm_graphs.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -74,7 +74,7 @@ Ids engines_of(const char* device, const Graph& graph) {
   return ids;
 }
 
-TEST(MoeWgradSm90Plans, BothGradientsHaveEnginesOfMatrixUnits) {
+TEST(MoeWgradSm90Plans, BothGradientsRunOnTensorCores) {
   for (const DType dtype : {bf16, f16, f32})
     EXPECT_EQ(engines_of("h200", Gradient{.dtype = dtype}.graph()),
               (Ids{"cuda.moe_wgrad_sm90", "cuda.moe_sm90"}));
@@ -82,14 +82,14 @@ TEST(MoeWgradSm90Plans, BothGradientsHaveEnginesOfMatrixUnits) {
   EXPECT_EQ(engines_of("h200", Gradient{.of_weights = false}.graph()), Ids{"cuda.moe_sm90"});
   EXPECT_EQ(engines_of("a100", Gradient{}.graph()), (Ids{"cuda.generic", "cuda.generic"}));
 }
-TEST(MoeWgradSm90Plans, RoutingIsTurnedRound) {
+TEST(MoeWgradSm90Plans, RoutingIsInverted) {
   for (const MoeMode mode : {MoeMode::gather, MoeMode::scatter})
     EXPECT_EQ(engines_of("h200", Gradient{.mode = mode}.graph()),
               (Ids{"cuda.moe_wgrad_sm90", "cuda.pointwise", "cuda.moe_sm90"}));
 }
 
 // Every tile would do the work again.
-TEST(MoeWgradSm90Plans, WorkBeforeItIsDoneOnce) {
+TEST(MoeWgradSm90Plans, PrologueRunsOnce) {
   using Backward = MoeGroupedMatmulBackward;
   Graph g;
   const Value doutput = g.input("doutput", {1, 8192, 4096}, bf16);
@@ -116,7 +116,7 @@ Graph with_tokens(const Dims& dims, const Layout& layout) {
                               std::vector<Wanted>{Backward::dweight})[0]);
   return g;
 }
-TEST(MoeWgradSm90Plans, SaysWhatItDoesNotTake) {
+TEST(MoeWgradSm90Plans, RefusesTheUnsupported) {
   EXPECT_EQ(refusal(Gradient{.of_tokens = false}.graph()), "");
   EXPECT_EQ(refusal(Gradient{.dtype = f64, .of_tokens = false}.graph()),
             "operands of f64 and f64 and sums of f64, which no matrix unit gives");
@@ -149,7 +149,7 @@ class GpuMoeWgradSm90 : public testing::Test {
 };
 
 // Whole blocks of depth by the copy engine, parts of them by threads.
-TEST_F(GpuMoeWgradSm90, RowsInOrder) {
+TEST_F(GpuMoeWgradSm90, RowsInMemoryOrder) {
   expect_right(small_gradient(MoeMode::none), true);
   expect_right(small_gradient(MoeMode::none, f16));
   expect_right(small_gradient(MoeMode::none, f32));

@@ -9,8 +9,8 @@
 #include "cuda/jit/kernel_image.hpp"
 #include "cuda/jit/nvrtc.hpp"
 #include "engine_compiles.hpp"
+#include "gemm_graphs.hpp"
 #include "plan/plan_data.hpp"
-#include "product_graphs.hpp"
 
 namespace ashlar::cuda {
 namespace {

@@ -11,7 +11,7 @@
 #include "cuda/launch/kernel_design.hpp"
 #include "engine_compiles.hpp"
 #include "graph/pointwise_traits.hpp"
-#include "plan/cut.hpp"
+#include "plan/partition.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -24,12 +24,12 @@ class PointwiseText : public testing::Test {
 
   // Every region of the graph on a GPU of each of the architectures.
   void expect_compiles(const Graph& graph, const std::vector<const char*>& architectures,
-                       int most_spilled_bytes = 0) {
+                       int max_spilled_bytes = 0) {
     const LoweredGraph lowered = lower(graph, true);
     const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
     for (const char* architecture : architectures) {
       const DeviceProps gpu = known_gpu(architecture);
-      for (const Region& region : cut(lowered, limits)) {
+      for (const Region& region : partition(lowered, limits)) {
         const EngineTable table = engine_table();
         const auto found = std::find_if(table.begin(), table.end(), [&](const Engine* engine) {
           return bool(engine->supports(region, gpu));
@@ -40,7 +40,7 @@ class PointwiseText : public testing::Test {
         const KernelDesign design = engine.design(lowered.graph, region, config, gpu);
         for (const LaunchDesign& launch : design.launches) {
           const auto image = images_.get(launch.source, architecture);
-          EXPECT_LE(resources_of(image->log).spilled_bytes, most_spilled_bytes) << image->log;
+          EXPECT_LE(resources_of(image->log).spilled_bytes, max_spilled_bytes) << image->log;
         }
       }
     }

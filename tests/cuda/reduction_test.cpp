@@ -84,7 +84,8 @@ TEST_F(Reductions, OtherArchitectures) {
 Support support_of(const Graph& graph) {
   const LoweredGraph lowered = lower(graph, true);
   const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
-  return reduction_engine().supports(cut(lowered, limits).at(0), Device::named("h200").props());
+  return reduction_engine().supports(partition(lowered, limits).at(0),
+                                     Device::named("h200").props());
 }
 
 TEST(ReductionSupport, Refusals) {
@@ -198,7 +199,7 @@ TEST_F(GpuReduction, IntegersAndDoubles) {
       }
 }
 
-TEST_F(GpuReduction, AnyAddress) {
+TEST_F(GpuReduction, UnalignedFallback) {
   for (const Dims& axes : {Dims{0}, Dims{1}, Dims{0, 1}}) {
     Graph graph;
     const Value x = graph.input("x", {70, 200}, bf16);

@@ -177,7 +177,7 @@ class GpuRowNorm : public testing::Test {
       config.knobs = layouts[k].knobs();
       step.kernel = row_norm_engine().build(plan->lowered.graph, step.region, config, device);
       step.scratch_offset = plan->workspace_bytes;
-      plan->workspace_bytes += step.kernel->scratch_book().total_bytes();
+      plan->workspace_bytes += step.kernel->scratch_layout().total_bytes();
       EXPECT_EQ(problem.run(*plan), "") << config.to_text();
     }
   }

@@ -10,9 +10,9 @@
 namespace ashlar::cuda {
 
 struct SkinnyProblem {
-  std::int64_t few, many, depth;
+  std::int64_t m, n, k;
   DType x = bf16, weights = bf16;
-  bool along = true;  // weights of neighbouring depths lie together
+  bool k_major = true;  // weights of neighbouring depths lie together
   bool few_columns = false;
   std::int64_t batches = 1;
   bool scaled = false;  // weights are multiplied by a number per row
@@ -36,17 +36,17 @@ inline Graph skinny_product(const SkinnyProblem& p) {
     return graph.input(name, batched(rows, columns), dtype, Layout(all));
   };
   const bool swap = p.few_columns;
-  Value x = swap ? matrix("x", p.depth, p.few, p.x, true) : matrix("x", p.few, p.depth, p.x, false);
-  Value w = swap ? matrix("w", p.many, p.depth, p.weights, !p.along)
-                 : matrix("w", p.depth, p.many, p.weights, p.along);
+  Value x = swap ? matrix("x", p.k, p.m, p.x, true) : matrix("x", p.m, p.k, p.x, false);
+  Value w = swap ? matrix("w", p.n, p.k, p.weights, !p.k_major)
+                 : matrix("w", p.k, p.n, p.weights, p.k_major);
   if (p.before) x = graph.pointwise(PointwiseMode::add, std::array{x, x}, {}, {.dtype = p.x});
   const auto per_row = [&](const char* name) {
-    const Dims dims = swap ? Dims{p.many, 1} : Dims{1, p.many};
+    const Dims dims = swap ? Dims{p.n, 1} : Dims{1, p.n};
     return graph.input(name, p.batches == 1 ? dims : Dims{1, dims[0], dims[1]}, f32);
   };
   if (p.block > 0) {
-    const std::int64_t blocks = (p.depth + p.block - 1) / p.block;
-    const Dims of_blocks = swap ? Dims{p.many, blocks} : Dims{blocks, p.many};
+    const std::int64_t blocks = (p.k + p.block - 1) / p.block;
+    const Dims of_blocks = swap ? Dims{p.n, blocks} : Dims{blocks, p.n};
     BlockScaleDequantize op;
     op.block_size = swap ? Dims{1, p.block} : Dims{p.block, 1};
     const Value scale = graph.input("block_scale", of_blocks, p.block_scale);

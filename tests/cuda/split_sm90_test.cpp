@@ -2,7 +2,7 @@
 // blocks: kernels of the shapes that want it compile without spills, and small ones agree with the
 // oracle.
 #include "cuda/engines/engines.hpp"
-#include "cuda/engines/sm90/product_tile.hpp"
+#include "cuda/engines/sm90/gemm_tile.hpp"
 #include "cuda/known_gpus.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
@@ -15,7 +15,7 @@ bool is_split(const Config& config) { return config.knob("splits") > 1; }
 // By ranges of stages (stream-K).
 bool is_streamed(const Config& config) { return tile_of(config).streams; }
 
-struct SplitProduct {
+struct SplitGemm {
   std::int64_t batches = 1, rows = 200, columns = 136, depth = 512;
   DType factors = bf16, result = bf16;
   bool transpose_a = false, transpose_b = true;
@@ -78,7 +78,7 @@ int count_configs(const CudaEngine& engine, const Graph& graph, const DeviceProp
   const LoweredGraph lowered = lower(graph, true);
   const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
   int count = 0;
-  for (const Region& region : cut(lowered, limits)) {
+  for (const Region& region : partition(lowered, limits)) {
     if (!engine.supports(region, device)) continue;
     const std::vector<Config> configs = engine.configs(region, device);
     count += static_cast<int>(std::count_if(configs.begin(), configs.end(), is_wanted));
@@ -100,7 +100,7 @@ class SplitSm90 : public testing::Test {
 };
 
 // The last round after whole ones: both ways to finish a tile are in the kernel.
-TEST_F(SplitSm90, LastRounds) {
+TEST_F(SplitSm90, TailWave) {
   expect_no_spills(
       conv_sm90_engine(),
       SplitConvolution{.channels = 512, .filters = 512, .images = 256, .height = 7, .width = 7}
@@ -111,30 +111,28 @@ TEST_F(SplitSm90, FewTiles) {
   for (const DType factors : {bf16, e4m3})
     expect_no_spills(
         gemm_sm90_engine(),
-        SplitProduct{
-            .rows = 256, .columns = 4096, .depth = 14336, .factors = factors, .fused = true}
+        SplitGemm{.rows = 256, .columns = 4096, .depth = 14336, .factors = factors, .fused = true}
             .graph());
 }
 // A hundred tiles of 128 x 256, or a few more than fill a round; the L2 cache holds the factors.
-TEST_F(SplitSm90, Streamed) {
+TEST_F(SplitSm90, StreamK) {
   for (const DType factors : {bf16, f32, e4m3})
     expect_no_spills(gemm_sm90_engine(),
-                     SplitProduct{.rows = 1280,
-                                  .columns = 2560,
-                                  .depth = 6144 * 8 / bit_width(factors),
-                                  .factors = factors,
-                                  .fused = true}
+                     SplitGemm{.rows = 1280,
+                               .columns = 2560,
+                               .depth = 6144 * 8 / bit_width(factors),
+                               .factors = factors,
+                               .fused = true}
                          .graph(),
                      is_streamed, 9);
   expect_no_spills(
       gemm_sm90_engine(),
-      SplitProduct{.rows = 1536, .columns = 3072, .depth = 2560, .transpose_a = true}.graph(),
+      SplitGemm{.rows = 1536, .columns = 3072, .depth = 2560, .transpose_a = true}.graph(),
       is_streamed, 9);
   // Factors that warps bring.
-  expect_no_spills(
-      gemm_sm90_engine(),
-      SplitProduct{.rows = 4093, .columns = 4091, .depth = 4095, .fused = true}.graph(),
-      is_streamed);
+  expect_no_spills(gemm_sm90_engine(),
+                   SplitGemm{.rows = 4093, .columns = 4091, .depth = 4095, .fused = true}.graph(),
+                   is_streamed);
   for (const bool backward : {false, true})
     expect_no_spills(conv_sm90_engine(),
                      SplitConvolution{.backward = backward,
@@ -147,9 +145,9 @@ TEST_F(SplitSm90, Streamed) {
                      is_streamed, 9);
 }
 // Where rounds are full, or tiles have nothing to share, there is nothing to gain.
-TEST_F(SplitSm90, NotWhereRoundsAreFull) {
+TEST_F(SplitSm90, NotWhereWavesAreFull) {
   const DeviceProps& h200 = known_gpus().front();
-  const auto count = [&](const SplitProduct& product) {
+  const auto count = [&](const SplitGemm& product) {
     return count_configs(gemm_sm90_engine(), product.graph(), h200, is_split);
   };
   EXPECT_EQ(count({.rows = 128 * 132, .columns = 2048, .depth = 128}), 0);
@@ -159,16 +157,16 @@ TEST_F(SplitSm90, NotWhereRoundsAreFull) {
 }
 
 // Blocks at different depths find what they share in the L2 cache, or it is read again and again.
-TEST_F(SplitSm90, StreamedWhereTheCacheHoldsWhatBlocksShare) {
+TEST_F(SplitSm90, StreamKWhereL2HoldsTheOperands) {
   const DeviceProps& h200 = known_gpus().front();
-  const auto count = [&](const SplitProduct& product, const Wanted& is_wanted = is_streamed) {
+  const auto count = [&](const SplitGemm& product, const Wanted& is_wanted = is_streamed) {
     return count_configs(gemm_sm90_engine(), product.graph(), h200, is_wanted);
   };
   EXPECT_GT(count({.rows = 1280, .columns = 2560, .depth = 3072}), 0);
   EXPECT_EQ(count({.rows = 1280, .columns = 2560, .depth = 16384}), 0);
   EXPECT_GT(count({.rows = 1280, .columns = 2560, .depth = 5120, .factors = e4m3}), 0);
   // Rows that one tile has for itself pass by; columns stay, and clusters ask for them.
-  const SplitProduct tall{.rows = 17424, .columns = 256, .depth = 18432};
+  const SplitGemm tall{.rows = 17424, .columns = 256, .depth = 18432};
   const auto is_alone = [](const Config& config) {
     return is_streamed(config) && (config.knob("cluster") == 1 || config.knob("tile_n") < 256);
   };
@@ -201,7 +199,7 @@ class GpuSplitSm90 : public testing::Test {
     EXPECT_GT(count_configs(engine, graph, device, is_wanted), 0) << units;
     expect_agrees(SomeConfigs(engine, is_wanted), graph, true, 3, support::Fill::plain, device);
   }
-  static void expect_right(const SplitProduct& product, int units,
+  static void expect_right(const SplitGemm& product, int units,
                            const Wanted& is_wanted = is_split) {
     expect_right(gemm_sm90_engine(), product.graph(), units, is_wanted);
   }
@@ -234,75 +232,74 @@ class GpuSplitSm90 : public testing::Test {
 
 // All tiles are split, with 8 units; the last one after some rounds with 2.
 TEST_F(GpuSplitSm90, EveryTile) {
-  for (const int units : {2, 8}) expect_right(SplitProduct{.fused = true}, units);
+  for (const int units : {2, 8}) expect_right(SplitGemm{.fused = true}, units);
 }
-TEST_F(GpuSplitSm90, ManyParts) {
-  expect_right(SplitProduct{.rows = 70, .columns = 130, .depth = 2100, .fused = true}, 8);
+TEST_F(GpuSplitSm90, ManySplits) {
+  expect_right(SplitGemm{.rows = 70, .columns = 130, .depth = 2100, .fused = true}, 8);
 }
-TEST_F(GpuSplitSm90, RepeatsItsBits) {
-  expect_repeats(SplitProduct{.rows = 136, .columns = 72, .depth = 1040}.graph(), 8, is_split);
+TEST_F(GpuSplitSm90, IsBitwiseReproducible) {
+  expect_repeats(SplitGemm{.rows = 136, .columns = 72, .depth = 1040}.graph(), 8, is_split);
 }
-TEST_F(GpuSplitSm90, StreamedTilesRepeatTheirBits) {
-  expect_repeats(SplitProduct{.rows = 330, .columns = 200, .depth = 1100}.graph(), 7, is_streamed);
+TEST_F(GpuSplitSm90, StreamKIsBitwiseReproducible) {
+  expect_repeats(SplitGemm{.rows = 330, .columns = 200, .depth = 1100}.graph(), 7, is_streamed);
 }
 TEST_F(GpuSplitSm90, BatchesAndTransposes) {
   for (const bool transpose_a : {false, true})
     for (const bool transpose_b : {false, true})
-      expect_right(SplitProduct{.batches = 3,
-                                .rows = 72,
-                                .columns = 136,
-                                .depth = 520,
-                                .transpose_a = transpose_a,
-                                .transpose_b = transpose_b},
+      expect_right(SplitGemm{.batches = 3,
+                             .rows = 72,
+                             .columns = 136,
+                             .depth = 520,
+                             .transpose_a = transpose_a,
+                             .transpose_b = transpose_b},
                    4);
 }
 TEST_F(GpuSplitSm90, OddSizes) {
-  expect_right(SplitProduct{.rows = 131, .columns = 67, .depth = 515, .fused = true}, 4);
+  expect_right(SplitGemm{.rows = 131, .columns = 67, .depth = 515, .fused = true}, 4);
 }
 TEST_F(GpuSplitSm90, Lengths) {
-  expect_right(SplitProduct{.batches = 3, .rows = 130, .columns = 72, .has_lengths = true}, 4);
+  expect_right(SplitGemm{.batches = 3, .rows = 130, .columns = 72, .has_lengths = true}, 4);
 }
 TEST_F(GpuSplitSm90, Types) {
   for (const DType dtype : {f16, f32, DType::i8, e4m3})
     expect_right(
-        SplitProduct{.rows = 136, .columns = 72, .depth = 1040, .factors = dtype, .result = f32},
-        4);
+        SplitGemm{.rows = 136, .columns = 72, .depth = 1040, .factors = dtype, .result = f32}, 4);
 }
 
 // Three ranges for two tiles and the like, and rounds of whole tiles before them.
-TEST_F(GpuSplitSm90, StreamedTiles) {
+TEST_F(GpuSplitSm90, StreamKTiles) {
   for (const int units : {3, 7, 12})
-    expect_right(SplitProduct{.rows = 330, .columns = 200, .depth = 1100, .fused = true}, units,
+    expect_right(SplitGemm{.rows = 330, .columns = 200, .depth = 1100, .fused = true}, units,
                  is_streamed);
 }
 // Ranges that are shorter than tiles: some have nothing but the middle of one.
-TEST_F(GpuSplitSm90, StreamedTilesOfManyParts) {
-  expect_right(SplitProduct{.rows = 70, .columns = 130, .depth = 5000, .fused = true}, 11,
+TEST_F(GpuSplitSm90, StreamKTilesOfManySplits) {
+  expect_right(SplitGemm{.rows = 70, .columns = 130, .depth = 5000, .fused = true}, 11,
                is_streamed);
 }
-TEST_F(GpuSplitSm90, StreamedTypes) {
+TEST_F(GpuSplitSm90, StreamKTypes) {
   for (const DType dtype : {f16, f32, DType::i8, e4m3})
     expect_right(
-        SplitProduct{.rows = 136, .columns = 200, .depth = 2608, .factors = dtype, .result = f32},
-        3, is_streamed);
+        SplitGemm{.rows = 136, .columns = 200, .depth = 2608, .factors = dtype, .result = f32}, 3,
+        is_streamed);
 }
 // Rows that the copy engine does not take: warps bring the factors.
-TEST_F(GpuSplitSm90, StreamedOddSizes) {
-  expect_right(SplitProduct{.rows = 331, .columns = 203, .depth = 1101, .fused = true}, 5,
+TEST_F(GpuSplitSm90, StreamKOddSizes) {
+  expect_right(SplitGemm{.rows = 331, .columns = 203, .depth = 1101, .fused = true}, 5,
                is_streamed);
 }
-TEST_F(GpuSplitSm90, StreamedBatchesTransposesAndLengths) {
+TEST_F(GpuSplitSm90, StreamKBatchesTransposesAndLengths) {
   for (const bool transpose : {false, true})
-    expect_right(SplitProduct{.batches = 3,
-                              .rows = 130,
-                              .columns = 136,
-                              .depth = 520,
-                              .transpose_a = transpose,
-                              .transpose_b = !transpose,
-                              .has_lengths = transpose},
+    expect_right(SplitGemm{.batches = 3,
+                           .rows = 130,
+                           .columns = 136,
+                           .depth = 520,
+                           .transpose_a = transpose,
+                           .transpose_b = !transpose,
+                           .has_lengths = transpose},
                  4, is_streamed);
 }
-TEST_F(GpuSplitSm90, StreamedConvolutions) {
+TEST_F(GpuSplitSm90, StreamKConvolutions) {
   for (const bool backward : {false, true})
     expect_right(SplitConvolution{.backward = backward}, 3, is_streamed);
   expect_right(SplitConvolution{.groups = 2}, 3, is_streamed);

@@ -27,14 +27,14 @@ TileWork product(double m, double n, double k, int tile_m, int tile_n) {
 }
 double seconds(const TileWork& work) { return tile_cost(work, h200()).seconds(h200(), f32); }
 
-TEST(TileCost, LargeProductsApproachTheMatrixUnits) {
+TEST(TileCost, LargeGemmsApproachTheTensorCorePeak) {
   const double cube = 8192.0 * 8192 * 8192;
   const double rate = 2 * cube / seconds(product(8192, 8192, 8192, 128, 256));
   EXPECT_GT(rate, 0.6 * tensor_rate(h200(), bf16));
   EXPECT_LT(rate, tensor_rate(h200(), bf16));
 }
 
-TEST(TileCost, WavesThatAreNotFullCost) {
+TEST(TileCost, PartialWavesCost) {
   // 132 tiles are one wave, 133 are two.
   TileWork work = product(128 * 132, 256, 4096, 128, 256);
   const double one = seconds(work);
@@ -45,7 +45,7 @@ TEST(TileCost, WavesThatAreNotFullCost) {
             seconds(product(512, 4096, 8192, 128, 256)));
 }
 
-TEST(TileCost, RangesOfStagesFillTheLastRound) {
+TEST(TileCost, StreamKFillsTheTailWave) {
   // 198 tiles on 132 multiprocessors: a round and a half instead of two.
   TileWork whole = product(128 * 198, 256, 8192, 128, 256), streamed = whole;
   streamed.split_tiles = streamed.tiles;
@@ -64,7 +64,7 @@ TEST(TileCost, MemoryLimitsWhatHasLittleArithmetic) {
   EXPECT_GE(seconds(work), work.memory_bytes / h200().bytes_per_second);
 }
 
-TEST(TileCost, PartsOfASumMustPayForTheirKernel) {
+TEST(TileCost, SplitKMustPayForItsReduction) {
   TileWork whole = product(128, 256, 65536, 128, 256), split = whole;
   split.tiles *= 16;
   split.flops /= 16;

@@ -33,7 +33,7 @@ TEST_F(GpuTuning, WorkIsDoneWhenItIsReplayed) {
   }
 }
 
-Graph tuned_product() {
+Graph tuned_gemm() {
   Graph graph("product");
   const Value x = graph.input("x", {4, 256}, bf16);
   const Value w = graph.input("w", {256, 128}, bf16, Layout(Dims{1, 256}));
@@ -44,22 +44,22 @@ Graph tuned_product() {
 TEST_F(GpuTuning, EveryCandidateIsTimed) {
   const Device device = Device::named("cuda:0");
   const Memory weights(device, std::int64_t{256} * 128 * 2);
-  for (const bool in_a_row : {false, true}) {
-    SCOPED_TRACE(in_a_row ? "in a row" : "alone");
-    CompileOptions options{.tune = true, .tune_in_a_row = in_a_row, .tune_most = 2};
+  for (const bool back_to_back : {false, true}) {
+    SCOPED_TRACE(back_to_back ? "in a row" : "alone");
+    CompileOptions options{.tune = true, .tune_back_to_back = back_to_back, .max_candidates = 2};
     options.constants = {{"w", weights.data()}};
     const std::vector<RegionTrials> regions =
-        tune(tuned_product(), device, {.options = options, .again = true});
+        tune(tuned_gemm(), device, {.options = options, .again = true});
     ASSERT_EQ(regions.size(), 1);
     ASSERT_EQ(regions[0].trials.size(), 2);
     for (const Trial& trial : regions[0].trials) {
       EXPECT_EQ(trial.failure, "");
       EXPECT_GT(trial.measured.value_or(0), 0) << trial.engine << " " << trial.config_text();
     }
-    const Plan plan = compile(tuned_product(), device, options);
+    const Plan plan = compile(tuned_gemm(), device, options);
     EXPECT_NE(plan.explain().find("us measured"), std::string::npos);
     options.constants.clear();  // weights of the test's own
-    expect_agrees(tuned_product(), "cuda.gemm_skinny", {.options = options});
+    expect_agrees(tuned_gemm(), "cuda.gemm_skinny", {.options = options});
   }
 }
 

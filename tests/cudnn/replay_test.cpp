@@ -15,7 +15,7 @@ namespace {
 using namespace ashlar;
 
 // Arithmetic of the largest operation of an execution that is compared.
-double most_flops() { return std::getenv("ASHLAR_TEST_LONG") != nullptr ? 1e8 : 1e7; }
+double max_flops() { return std::getenv("ASHLAR_TEST_LONG") != nullptr ? 1e8 : 1e7; }
 
 std::string test_name(const testing::TestParamInfo<std::filesystem::path>& info) {
   std::string name = info.param.stem().string();
@@ -28,7 +28,7 @@ class Replay : public testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(Replay, AnswersAsRecorded) {
   const auto start = std::chrono::steady_clock::now();
-  const replay::Recording recording = replay::read_recording(GetParam(), most_flops());
+  const replay::Recording recording = replay::read_recording(GetParam(), max_flops());
   replay::Player player(recording, support::test_device());
   const replay::Outcome outcome = player.play();
   for (const std::string& failure : outcome.failures) ADD_FAILURE() << failure;

@@ -26,7 +26,7 @@ constexpr std::size_t kSharedAlignment = 1024;  // addresses and pointers are eq
 
 bool goes_on() { return !now.is_over && now.block->live > 0; }
 
-void take_turn(Block* block) {
+void switch_to_block(Block* block) {
   if (now.block == block) return;
   unsigned char* statics = now.launch->image->shared_begin;
   if (now.block != nullptr) now.block->statics.assign(statics, statics + static_bytes());
@@ -62,7 +62,7 @@ void leave(int thread) {
   // Those who wait for all need not wait for this one.
   const int first = thread / kLanes * kLanes;
   for (int lane = 0; lane < kLanes && warp.waiting != 0; ++lane)
-    if (warp.waiting >> lane & 1) complete_meeting(warp, first, thread_at(first + lane).mask);
+    if (warp.waiting >> lane & 1) complete_warp_sync(warp, first, thread_at(first + lane).mask);
   for (Barrier& barrier : now.block->barriers)
     if (barrier.arrived > 0 && barrier.wanted == 0) complete_barrier(barrier);
   complete_cluster_barrier(of_cluster);
@@ -118,7 +118,7 @@ std::string deadlock_text() {
   std::string text = "the threads wait for each other:";
   int shown = 0;
   for (const auto& block : now.cluster) {
-    take_turn(block.get());
+    switch_to_block(block.get());
     for (int thread = 0; thread < now.threads && shown < 8; ++thread) {
       const Thread& t = thread_at(thread);
       if (t.left) continue;
@@ -154,7 +154,7 @@ void prepare(Block& block, const Triple& position) {
     Warp& warp = block.warps[static_cast<std::size_t>(first / kLanes)];
     warp.live = lanes == kLanes ? ~0u : (1u << lanes) - 1;
     warp.ready = warp.waiting = 0;
-    warp.products.clear();
+    warp.wgmma_groups.clear();
   }
   for (Barrier& barrier : block.barriers) barrier = {};
 }
@@ -162,12 +162,12 @@ void prepare(Block& block, const Triple& position) {
 void run_cluster() {
   const int warps = (now.threads + kLanes - 1) / kLanes;
   const int blocks = static_cast<int>(now.cluster.size());
-  const auto turn_of = [&](int place) {
-    take_turn(now.cluster[static_cast<std::size_t>(in_order(place, blocks))].get());
+  const auto switch_to = [&](int place) {
+    switch_to_block(now.cluster[static_cast<std::size_t>(in_order(place, blocks))].get());
   };
   // Each warp in turn starts its threads and goes as far as it can.
   for (int b = 0; b < blocks; ++b) {
-    turn_of(b);
+    switch_to(b);
     for (int place = 0; place < warps && goes_on(); ++place) {
       const int w = in_order(place, warps);
       now.block->unstarted_end += std::min(now.threads - w * kLanes, kLanes);
@@ -179,11 +179,11 @@ void run_cluster() {
   while (!now.is_over && std::any_of(now.cluster.begin(), now.cluster.end(), is_live)) {
     bool ran = false;
     for (int b = 0; b < blocks; ++b) {
-      turn_of(b);
+      switch_to(b);
       for (int place = 0; place < warps && goes_on(); ++place)
         ran = run_warp(in_order(place, warps)) || ran;
     }
-    if (!ran && !now.is_over && !finish_copies()) {
+    if (!ran && !now.is_over && !complete_copies()) {
       now.error = deadlock_text();
       now.is_over = true;
     }
@@ -242,11 +242,11 @@ std::string run_launch(const Launch& launch) {
   now.error.clear();
   now.is_over = false;
   now.block = nullptr;
-  now.commits_products = false;
+  now.commits_wgmma = false;
   // Blocks that wait for each other are like a cluster.
   const unsigned long long blocks =
       static_cast<unsigned long long>(launch.grid.x) * launch.grid.y * launch.grid.z;
-  const unsigned long long at_once = launch.together ? blocks : launch.cluster;
+  const unsigned long long at_once = launch.cooperative ? blocks : launch.cluster;
   now.cluster.resize(at_once);
   for (auto& block : now.cluster)
     if (!block) block = std::make_unique<Block>();
@@ -265,7 +265,7 @@ std::string run_launch(const Launch& launch) {
     now.at_mbarriers.clear();
     now.mbarriers.clear();
     now.cluster_barriers.assign(at_once / launch.cluster, {});
-    forget_copies();
+    clear_copies();
     for (unsigned long long rank = 0; rank < at_once; ++rank) {
       const unsigned long long b = first + rank;
       now.cluster[rank]->index = static_cast<unsigned>(rank);
@@ -274,13 +274,13 @@ std::string run_launch(const Launch& launch) {
                                    static_cast<unsigned>(b / launch.grid.x / launch.grid.y)});
     }
     run_cluster();
-    if (now.error.empty()) finish_copies();
+    if (now.error.empty()) complete_copies();
     if (now.error.empty()) now.error = unfinished_mbarriers();
     for (const auto& block : now.cluster)
       for (std::size_t i = 0; i < kGuardBytes && now.error.empty(); ++i)
         if (block->shared[-1 - static_cast<std::ptrdiff_t>(i)] != kGuard ||
             block->shared[launch.shared_bytes + i] != kGuard) {
-          take_turn(block.get());
+          switch_to_block(block.get());
           now.error = "shared memory of " + std::to_string(launch.shared_bytes) +
                       " bytes was written outside in " + position_text(0);
         }

@@ -16,7 +16,7 @@ struct Launch {
   std::string name;
   Triple grid, block;
   unsigned shared_bytes;
-  bool together;  // all blocks are there at once
+  bool cooperative;  // all blocks are there at once
   std::vector<void*> parameters;
   unsigned cluster = 1;                   // blocks, along x
   ClusterState* cluster_state = nullptr;  // of the image; null: none, from an older shim

@@ -11,8 +11,8 @@ namespace emulated {
 
 namespace {
 
-constexpr int kMostDevices = 8;
-std::array<ContextObject, kMostDevices> primary_contexts = {
+constexpr int kMaxDevices = 8;
+std::array<ContextObject, kMaxDevices> primary_contexts = {
     {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}};
 thread_local std::vector<ContextHandle> context_stack;
 
@@ -113,15 +113,15 @@ Result cuDeviceGetAttribute(int* value, DeviceAttribute attribute, DeviceOrdinal
     case DeviceAttribute::max_threads_per_block: *value = 1024; break;
     case DeviceAttribute::registers_per_block: *value = 65536; break;
     case DeviceAttribute::clock_kilohertz: *value = 1980000; break;
-    case DeviceAttribute::multiprocessors: *value = options().multiprocessors; break;
+    case DeviceAttribute::sm_count: *value = options().sm_count; break;
     case DeviceAttribute::memory_clock_kilohertz: *value = 3201000; break;
     case DeviceAttribute::memory_bus_bits: *value = 6144; break;
     case DeviceAttribute::l2_bytes: *value = 50 << 20; break;
-    case DeviceAttribute::threads_per_multiprocessor: *value = 2048; break;
+    case DeviceAttribute::threads_per_sm: *value = 2048; break;
     case DeviceAttribute::capability_major: *value = options().capability / 10; break;
     case DeviceAttribute::capability_minor: *value = options().capability % 10; break;
-    case DeviceAttribute::shared_bytes_per_multiprocessor: *value = 228 << 10; break;
-    case DeviceAttribute::shared_bytes_per_block: *value = kMostSharedBytes; break;
+    case DeviceAttribute::shared_bytes_per_sm: *value = 228 << 10; break;
+    case DeviceAttribute::shared_bytes_per_block: *value = kMaxSharedBytes; break;
     default: return Result::invalid_value;
   }
   return Result::success;

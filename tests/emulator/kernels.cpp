@@ -80,7 +80,7 @@ Result run(const Launch& launch) {
     report(launch, error);
     return Result::launch_failed;
   }
-  if (const std::string error = damaged_allocation(); !error.empty()) {
+  if (const std::string error = overrun_allocation(); !error.empty()) {
     report(launch, error);
     return Result::illegal_address;
   }
@@ -129,14 +129,14 @@ Result check_shape(const LaunchConfig& config, const KernelObject& kernel) {
   if (config.shared_bytes > kSharedWithoutAsking &&
       config.shared_bytes > static_cast<unsigned>(kernel.dynamic_shared_bytes))
     return Result::invalid_value;
-  constexpr unsigned kMostBlocks = 8;
+  constexpr unsigned kMaxBlocks = 8;
   const unsigned cluster = cluster_of(config);
   if (cluster == 0 || config.grid_x % cluster != 0) return Result::invalid_value;
-  if (cluster > kMostBlocks || (cluster > 1 && options().capability < 90)) return kNotSupported;
+  if (cluster > kMaxBlocks || (cluster > 1 && options().capability < 90)) return kNotSupported;
   const std::uint64_t blocks = std::uint64_t{config.grid_x} * config.grid_y * config.grid_z;
   const auto at_once = static_cast<std::uint64_t>(
       blocks_at_once(kernel, static_cast<unsigned>(threads), config.shared_bytes) *
-      options().multiprocessors);
+      options().sm_count);
   if (is_cooperative(config) && blocks > at_once) return kCooperativeTooLarge;
   return Result::success;
 }
@@ -186,7 +186,7 @@ Result launch(const GraphNodeObject& node) {
               .grid = {node.kernel.grid_x, node.kernel.grid_y, node.kernel.grid_z},
               .block = {node.kernel.block_x, node.kernel.block_y, node.kernel.block_z},
               .shared_bytes = node.kernel.shared_bytes,
-              .together = node.is_cooperative,
+              .cooperative = node.is_cooperative,
               .parameters = {},
               .cluster = node.cluster,
               .cluster_state = kernel.library->cluster,
@@ -261,7 +261,7 @@ Result cuKernelGetAttribute(int* value, KernelAttribute attribute, KernelHandle 
 }
 Result cuKernelSetAttribute(KernelAttribute attribute, int value, KernelHandle kernel,
                             DeviceOrdinal) {
-  if (attribute != KernelAttribute::dynamic_shared_bytes || value > kMostSharedBytes)
+  if (attribute != KernelAttribute::dynamic_shared_bytes || value > kMaxSharedBytes)
     return Result::invalid_value;
   kernel->dynamic_shared_bytes = value;
   return Result::success;
@@ -303,4 +303,4 @@ EMULATES(cuKernelGetFunction, kernel_function);
 EMULATES(cuKernelGetAttribute, kernel_attribute);
 EMULATES(cuKernelSetAttribute, set_kernel_attribute);
 EMULATES(cuLaunchKernelEx, launch);
-EMULATES(cuOccupancyMaxActiveBlocksPerMultiprocessor, blocks_per_multiprocessor);
+EMULATES(cuOccupancyMaxActiveBlocksPerMultiprocessor, blocks_per_sm);

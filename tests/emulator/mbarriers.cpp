@@ -11,8 +11,8 @@ namespace emulated {
 
 namespace {
 
-constexpr unsigned kMostArrivals = (1u << 20) - 1;
-constexpr int kMostBytes = (1 << 20) - 1;
+constexpr unsigned kMaxArrivals = (1u << 20) - 1;
+constexpr int kMaxBytes = (1 << 20) - 1;
 constexpr std::uint64_t kMark = 2;
 
 struct State8 {
@@ -24,8 +24,8 @@ bool read(const unsigned char* at, State8& state) {
   std::uint64_t word = 0;
   std::memcpy(&word, at, sizeof word);
   state = {.bytes = static_cast<int>(static_cast<std::int64_t>(word << 43) >> 43),
-           .pending = static_cast<unsigned>(word >> 21) & kMostArrivals,
-           .arrivals = static_cast<unsigned>(word >> 41) & kMostArrivals,
+           .pending = static_cast<unsigned>(word >> 21) & kMaxArrivals,
+           .arrivals = static_cast<unsigned>(word >> 41) & kMaxArrivals,
            .parity = static_cast<unsigned>(word >> 61) & 1};
   return word >> 62 == kMark;
 }
@@ -65,7 +65,7 @@ std::string change_mbarrier(Block& block, unsigned address, unsigned arrivals, i
            std::to_string(state.arrivals) + ")";
   state.bytes += bytes;
   state.pending -= arrivals;
-  if (state.bytes > kMostBytes || state.bytes < -kMostBytes)
+  if (state.bytes > kMaxBytes || state.bytes < -kMaxBytes)
     return "a barrier in shared memory cannot await that many bytes";
   if (state.pending == 0 && state.bytes < 0)
     return "more bytes arrive at a barrier in shared memory than it was told to expect (" +
@@ -82,7 +82,7 @@ std::string change_mbarrier(Block& block, unsigned address, unsigned arrivals, i
 }
 
 void mbarrier_init(void* barrier, unsigned count) {
-  if (count == 0 || count > kMostArrivals)
+  if (count == 0 || count > kMaxArrivals)
     stop("a barrier in shared memory for a number of arrivals that it cannot count");
   const unsigned address = checked_address(barrier);
   write(shared_bytes_at(address, 8), {0, count, count, 0});
@@ -109,7 +109,7 @@ bool mbarrier_wait(void* barrier, unsigned parity, bool until_complete) {
   if (parity > 1) stop("a thread waits for a phase whose parity is neither 0 nor 1");
   if (state.parity != parity) return true;
   if (!until_complete) {
-    finish_copies();
+    complete_copies();
     now.state->yield();
     read(shared_bytes_at(address, 8), state);
     return state.parity != parity;

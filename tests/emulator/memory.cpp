@@ -95,7 +95,7 @@ bool is_inside(std::uint64_t address, std::size_t bytes) {
   return offset <= found->second.bytes && bytes <= found->second.bytes - offset;
 }
 
-std::string damaged_allocation() {
+std::string overrun_allocation() {
   const std::lock_guard lock(mutex);
   for (const auto& [address, allocation] : allocations)
     if (!is_whole(allocation)) return damage_text(address, allocation);

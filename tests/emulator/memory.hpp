@@ -18,6 +18,6 @@ std::size_t free_bytes();
 // Whether all these bytes are of one allocation.
 bool is_inside(std::uint64_t address, std::size_t bytes);
 // Empty, or which allocation was written outside of its bytes.
-std::string damaged_allocation();
+std::string overrun_allocation();
 
 }  // namespace emulated

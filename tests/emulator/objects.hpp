@@ -67,7 +67,7 @@ namespace emulated {
 
 using namespace ashlar::cuda;
 
-constexpr int kMostSharedBytes = 227 << 10;
+constexpr int kMaxSharedBytes = 227 << 10;
 constexpr auto kInvalidContext = static_cast<Result>(201);
 constexpr auto kInvalidHandle = static_cast<Result>(400);
 constexpr auto kCooperativeTooLarge = static_cast<Result>(720);

@@ -28,7 +28,7 @@ Options read() {
     else if (name == "capability")
       result.capability = static_cast<int>(number);
     else if (name == "multiprocessors")
-      result.multiprocessors = static_cast<int>(number);
+      result.sm_count = static_cast<int>(number);
     else if (name == "memory")
       result.memory = number;
     else if (name == "reverse")

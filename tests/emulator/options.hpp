@@ -10,7 +10,7 @@ struct Options {
   int version = 13000;  // of the driver
   int start_error = 0;  // what cuInit gives
   int capability = 90;
-  int multiprocessors = 132;
+  int sm_count = 132;
   long long memory = 1ll << 34;  // bytes of a device; more cannot be allocated
   bool reverse = false;          // threads and blocks take turns from the last one on
   bool aligned = false;          // kernels compiled now stop at addresses that are not aligned

@@ -14,14 +14,14 @@
 
 namespace emulated {
 
-constexpr int kLanes = 32, kMostThreads = 1024, kBarriers = 16;
+constexpr int kLanes = 32, kMaxThreads = 1024, kBarriers = 16;
 constexpr int kClusterBarrier = kBarriers;      // of all blocks of the cluster
 constexpr int kMbarrier = kClusterBarrier + 1;  // one in shared memory
 
 struct Thread {
   Fiber* fiber = nullptr;  // where it waits
   bool left = false;
-  Meeting purpose = Meeting::sync;
+  WarpOp purpose = WarpOp::sync;
   unsigned mask = 0;                           // it waits for these lanes
   unsigned lanes = 0;                          // of its last meeting
   int barrier = -1;                            // it waits at this one
@@ -40,7 +40,7 @@ struct Warp {
   unsigned waiting = 0;  // for a meeting
   std::array<unsigned long long, kLanes> given, values;
   // What its products read that it has not waited for: group by group, the last one is open.
-  std::vector<SharedLines> products;
+  std::vector<SharedLines> wgmma_groups;
 };
 
 struct Barrier {
@@ -53,8 +53,8 @@ struct Block {
   Triple position{};
   unsigned index = 0;  // in Run::cluster
   int live = 0, unstarted_end = 0, next = 0;
-  std::array<Thread, kMostThreads> thread;
-  std::array<Warp, kMostThreads / kLanes> warps;
+  std::array<Thread, kMaxThreads> thread;
+  std::array<Warp, kMaxThreads / kLanes> warps;
   std::array<Barrier, kBarriers> barriers;
   std::vector<unsigned char> memory;  // with guards
   unsigned char* shared = nullptr;    // in it
@@ -79,7 +79,7 @@ struct Run {
   bool is_over = false;                         // something went wrong
   long long yields = 0;                         // since a thread last did something else
   std::vector<ClusterBarrier> cluster_barriers;
-  bool commits_products = false;                       // kernels of an older kind do not tell
+  bool commits_wgmma = false;                          // kernels of an older kind do not tell
   std::vector<std::pair<Block*, int>> at_mbarriers;    // threads that wait
   std::vector<std::pair<Block*, unsigned>> mbarriers;  // addresses
   std::vector<std::unique_ptr<Fiber>> fibers;
@@ -94,7 +94,7 @@ inline Warp& warp_of(int thread) {
 }
 inline Thread& thread_at(int thread) { return now.block->thread[static_cast<std::size_t>(thread)]; }
 
-// --- threads (meetings.cpp)
+// --- threads (thread_sync.cpp)
 
 std::string position_text(int thread);
 // Ends the launch.
@@ -102,13 +102,13 @@ std::string position_text(int thread);
 void wait();  // until the thread is made ready
 // A thread of a block that waits at a barrier goes on.
 void make_ready(Block& block, int thread);
-void complete_meeting(Warp& warp, int first_thread, unsigned mask);
+void complete_warp_sync(Warp& warp, int first_thread, unsigned mask);
 void complete_barrier(Barrier& barrier);
 ClusterBarrier& cluster_barrier_of(const Block& block);
 void complete_cluster_barrier(ClusterBarrier& barrier);
 // All lanes of the warp come with something. The last one gets the addresses of what all brought,
 // and does the work of all before the others, who get null, go on.
-const unsigned long long* meet_all(Meeting purpose, const void* own);
+const unsigned long long* warp_sync_all(WarpOp purpose, const void* own);
 void fill_functions(State& state, ClusterState* cluster, TensorState* tensor);
 
 // --- shared memory by addresses of 32 bits, the same in every block (shared_window.cpp)
@@ -135,7 +135,7 @@ bool mbarrier_wait(void* barrier, unsigned parity, bool until_complete);
 std::string unfinished_mbarriers();
 std::string mbarrier_text(Block& block, const Thread& thread);
 
-// --- copies between global and shared memory (tensor_copies.cpp)
+// --- copies between global and shared memory (tma.cpp)
 
 void tensor_load(void* shared, const void* map, void* barrier, const int* coordinates, int rank,
                  const unsigned short* offsets, unsigned multicast);
@@ -144,26 +144,26 @@ void bulk_load(void* shared, const void* global, unsigned bytes, void* barrier, 
 void bulk_store(void* global, const void* shared, unsigned bytes);
 void bulk_commit();
 void bulk_wait(int pending, bool only_read);
-void forget_copies();  // before a cluster starts
+void clear_copies();  // before a cluster starts
 // Does what was put off; false where there was nothing.
-bool finish_copies();
+bool complete_copies();
 // Empty, or what the thread that ends has not waited for.
 std::string unfinished_copies(const Block& block, int thread);
 
-// --- a thread's own copies to shared memory (thread_copies.cpp)
+// --- a thread's own copies to shared memory (cp_async.cpp)
 
 void thread_copy(const ThreadCopy& copy);
 void thread_commit();
 void thread_wait(int pending);
 
-// --- matrices (matrix_units.cpp)
+// --- matrices (tensor_cores.cpp)
 
-void multiply_warpgroup(const WarpgroupProduct& product);
-void commit_products();
-void wait_for_products(int pending);
+void multiply_warpgroup(const WarpgroupMma& product);
+void wgmma_commit_group();
+void wgmma_wait_group(int pending);
 // Whether one of them still reads there.
-bool is_being_multiplied(const Block& block, unsigned address, unsigned bytes);
-void multiply_warp(const WarpProduct& product);
+bool is_read_by_wgmma(const Block& block, unsigned address, unsigned bytes);
+void multiply_warp(const WarpMma& product);
 void load_matrix(unsigned* registers, const void* row, int count, bool transposed);
 void store_matrix(void* row, const unsigned* registers, int count, bool transposed);
 

@@ -48,11 +48,11 @@ struct Request {
 bool is_tensor_float(int type) { return type >= 6 && type <= 12; }
 
 // What both kinds of maps have, as far as it is allowed.
-bool read_request(const Request& request, unsigned least_rank, TensorMap& map) {
-  constexpr std::uint64_t kMostElements = 1ull << 32, kStrideEnd = 1ull << 40;
+bool read_request(const Request& request, unsigned min_rank, TensorMap& map) {
+  constexpr std::uint64_t kMaxElements = 1ull << 32, kStrideEnd = 1ull << 40;
   if (reinterpret_cast<std::uintptr_t>(request.map) % 64 != 0) return false;
   if (request.type < 0 || request.type > 12) return false;
-  if (request.rank < least_rank || request.rank > kMostRank) return false;
+  if (request.rank < min_rank || request.rank > kMostRank) return false;
   if (request.address == 0 || request.address % 16 != 0) return false;
   if (request.swizzle < 0 || request.swizzle > 3 || request.promotion < 0 ||
       request.promotion > 3 || request.fill < 0 || request.fill > 1)
@@ -68,7 +68,7 @@ bool read_request(const Request& request, unsigned least_rank, TensorMap& map) {
   map.box.fill(1);
   map.strides[0] = bytes_of(map.type);
   for (std::size_t i = 0; i < request.rank; ++i) {
-    if (request.dims[i] == 0 || request.dims[i] > kMostElements) return false;
+    if (request.dims[i] == 0 || request.dims[i] > kMaxElements) return false;
     map.dims[i] = request.dims[i];
     if (request.element_strides[i] == 0 || request.element_strides[i] > 8) return false;
     // That of the innermost axis is not used.

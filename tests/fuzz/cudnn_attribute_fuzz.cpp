@@ -56,7 +56,7 @@ class Calls {
   }
 
  private:
-  static constexpr std::int64_t kMostElements = 64;
+  static constexpr std::int64_t kMaxElements = 64;
 
   static std::int64_t number(std::istringstream& line) {
     double value = 0;  // reads whole numbers too, and clamps what does not fit
@@ -102,7 +102,7 @@ class Calls {
     if (name == CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES ||
         name == CUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES)
       return;
-    if (count > kMostElements) return;  // the caller's array would end before
+    if (count > kMaxElements) return;  // the caller's array would end before
     std::vector<char> bytes;
     for (std::int64_t i = 0; i < count; ++i) {
       double value = 0;
@@ -139,7 +139,7 @@ class Calls {
   void read(cudnnBackendDescriptor_t descriptor, std::istringstream& line) {
     const cudnnBackendAttributeName_t name = attribute_name(number(line));
     std::vector<cudnnBackendDescriptor_t> places;
-    for (std::int64_t index = 0; line >> index && places.size() < kMostElements;)
+    for (std::int64_t index = 0; line >> index && places.size() < kMaxElements;)
       places.push_back(place(index));
     answered(cudnnBackendGetAttribute(descriptor, name, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                       static_cast<std::int64_t>(places.size()), nullptr,
@@ -150,8 +150,8 @@ class Calls {
     const cudnnBackendAttributeName_t name = attribute_name(number(line));
     const cudnnBackendAttributeType_t type = attribute_type(number(line));
     std::int64_t capacity = number(line), count = 0;
-    std::vector<char> room(16 * kMostElements, 0);  // of any type; for descriptors, nulls
-    if (capacity > kMostElements) capacity = kMostElements;
+    std::vector<char> room(16 * kMaxElements, 0);  // of any type; for descriptors, nulls
+    if (capacity > kMaxElements) capacity = kMaxElements;
     answered(cudnnBackendGetAttribute(descriptor, name, type, capacity, &count, room.data()));
     if (count < 0) throw std::logic_error("a negative count");
   }

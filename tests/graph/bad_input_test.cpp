@@ -33,7 +33,7 @@ TEST(BadInput, TableIsLarge) {
 
 class BadInputRow : public testing::TestWithParam<BadInput> {};
 
-TEST_P(BadInputRow, GetsItsSentence) {
+TEST_P(BadInputRow, ReportsItsError) {
   const BadInput& row = GetParam();
   Graph graph;
   try {

@@ -59,7 +59,7 @@ TEST(Builder, ConvolutionGradients) {
             packed({4, 3, 3, 2}, f32));
 }
 
-TEST(Builder, ConvolutionOfNothing) {
+TEST(Builder, ConvolutionOfEmptyTensors) {
   Graph g;
   const Value w = g.input("w", {4, 3, 3, 3}, f32);
   EXPECT_EQ(g.conv(g.input("x", {0, 3, 5, 5}, f32), w).dims(), Dims({0, 4, 3, 3}));
@@ -360,7 +360,7 @@ TEST(Builder, AFailureLeavesTheGraphAsItWas) {
   }
 }
 
-TEST(Builder, TensorsAndNodesAreCountedBack) {
+TEST(Builder, TensorsAndNodesAreCountedAfterFailure) {
   Graph g;
   const Value x = g.input("x", {2, 3}, f32), w = g.input("w", {4, 5}, f32);
   const std::string before = g.to_json();

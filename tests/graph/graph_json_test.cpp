@@ -76,7 +76,7 @@ TEST(GraphJson, NodesMayComeInAnyOrder) {
   EXPECT_EQ(g.nodes()[2].name, "c");
 }
 
-TEST(GraphJson, AnOrderThatWorksIsKept) {
+TEST(GraphJson, ValidTopologicalOrderIsPreserved) {
   Graph g;
   const Value x = g.input("x", {4}, f32);
   const Value a = relu(x), b = exp(x), c = sqrt(a);
@@ -106,7 +106,7 @@ TEST(GraphJson, OffsetsMayBeDeclaredLater) {
   EXPECT_EQ(read.tensor(read.find_tensor("q")).ragged_offset, read.find_tensor("offsets"));
 }
 
-TEST(GraphJson, NumbersThatJsonLacksSurvive) {
+TEST(GraphJson, NonFiniteValuesRoundTrip) {
   const double inf = std::numeric_limits<double>::infinity();
   for (double value :
        {inf, -inf, std::nan(""), -std::nan(""), -0.0, 0.1, 1e300, 5e-324, 1e15, 3.0}) {

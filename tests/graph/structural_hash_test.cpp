@@ -41,7 +41,7 @@ TEST(StructuralHash, IgnoresTheOrderOfInsertion) {
   EXPECT_EQ(forward, backward);
 }
 
-TEST(StructuralHash, TellsEqualInputsApart) {
+TEST(StructuralHash, DistinguishesEqualInputs) {
   const auto difference = [](bool same, bool swapped) {
     return hash_of([=](Graph& g) {
       const Value x = g.input("x", {2}, f32), b = g.input("b", {2}, f32);
@@ -116,7 +116,7 @@ TEST(StructuralHash, SamplesDiffer) {
   EXPECT_EQ(hashes.size(), samples.size());
 }
 
-TEST(StructuralHash, DeepGraphsDoNotExhaustTheStack) {
+TEST(StructuralHash, DeepGraphsDoNotOverflowTheStack) {
   Graph g;
   Value x = g.input("x", {1}, f32);
   for (int i = 0; i < 200000; ++i) x = relu(x);

@@ -8,7 +8,7 @@
 #include "cuda/engines/engines.hpp"
 #include "cuda/jit/nvrtc.hpp"
 #include "ops/op_case.hpp"
-#include "plan/cut.hpp"
+#include "plan/partition.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -28,7 +28,7 @@ class GenericText : public testing::Test {
     const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
     const Device h200 = Device::named("h200");
     const CudaEngine& engine = generic_engine();
-    for (const Region& region : cut(lowered, limits)) {
+    for (const Region& region : partition(lowered, limits)) {
       if (!engine.supports(region, h200.props())) continue;
       const std::size_t kind = region.anchor ? region.anchor->op.index() : std::variant_npos;
       if (!seen_.insert(kind).second && !is_long_) continue;

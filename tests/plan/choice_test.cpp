@@ -41,7 +41,7 @@ std::vector<float> run(const CompileOptions& options) {
 
 const std::vector<float> kProduct = {4, 5, 10, 11};
 
-TEST(Choice, ANamedEngineIsTakenWhereItCanRun) {
+TEST(Choice, RequestedEngineRunsEveryRegionItSupports) {
   const Plan plan = compile(product(), Device::cpu(), {.engine = "cpu.reference"});
   EXPECT_THAT(plan.to_json(), HasSubstr("cpu.reference"));
   EXPECT_EQ(run({.engine = "cpu.reference"}), kProduct);
@@ -51,7 +51,7 @@ TEST(Choice, ANamedEngineIsTakenWhereItCanRun) {
   EXPECT_THAT(message_of({.engine = "cpu.nonsense"}), HasSubstr("engine: got 'cpu.nonsense'"));
 }
 
-TEST(Choice, TuningMeasuresAndSays) {
+TEST(Choice, TuningReportsMeasurements) {
   const Plan plan = compile(product(), Device::cpu(), {.tune = true});
   EXPECT_THAT(plan.explain(), HasSubstr("us measured"));
   EXPECT_THAT(plan.to_json(), Not(HasSubstr("cpu.reference")));
@@ -60,29 +60,29 @@ TEST(Choice, TuningMeasuresAndSays) {
   EXPECT_THAT(again.explain(), HasSubstr("as saved"));
 }
 
-TEST(Choice, TuningInARow) {
+TEST(Choice, TuningBackToBack) {
   std::vector<float> b = {1, 0, 0, 1, 1, 1};
-  const CompileOptions in_a_row{
-      .tune = true, .tune_in_a_row = true, .constants = {{"b", b.data()}}};
-  EXPECT_THAT(compile(product(), Device::cpu(), in_a_row).explain(), HasSubstr("us measured"));
-  EXPECT_EQ(run(in_a_row), kProduct);
+  const CompileOptions back_to_back{
+      .tune = true, .tune_back_to_back = true, .constants = {{"b", b.data()}}};
+  EXPECT_THAT(compile(product(), Device::cpu(), back_to_back).explain(), HasSubstr("us measured"));
+  EXPECT_EQ(run(back_to_back), kProduct);
 }
 
-TEST(Choice, TuningOfSome) {
+TEST(Choice, TuningIsLimitedToMaxCandidates) {
   const auto count = [](int most) {
-    return candidates(product(), Device::cpu(), {.tune_most = most})[0].trials.size();
+    return candidates(product(), Device::cpu(), {.max_candidates = most})[0].trials.size();
   };
   ASSERT_GT(count(0), 1);
   EXPECT_EQ(count(1), 1);
   EXPECT_EQ(count(1000), count(0));
   // Nothing to compare: the first choice.
-  const Plan plan = compile(product(), Device::cpu(), {.tune = true, .tune_most = 1});
+  const Plan plan = compile(product(), Device::cpu(), {.tune = true, .max_candidates = 1});
   EXPECT_THAT(plan.explain(), Not(HasSubstr("us measured")));
-  EXPECT_THAT(message_of({.tune_most = -1}), HasSubstr("tune_most: got -1"));
+  EXPECT_THAT(message_of({.max_candidates = -1}), HasSubstr("max_candidates: got -1"));
 }
 
 // What was measured one way is not taken for the other.
-TEST(Choice, TuningIsRememberedForWhatItMeasured) {
+TEST(Choice, TuningRecordIsReusedForTheSameKey) {
   const auto plan = build_plan(product(), DeviceProps{}, {}, nullptr, false);
   const auto key = [&](const CompileOptions& options) {
     return tuning_key(plan->lowered, plan->steps[0].region, plan->device, {}, options);
@@ -90,7 +90,7 @@ TEST(Choice, TuningIsRememberedForWhatItMeasured) {
   const float value = 0;
   const CompileOptions constant{.constants = {{"b", &value}}};
   EXPECT_EQ(key({}), key({.tune = true}));
-  EXPECT_NE(key({}), key({.tune_in_a_row = true}));
+  EXPECT_NE(key({}), key({.tune_back_to_back = true}));
   EXPECT_NE(key({}), key(constant));
 }
 

@@ -35,7 +35,7 @@ int count(const Graph& graph) {
   return found;
 }
 
-TEST(Expand, MultiHeadAttentionBecomesProductsAndAttention) {
+TEST(Expand, MultiHeadAttentionBecomesMatmulsAndAttention) {
   const LoweredGraph lowered = lower(multi_head(f32), true);
   EXPECT_EQ(count<Forward>(lowered.graph), 0);
   EXPECT_EQ(count<AttentionForward>(lowered.graph), 1);
@@ -71,7 +71,7 @@ Graph experts_gradients(MoeMode mode, bool of_tokens) {
   return g;
 }
 
-TEST(Expand, TheGradientOfTokensIsAProductWithItsRoutingTurnedRound) {
+TEST(Expand, TokenGradientIsGroupedMatmulWithInverseRouting) {
   const auto mode_of_product = [](MoeMode mode) {
     const LoweredGraph lowered = lower(experts_gradients(mode, true), true);
     EXPECT_EQ(count<MoeGroupedMatmulBackward>(lowered.graph), 1);
@@ -84,12 +84,12 @@ TEST(Expand, TheGradientOfTokensIsAProductWithItsRoutingTurnedRound) {
   EXPECT_EQ(mode_of_product(MoeMode::gather), MoeMode::scatter);
   EXPECT_EQ(mode_of_product(MoeMode::scatter), MoeMode::gather);
 }
-TEST(Expand, TheGradientOfWeightsAloneStaysWhole) {
+TEST(Expand, WeightGradientAloneIsNotExpanded) {
   const LoweredGraph lowered = lower(experts_gradients(MoeMode::gather, false), true);
   EXPECT_EQ(lowered.graph.nodes().size(), 1);
 }
 
-TEST(Expand, TheReferenceRunsTheOperationWhole) {
+TEST(Expand, ReferenceRunsTheOperationUnexpanded) {
   const Plan plan = compile(multi_head(f32), Device::cpu(), {.reference_only = true});
   EXPECT_EQ(plan.region_count(), 1);
 }

@@ -25,7 +25,7 @@ std::vector<std::pair<std::string, Graph>> example_graphs() {
   return graphs;
 }
 
-TEST(Outline, SaysWhatThePlanIs) {
+TEST(Outline, MatchesTheCompiledPlan) {
   for (const auto& [name, graph] : example_graphs())
     for (const std::int64_t limit : {std::int64_t{0}, std::int64_t{1} << 40}) {
       CompileOptions options;
@@ -40,7 +40,7 @@ TEST(Outline, SaysWhatThePlanIs) {
     }
 }
 
-TEST(Outline, KnowsTheScratchMemoryOfGpuKernels) {
+TEST(Outline, ReportsScratchMemoryOfGpuKernels) {
   const DeviceProps h200 = Device::named("h200").props();
   int kernels = 0;
   for (const auto& [name, graph] : example_graphs())
@@ -61,7 +61,7 @@ TEST(Outline, KnowsTheScratchMemoryOfGpuKernels) {
   EXPECT_GT(kernels, 20);
 }
 
-TEST(Outline, SharedMemoryIsAGpusAlone) {
+TEST(Outline, SharedMemoryIsZeroOnCpu) {
   Graph graph;
   graph.output("y", graph
                         .norm(graph.input("x", {4096, 8192}, bf16),

@@ -12,8 +12,8 @@ namespace ashlar {
 namespace {
 
 // y = relu(a b) c, two regions with an intermediate between them.
-Graph two_products() {
-  Graph g("two_products");
+Graph two_matmuls() {
+  Graph g("two_matmuls");
   const Value a = g.input("a", {3, 4}, f32), b = g.input("b", {4, 5}, f32),
               c = g.input("c", {5, 2}, f32);
   g.output("y", g.matmul(relu(g.matmul(a, b)), c));
@@ -52,7 +52,7 @@ std::string message_of(Call&& call) {
 }
 
 TEST(Plan, RunsByNameByUidAndByBinding) {
-  const Graph g = two_products();
+  const Graph g = two_matmuls();
   const Plan plan = compile(g, Device::cpu());
   const auto workspace = workspace_for(plan);
   Buffers run;
@@ -80,7 +80,7 @@ TEST(Plan, RunsByNameByUidAndByBinding) {
 
 TEST(Plan, ExistsForEveryWorkspaceLimit) {
   for (std::int64_t limit : {0, 1, 100, 1 << 20}) {
-    const Plan plan = compile(two_products(), Device::cpu(), {.workspace_limit = limit});
+    const Plan plan = compile(two_matmuls(), Device::cpu(), {.workspace_limit = limit});
     EXPECT_LE(plan.workspace_size(), limit);
     const auto workspace = workspace_for(plan);
     Buffers run;
@@ -88,13 +88,13 @@ TEST(Plan, ExistsForEveryWorkspaceLimit) {
              workspace.get());
     expect_result(run);
   }
-  EXPECT_GT(compile(two_products(), Device::cpu(), {.workspace_limit = 0}).owned_bytes(), 0);
+  EXPECT_GT(compile(two_matmuls(), Device::cpu(), {.workspace_limit = 0}).owned_bytes(), 0);
 }
 
 TEST(Plan, RunsOneOperationAtATimeAndGuarded) {
   for (const CompileOptions& options :
        {CompileOptions{.fuse = false, .reference_only = true}, CompileOptions{.guard = true}}) {
-    const Plan plan = compile(two_products(), Device::cpu(), options);
+    const Plan plan = compile(two_matmuls(), Device::cpu(), options);
     const auto workspace = workspace_for(plan);
     Buffers run;
     plan.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}},
@@ -104,7 +104,7 @@ TEST(Plan, RunsOneOperationAtATimeAndGuarded) {
 }
 
 TEST(Plan, SavesAndLoads) {
-  const Plan plan = compile(two_products(), Device::cpu(), {.deterministic = true});
+  const Plan plan = compile(two_matmuls(), Device::cpu(), {.deterministic = true});
   const Plan loaded = Plan::from_json(plan.to_json());
   EXPECT_EQ(loaded.to_json(), plan.to_json());
   EXPECT_EQ(loaded.region_count(), plan.region_count());
@@ -115,8 +115,8 @@ TEST(Plan, SavesAndLoads) {
   expect_result(run);
 }
 
-TEST(Plan, RefusesADamagedFile) {
-  const std::string json = compile(two_products(), Device::cpu()).to_json();
+TEST(Plan, RejectsADamagedFile) {
+  const std::string json = compile(two_matmuls(), Device::cpu()).to_json();
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string changed = json;
     changed.replace(changed.find(from), from.size(), to);
@@ -132,8 +132,8 @@ TEST(Plan, RefusesADamagedFile) {
             std::string::npos);
 }
 
-TEST(Plan, NamesWhatIsWrongWithACall) {
-  const Plan plan = compile(two_products(), Device::cpu());
+TEST(Plan, RunErrorsNameTheArgument) {
+  const Plan plan = compile(two_matmuls(), Device::cpu());
   Buffers run;
   EXPECT_NE(message_of([&] {
               plan.run({{"q", run.a.data()}});
@@ -157,23 +157,23 @@ TEST(Plan, NamesWhatIsWrongWithACall) {
     EXPECT_NE(call(nullptr).find("workspace: got null"), std::string::npos);
     EXPECT_NE(call(reinterpret_cast<void*>(1)).find("multiple of 64"), std::string::npos);
   }
-  Plan other = compile(two_products(), Device::cpu());
+  Plan other = compile(two_matmuls(), Device::cpu());
   EXPECT_NE(message_of([&] { plan.run(other.binding()); }).find("another plan"), std::string::npos);
 }
 
-TEST(Plan, IsExplainedForADeviceThatIsNotThere) {
-  const std::string text = explain(two_products(), Device::named("h200"));
+TEST(Plan, IsExplainedForAnAbsentDevice) {
+  const std::string text = explain(two_matmuls(), Device::named("h200"));
   EXPECT_NE(text.find("h200"), std::string::npos);
   EXPECT_NE(text.find("region 1 of 2: matmul + relu_fwd"), std::string::npos);
   EXPECT_NE(text.find("not present"), std::string::npos);
-  EXPECT_THROW(compile(two_products(), Device::named("h200")), Error);
+  EXPECT_THROW(compile(two_matmuls(), Device::named("h200")), Error);
   EXPECT_NE(message_of([] { Device::named("h900"); }).find("expected one of: cpu, h200"),
             std::string::npos);
 }
 
 // 137 GFLOP at the peaks of an H200: 989 T in 16 bits, twice that in 8, half of it in tf32, 67 T
 // in f32.
-TEST(Plan, LimitsAreThoseOfMatrixUnits) {
+TEST(Plan, RooflineUsesTensorCorePeaks) {
   const auto limit = [](DType a, DType b, const CompileOptions& options = {}) {
     Graph g;
     g.output("c", g.matmul(g.input("a", {4096, 4096}, a), g.input("b", {4096, 4096}, b)));

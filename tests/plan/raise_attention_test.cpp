@@ -187,7 +187,7 @@ TEST(RaiseAttentionOptions, DropoutByAGivenMask) {
   EXPECT_EQ(expect_raised(c, {Attention::dropout_mask}).dropout, 0.5);
 }
 
-TEST(RaiseAttentionOptions, PaddingWithOverriddenProducts) {
+TEST(RaiseAttentionOptions, PaddingWithMatmulOverrides) {
   Graph g;
   const Value q = g.input("q", {2, 4, 6, 8}, f32), v = g.input("v", {2, 4, 10, 8}, f32);
   const Value k = g.input("k_transposed", {2, 4, 8, 10}, f32);

@@ -56,7 +56,7 @@ struct WrittenGroups {
   }
 };
 
-TEST(RaiseDequantization, TakesGroupsBeforeAProduct) {
+TEST(RaiseDequantization, MatchesGroupsBeforeMatmul) {
   for (const bool has_zeros : {true, false})
     for (const auto& [joined_first, cast_first] : {std::pair(false, false), std::pair(true, false),
                                                    std::pair(false, true), std::pair(true, true)})
@@ -81,7 +81,7 @@ TEST(RaiseDequantization, ComputesTheSame) {
     EXPECT_EQ(support::check_plan(WrittenGroups{.has_zeros = has_zeros}.graph()), "");
 }
 
-TEST(RaiseDequantization, LeavesOtherThings) {
+TEST(RaiseDequantization, LeavesOtherPatterns) {
   const auto is_raised = [](const WrittenGroups& written) {
     for (const std::string& name : operations(lower(written.graph(), true)))
       if (name == "block_scale_dequantize") return true;
@@ -94,7 +94,7 @@ TEST(RaiseDequantization, LeavesOtherThings) {
   EXPECT_FALSE(is_raised({.strides = {8, 32, 1}}));  // would be copied
 }
 
-TEST(RaiseSoftmax, TakesMaxSubExpAddDiv) {
+TEST(RaiseSoftmax, MatchesMaxSubExpAddDiv) {
   Graph g;
   g.output("y", small_softmax(g, g.input("x", {2, 3, 5}, f32), {1}).y);
   const LoweredGraph lowered = lower(g, true);
@@ -112,17 +112,17 @@ Graph gradient(std::int64_t filters, std::int64_t window, const ConvAttributes& 
   return g;
 }
 
-TEST(RaiseProduct, OneFilterOfOneTapMultiplies) {
+TEST(SimplifyConvolutions, OneTapSingleFilterBecomesMul) {
   EXPECT_EQ(operations(lower(gradient(1, 1), true)), (Names{"pointwise", "pointwise"}));
   EXPECT_EQ(operations(lower(gradient(1, 1), false))[0], "conv_backward_data");
 }
 
-TEST(RaiseProduct, LeavesWhatIsSummedOrScaled) {
+TEST(SimplifyConvolutions, LeavesReductionsAndScaledConvolutions) {
   for (const Graph& g : {gradient(2, 1), gradient(1, 2), gradient(1, 1, {.alpha = 2.0})})
     EXPECT_EQ(operations(lower(g, true))[0], "conv_backward_data");
 }
 
-TEST(RaiseSoftmax, TakesTheStatisticsToo) {
+TEST(RaiseSoftmax, MatchesStatistics) {
   Graph g;
   const SoftmaxOps softmax = small_softmax(g, g.input("x", {2, 5}, f32), {1});
   g.output("y", softmax.y);
@@ -130,7 +130,7 @@ TEST(RaiseSoftmax, TakesTheStatisticsToo) {
   EXPECT_EQ(operations(lower(g, true)), Names{"softmax_forward"});
 }
 
-TEST(RaiseSoftmax, LeavesItWhenAnInnerValueIsUsedElsewhere) {
+TEST(RaiseSoftmax, LeavesPatternWithSharedIntermediate) {
   Graph g;
   const SoftmaxOps softmax = small_softmax(g, g.input("x", {2, 5}, f32), {1});
   g.output("y", softmax.y);
@@ -147,7 +147,7 @@ TEST(RaiseSoftmax, LeavesADivisionByAnotherSum) {
   for (const std::string& name : operations(lower(g, true))) EXPECT_NE(name, "softmax_forward");
 }
 
-TEST(RaiseNorm, TakesLayerNormWithScaleAndBias) {
+TEST(RaiseNorm, MatchesLayerNormWithScaleAndBias) {
   Graph g;
   const Value x = g.input("x", {4, 6}, f32), scale = g.input("scale", {1, 6}, f32),
               bias = g.input("bias", {1, 6}, f32);
@@ -163,7 +163,7 @@ TEST(RaiseNorm, TakesLayerNormWithScaleAndBias) {
   EXPECT_NE(lowered.graph.nodes()[0].inputs[NormForward::bias], kNoTensor);
 }
 
-TEST(RaiseNorm, TakesAdaptiveLayerNorm) {
+TEST(RaiseNorm, MatchesAdaptiveLayerNorm) {
   Graph g;
   const Value x = g.input("x", {3, 4, 6}, f32), scale = g.input("scale", {3, 1, 6}, f32),
               bias = g.input("bias", {3, 1, 6}, f32);
@@ -176,7 +176,7 @@ TEST(RaiseNorm, TakesAdaptiveLayerNorm) {
   EXPECT_NE(lowered.graph.nodes()[0].inputs[NormForward::bias], kNoTensor);
 }
 
-TEST(RaiseNorm, TakesRmsNormWithSumTimesReciprocal) {
+TEST(RaiseNorm, MatchesRmsNormWithSumTimesReciprocal) {
   Graph g;
   const Value x = g.input("x", {4, 8}, f32), scale = g.input("scale", {1, 8}, f32);
   const Value mean_square = g.reduce(x * x, ReductionMode::add, {1}) * 0.125;
@@ -216,7 +216,7 @@ const AttentionForward* attention_of(const LoweredGraph& lowered) {
   return nullptr;
 }
 
-TEST(RaiseAttention, TakesScaleBiasAndSoftmax) {
+TEST(RaiseAttention, MatchesScaleBiasAndSoftmax) {
   const LoweredGraph lowered = small_attention([](Graph&, Value, Value) { return Value(); }, true);
   ASSERT_EQ(operations(lowered), Names{"attention_forward"});
   EXPECT_DOUBLE_EQ(*attention_of(lowered)->scale, 0.25);
@@ -297,7 +297,7 @@ TEST(FoldViews, ReadsTransposesSlicesAndReshapesThroughStrides) {
   EXPECT_EQ(view.strides, (Dims{2, 1, 6}));
 }
 
-TEST(FoldViews, WritesStraightIntoATransposedOutput) {
+TEST(FoldViews, WritesDirectlyToATransposedOutput) {
   Graph g;
   const Value x = g.input("x", {4, 6}, f32);
   g.output("y", g.transpose(relu(x), {1, 0}));

@@ -58,7 +58,7 @@ class SelectTest : public testing::Test {
   Region region_;
 };
 
-TEST_F(SelectTest, TakesTheCheapestAndKeepsEveryReason) {
+TEST_F(SelectTest, SelectsTheCheapestAndKeepsEveryReason) {
   const Choice choice = choose({});
   EXPECT_EQ(choice.engine->id(), "fast");
   EXPECT_EQ(choice.config.knob("tile"), 8);
@@ -75,7 +75,7 @@ TEST_F(SelectTest, HonoursTheWorkspaceLimit) {
   EXPECT_EQ(choose({.workspace_limit = 100}).config.knob("tile"), 2);
 }
 
-TEST_F(SelectTest, WithoutAnyWorkspaceTakesWhatThePlanCanKeep) {
+TEST_F(SelectTest, WithoutWorkspaceSelectsWithinOwnedScratch) {
   EXPECT_EQ(choose({.workspace_limit = 0}).config.knob("tile"), choose({}).config.knob("tile"));
   const std::int64_t huge = std::int64_t{1} << 30;
   const FakeEngine hungry("hungry", "", {config(8, 1e3, huge), config(2, 1e6, 0)});
@@ -83,7 +83,7 @@ TEST_F(SelectTest, WithoutAnyWorkspaceTakesWhatThePlanCanKeep) {
   EXPECT_EQ(select(region_, table, DeviceProps{}, {.workspace_limit = 0}).config.knob("tile"), 2);
 }
 
-TEST_F(SelectTest, RatherKeepsScratchInThePlanThanFallBackToTheReference) {
+TEST_F(SelectTest, PrefersOwnedScratchToTheReference) {
   const FakeEngine hungry("hungry", "", {config(8, 1e6, 4096)});
   const std::array<const Engine*, 2> table = {&hungry, &reference_};
   EXPECT_EQ(select(region_, table, DeviceProps{}, {.workspace_limit = 0}).engine->id(), "hungry");
@@ -93,7 +93,7 @@ TEST_F(SelectTest, HonoursTf32) {
   EXPECT_EQ(choose({.allow_tf32 = false, .workspace_limit = 100}).config.knob("tile"), 1);
 }
 
-TEST_F(SelectTest, CanBeHeldToTheReference) {
+TEST_F(SelectTest, ReferenceOnlySelectsTheReference) {
   EXPECT_EQ(choose({.reference_only = true}).engine->id(), "reference");
 }
 
@@ -105,7 +105,7 @@ TEST_F(SelectTest, NeverPrefersALastResort) {
   EXPECT_EQ(select(region_, table, DeviceProps{}, {.engine = "naive"}).engine->id(), "naive");
 }
 
-TEST_F(SelectTest, TriesWhatIsWorthATrial) {
+TEST_F(SelectTest, TunesOnlyPromisingCandidates) {
   const FakeEngine slow("slow", "", {config(16, 1e9)});
   const std::array<const Engine*, 3> table = {&slow, &fast_, &reference_};
   const auto tried = [&](const CompileOptions& options) {
@@ -121,7 +121,7 @@ TEST_F(SelectTest, TriesWhatIsWorthATrial) {
   EXPECT_TRUE(contenders({}, {}).empty());
 }
 
-TEST_F(SelectTest, FindsASavedChoiceOrSaysSo) {
+TEST_F(SelectTest, FindsASavedChoiceOrReportsIt) {
   const Choice choice = select_saved(region_, table_, DeviceProps{}, "fast", {{"tile", 2}});
   EXPECT_EQ(choice.config.knob("tile"), 2);
   try {

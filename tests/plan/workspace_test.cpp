@@ -12,7 +12,7 @@
 namespace ashlar {
 namespace {
 
-TEST(Workspace, BuffersThatDoNotMeetShareMemory) {
+TEST(Workspace, BuffersWithDisjointLifetimesShareMemory) {
   std::vector<Buffer> buffers = {{.bytes = 128, .first_step = 0, .last_step = 1},
                                  {.bytes = 128, .first_step = 2, .last_step = 3},
                                  {.bytes = 64, .first_step = 1, .last_step = 2}};
@@ -41,17 +41,17 @@ TEST(Workspace, LiveBuffersNeverOverlap) {
   }
 }
 
-TEST(Workspace, ScratchBookSpreadsForGuards) {
-  ScratchBook book;
-  const int a = book.add("a", 100), b = book.add("b", 1);
-  EXPECT_EQ(book.bookings()[static_cast<std::size_t>(b)].offset, 128);
-  book.spread(kGuardBytes);
-  EXPECT_EQ(book.bookings()[static_cast<std::size_t>(a)].offset, 64);
-  EXPECT_EQ(book.bookings()[static_cast<std::size_t>(b)].offset, 64 + 128 + 64 + 64);
-  EXPECT_EQ(book.total_bytes(), 64 + 128 + 64 + 64 + 64 + 64);
+TEST(Workspace, ScratchLayoutSpreadsForGuards) {
+  ScratchLayout scratch_layout;
+  const int a = scratch_layout.add("a", 100), b = scratch_layout.add("b", 1);
+  EXPECT_EQ(scratch_layout.reservations()[static_cast<std::size_t>(b)].offset, 128);
+  scratch_layout.spread(kGuardBytes);
+  EXPECT_EQ(scratch_layout.reservations()[static_cast<std::size_t>(a)].offset, 64);
+  EXPECT_EQ(scratch_layout.reservations()[static_cast<std::size_t>(b)].offset, 64 + 128 + 64 + 64);
+  EXPECT_EQ(scratch_layout.total_bytes(), 64 + 128 + 64 + 64 + 64 + 64);
 }
 
-TEST(Arena, GivesEveryRunItsOwnSlot) {
+TEST(Arena, EveryRunGetsItsOwnSlot) {
   Arena arena(DeviceProps{}, 1000);
   std::set<std::byte*> slots;
   const Arena::Lease a(arena, nullptr), b(arena, nullptr), c(arena, nullptr);
@@ -59,7 +59,7 @@ TEST(Arena, GivesEveryRunItsOwnSlot) {
   EXPECT_EQ(slots.size(), 3u);
 }
 
-TEST(Arena, WaitsWhenAllSlotsAreTaken) {
+TEST(Arena, WaitsWhenAllSlotsAreInUse) {
   Arena arena(DeviceProps{}, 64);
   std::atomic<int> done{0};
   {

@@ -8,7 +8,7 @@ namespace ashlar::random_graphs {
 
 namespace {
 
-constexpr std::int64_t kMostElements = 2000;
+constexpr std::int64_t kMaxElements = 2000;
 
 // Strides of packed memory in which the axes stand in a given order, outermost first, with gaps.
 Dims strides_in_order(const Dims& dims, const std::vector<int>& order, std::int64_t inner,
@@ -40,7 +40,7 @@ Dims GraphMaker::dims(int rank) {
   std::int64_t count = 1;
   for (int axis = 0; axis < rank; ++axis) {
     std::int64_t value = extent();
-    if (count * value > kMostElements) value = 1 + below(2);
+    if (count * value > kMaxElements) value = 1 + below(2);
     count *= std::max<std::int64_t>(1, value);
     result.push_back(value);
   }
@@ -122,21 +122,21 @@ Value GraphMaker::broadcastable(const Dims& dims, DType dtype) {
   return like(smaller, dtype);
 }
 
-Value GraphMaker::floating_value(int least_rank, int most_rank) {
+Value GraphMaker::floating_value(int min_rank, int max_rank) {
   const Value value = old([&](const Tensor& t) {
-    return is_floating(t.dtype) && t.dims.rank() >= least_rank && t.dims.rank() <= most_rank;
+    return is_floating(t.dtype) && t.dims.rank() >= min_rank && t.dims.rank() <= max_rank;
   });
   if (value && chance(0.85)) return value;
-  const int rank = least_rank + static_cast<int>(below(most_rank - least_rank + 1));
+  const int rank = min_rank + static_cast<int>(below(max_rank - min_rank + 1));
   return input(dims(rank), floating());
 }
 
-Value GraphMaker::arithmetic_value(int least_rank, int most_rank) {
+Value GraphMaker::arithmetic_value(int min_rank, int max_rank) {
   const Value value = old([&](const Tensor& t) {
-    return t.dtype != boolean && t.dims.rank() >= least_rank && t.dims.rank() <= most_rank;
+    return t.dtype != boolean && t.dims.rank() >= min_rank && t.dims.rank() <= max_rank;
   });
   if (value && chance(0.85)) return value;
-  const int rank = least_rank + static_cast<int>(below(most_rank - least_rank + 1));
+  const int rank = min_rank + static_cast<int>(below(max_rank - min_rank + 1));
   return input(dims(rank), arithmetic());
 }
 

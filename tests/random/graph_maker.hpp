@@ -40,8 +40,8 @@ class GraphMaker {
   Value broadcastable(const Dims& dims, DType dtype);
   using Test = std::function<bool(const Tensor&)>;
   Value old(const Test& test);  // an empty value when none passes
-  Value floating_value(int least_rank, int most_rank);
-  Value arithmetic_value(int least_rank, int most_rank);
+  Value floating_value(int min_rank, int max_rank);
+  Value arithmetic_value(int min_rank, int max_rank);
   Result result();  // mostly nothing asked
   void keep(Value value);
 

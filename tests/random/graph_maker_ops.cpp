@@ -10,7 +10,7 @@ namespace ashlar::random_graphs {
 
 namespace {
 
-constexpr std::int64_t kMostProducts = 60000;
+constexpr std::int64_t kMaxProducts = 60000;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void GraphMaker::add_matmul() {
   b[rank - 1] = extent();
   for (int axis = 0; axis < rank - 2; ++axis)
     if (chance(0.3)) b[axis] = 1;
-  if (element_count(a.dims()) * b[rank - 1] > kMostProducts) return;
+  if (element_count(a.dims()) * b[rank - 1] > kMaxProducts) return;
   keep(graph_.matmul(a, like(b, a.dtype()), result()));
 }
 
@@ -73,7 +73,7 @@ void GraphMaker::add_convolution() {
   const std::int64_t groups = grouped ? one_of(divisors) : 1;
   Dims w = {groups * (1 + below(4)), channels / groups};
   for (int axis = 2; axis < x.dims().rank(); ++axis) w.push_back(1 + below(3));
-  if (element_count(x.dims()) * element_count(w) / w[1] > kMostProducts) return;
+  if (element_count(x.dims()) * element_count(w) / w[1] > kMaxProducts) return;
   const ConvAttributes attributes = convolution_attributes(x.dims(), w);
   keep(graph_.conv(x, like(w, x.dtype()), attributes, result()));
 }
@@ -87,7 +87,7 @@ void GraphMaker::add_convolution_gradient() {
   const DType dtype = floating();
   Graph trial;
   const Dims y = trial.conv(trial.input("x", x, f32), trial.input("w", w, f32), attributes).dims();
-  if (element_count(y) * element_count(w) / w[0] > kMostProducts) return;
+  if (element_count(y) * element_count(w) / w[0] > kMaxProducts) return;
   const Value dy = like(y, dtype);
   if (chance(0.5))
     keep(graph_.conv_backward_data(dy, like(w, dtype), attributes, {.dims = x}));

@@ -102,8 +102,8 @@ TEST_P(RandomGraphs, AgreeWithTheOracle) {
   Tally tally;
   std::map<std::string_view, int> operations;
   int failures = 0;
-  constexpr int kMostShown = 5;
-  for (int i = 0; i < count && failures < kMostShown; ++i) {
+  constexpr int kMaxShown = 5;
+  for (int i = 0; i < count && failures < kMaxShown; ++i) {
     const auto seed = kFirstSeed + static_cast<std::uint64_t>(i * kShards + GetParam());
     current_seed = static_cast<std::sig_atomic_t>(seed);
     Graph graph("empty");

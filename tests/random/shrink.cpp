@@ -87,8 +87,8 @@ void straighten(Parts& parts) {
 
 class Shrinker {
  public:
-  Shrinker(const Graph& graph, const std::function<bool(const Graph&)>& fails, int most_tries)
-      : best_(graph.clone()), fails_(fails), left_(most_tries) {}
+  Shrinker(const Graph& graph, const std::function<bool(const Graph&)>& fails, int max_tries)
+      : best_(graph.clone()), fails_(fails), left_(max_tries) {}
 
   Graph run() {
     for (bool smaller = true; smaller && left_ > 0;)
@@ -171,8 +171,8 @@ class Shrinker {
 
 }  // namespace
 
-Graph shrink(const Graph& graph, const std::function<bool(const Graph&)>& fails, int most_tries) {
-  return Shrinker(graph, fails, most_tries).run();
+Graph shrink(const Graph& graph, const std::function<bool(const Graph&)>& fails, int max_tries) {
+  return Shrinker(graph, fails, max_tries).run();
 }
 
 }  // namespace ashlar::random_graphs

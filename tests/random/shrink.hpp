@@ -7,8 +7,8 @@
 namespace ashlar::random_graphs {
 
 // Drops nodes and outputs, straightens strides, widens dtypes and reduces extents, one at a time.
-// `fails` is called at most `most_tries` times.
+// `fails` is called at most `max_tries` times.
 Graph shrink(const Graph& graph, const std::function<bool(const Graph&)>& fails,
-             int most_tries = 400);
+             int max_tries = 400);
 
 }  // namespace ashlar::random_graphs

@@ -38,7 +38,7 @@ float strided_sum(const std::vector<float>& terms, std::size_t lanes) {
   return pairwise_sum(partial.data(), lanes);
 }
 
-TEST(Approx, DotProductsHoldInEveryOrder) {
+TEST(Approx, DotProductBoundHoldsForEveryOrder) {
   for (std::size_t n : {1u, 2u, 7u, 64u, 1000u, 20000u}) {
     double worst_ratio = 0.0;
     for (unsigned seed = 0; seed < 20; ++seed) {
@@ -66,7 +66,7 @@ TEST(Approx, DotProductsHoldInEveryOrder) {
   }
 }
 
-TEST(Approx, SumsOfPositiveNumbersHold) {
+TEST(Approx, SumBoundHoldsForPositiveTerms) {
   const std::vector<float> terms = random_floats(50000, 9, 0.0f, 1.0f);
   Accumulator<Single> exact;
   for (float term : terms) exact.add(Single(term));
@@ -76,7 +76,7 @@ TEST(Approx, SumsOfPositiveNumbersHold) {
   EXPECT_LT(bound.error / bound.value, 1e-4);  // 1342 units of 2^-24
 }
 
-TEST(Approx, WholeNumbersAddExactly) {
+TEST(Approx, IntegerSumsAreExact) {
   Accumulator<Single> sum;
   for (int i = -1000; i < 3000; ++i) sum.add(Single(2.0) * Single(i));
   EXPECT_EQ(sum.total().value, 2.0 * (4000.0 * 999.5));
@@ -171,7 +171,7 @@ TEST(Approx, ExactArithmeticStaysExact) {
   EXPECT_EQ(Double(0.1).error, 0.0);
 }
 
-TEST(Approx, DiscontinuitiesNearbyBecomeUnknown) {
+TEST(Approx, ResultsNearDiscontinuitiesAreUnknown) {
   const Single near_two = Single::with_error(1.9999, 0.001);
   EXPECT_EQ(floor(near_two).error, 1.0);
   EXPECT_EQ(floor(Single::with_error(1.5, 0.001)).error, 0.0);

@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(DTypes, Faults, testing::Values(f32, f16, bf16),
                            return std::string(to_string(param_info.param));
                          });
 
-TEST(Comparer, TellsNegativeNumbersApart) {
+TEST(Comparer, DistinguishesNegativeValues) {
   Graph g;
   g.output("y", g.input("x", {3}, f32) + g.input("b", {3}, f32));
   Evaluation e(g);
@@ -168,7 +168,7 @@ TEST(Oracle, SmallIntegersAreExactThroughLinearOperations) {
   for (double bound : e.oracle("c").bounds) EXPECT_EQ(bound, 0.0);
 }
 
-TEST(Oracle, DecisionsWithinTheErrorAreLeftOpen) {
+TEST(Oracle, ComparisonsWithinTheErrorAreUnknown) {
   Graph g;
   const Value x = g.input("x", {2, 1}, f32), b = g.input("b", {1, 1}, f32);
   g.output("above", g.pointwise(PointwiseMode::cmp_gt, std::vector{exp(x), b}));

@@ -59,7 +59,7 @@ TEST(HandComputedAttentionOptions, AlibiSlopesOfAHeadCountThatIsNoPowerOfTwo) {
   expect_result(e, "max", largest, 1e-14);
 }
 
-TEST(HandComputedAttentionOptions, ASinkTakesWeightButHasNoValue) {
+TEST(HandComputedAttentionOptions, SinkHasWeightButNoValue) {
   // Row 0 sees four keys; row 1 of a batch of one row is padding and does not even see the sink.
   ZeroScores problem(2, 2);
   problem.add(Op::sink, "sink", {1, 2, 1, 1});
@@ -75,7 +75,7 @@ TEST(HandComputedAttentionOptions, ASinkTakesWeightButHasNoValue) {
   expect_result(e, "stats", {std::log(5.0), -kInf, std::log(16.0), -kInf}, 1e-14);
 }
 
-TEST(HandComputedAttentionOptions, RowsWithoutKeysSeeTheirSinkOrNothing) {
+TEST(HandComputedAttentionOptions, FullyMaskedRowsSeeOnlyTheSink) {
   for (double sink : {3.0, -kInf}) {
     ZeroScores problem(1, 1);
     problem.add(Op::sink, "sink", {1, 1, 1, 1});
@@ -108,7 +108,7 @@ TEST(HandComputedAttentionOptions, BlockMasksHideWholeBlocks) {
   expect_result(e, "o", {0, 0, 3.75}, 1e-14);
 }
 
-TEST(HandComputedAttentionOptions, PagesAreFoundThroughTheTableAndBadOnesAreHidden) {
+TEST(HandComputedAttentionOptions, PageTableLookupMasksInvalidPages) {
   Graph g;
   const Value q = g.input("q", {2, 1, 1, 1}, f64);
   const Value k = g.input("k", {3, 1, 2, 1}, f64), v = g.input("v", {3, 1, 2, 1}, f64);
@@ -168,7 +168,7 @@ TEST(HandComputedAttentionOptions, TheSoftCapComesBeforeTheModifier) {
   expect_result(e, "stats", {2 * std::tanh(1.0), std::log(a + b)}, 1e-14);
 }
 
-TEST(HandComputedAttentionOptions, TheDrawnMaskComesOut) {
+TEST(HandComputedAttentionOptions, RngDumpReturnsTheMask) {
   Graph g;
   const Value q = g.input("q", {1, 2, 3, 1}, f32), k = g.input("k", {1, 2, 5, 1}, f32),
               v = g.input("v", {1, 2, 5, 1}, f32), seed = g.input("seed", {1, 1, 1, 1}, i64);

@@ -101,7 +101,7 @@ TEST(HandComputed, Reductions) {
   }
 }
 
-TEST(HandComputed, ReductionsOverNothing) {
+TEST(HandComputed, ReductionsOverEmptyAxes) {
   const std::vector<std::pair<ReductionMode, double>> cases = {
       {ReductionMode::add, 0},     {ReductionMode::mul, 1},   {ReductionMode::min, kInf},
       {ReductionMode::max, -kInf}, {ReductionMode::amax, 0},  {ReductionMode::avg, kNaN},

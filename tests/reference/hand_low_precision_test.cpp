@@ -82,7 +82,7 @@ TEST(BlockScale, Mxfp4WithATail) {
   expect_result(e, "y", {6, -3, 2, 3, 1, 4, 0.5, -6, 3, -1.5});
 }
 
-TEST(BlockScale, Nvfp4DividesByWhatWasStored) {
+TEST(BlockScale, Nvfp4DividesByTheStoredScale) {
   const Quantized q({1, 16}, blocks_of({16}), e2m1, e4m3);
   Evaluation e(q.graph);
   std::vector<double> x(16, 0.0);
@@ -114,7 +114,7 @@ TEST(BlockScale, TwoDimensionalBlocksAndOtherAxes) {
   expect_result(c, "y", {57344, 16384, 2, 49152, 32768, 40960});
 }
 
-TEST(BlockScale, TilesOf128By4) {
+TEST(BlockScale, ScaleTilesOf128By4) {
   BlockScaleAttributes op;
   op.block_size = {1, 32};
   op.scale_layout = ScaleLayout::f8_128x4;
@@ -170,7 +170,7 @@ TEST(BlockScale, Dequantize) {
   expect_result(e, "n", {-0.75, 0.0625, -12, -2, -3, 4096});
 }
 
-TEST(BlockScale, DequantizeAboutAZeroPoint) {
+TEST(BlockScale, DequantizeWithZeroPoint) {
   Graph g;
   const Value x = g.input("x", {4, 2}, u4), scale = g.input("scale", {2, 2}, f32),
               zero = g.input("zero", {2, 2}, u4), half = g.input("half", {2, 2}, bf16);

@@ -62,7 +62,7 @@ struct Means {
   }
 };
 
-TEST(MultiHeadForward, PutsHeadsOneAfterTheOther) {
+TEST(MultiHeadForward, ConcatenatesHeads) {
   Means means(1);
   Evaluation e = means.evaluate({2, 3, 100, 200});
   expect_result(e, "o", {2 * 3.75 + 100, 3 * 3.75 + 200}, 1e-12);
@@ -76,7 +76,7 @@ TEST(MultiHeadForward, ProjectsTheHeadsTogether) {
   expect_result(e, "o", {10 * (2 * 3.75 + 100) + (3 * 3.75 + 200) + 7}, 1e-11);
 }
 
-TEST(MultiHeadForward, SeesTheKeysInTheWindow) {
+TEST(MultiHeadForward, AttendsToKeysInTheWindow) {
   Means means(4);
   means.add(Forward::window_low, "low", {1, 1, 4, 1});
   means.add(Forward::window_high, "high", {1, 1, 4, 1});
@@ -98,7 +98,7 @@ TEST(MultiHeadForward, AddsTheOutputBiasAndTheResidualWhereNoKeyIsSeen) {
   expect_result(e, "o", {7.5, 101 + 101 + 7.25}, 1e-12);
 }
 
-TEST(MultiHeadForward, GivesZeroPastTheLength) {
+TEST(MultiHeadForward, IsZeroPastTheSequenceLength) {
   Means means(3);
   means.add(Forward::seq_len_q, "lq", {1, 1, 1, 1});
   means.add(Forward::seq_len_kv, "lkv", {1, 1, 1, 1});
@@ -159,7 +159,7 @@ TEST(MultiHeadForward, BeamsMayHaveKeysOfTheirOwn) {
 }
 
 // One query, two keys, equal weights: o = Wo (v1 + v2) Wv / 2.
-TEST(MultiHeadBackward, FollowsTheProductOfTheProjections) {
+TEST(MultiHeadBackward, GradientFollowsTheProjections) {
   const MultiHeadAttentionAttributes attributes = {
       .v_projection = 1, .o_projection = 1, .projection_biases = true, .softmax_scale = 0.0};
   Graph g;

@@ -47,13 +47,13 @@ Moe mode(MoeMode mode, std::int64_t top_k = 1) {
 
 using Numbers = std::vector<double>;
 
-TEST(HandComputed, MoeRowsExpertByExpert) {
+TEST(HandComputed, MoeRowsSortedByExpert) {
   EXPECT_EQ(mixed({}, {0, 2}), (Numbers{21, 43, 6500, 8700}));
   EXPECT_EQ(mixed({}, {1, 3}), (Numbers{0, 43, 65, 8700})) << "row 0 is nobody's";
   EXPECT_EQ(mixed({}, {0, 1, 2, 3}), (Numbers{21, 4300, 65, 8700})) << "two groups per expert";
 }
 
-TEST(HandComputed, MoeOffsetsAreOutsideData) {
+TEST(HandComputed, MoeOffsetsAreClamped) {
   EXPECT_EQ(mixed({}, {-5, 100}), (Numbers{21, 43, 65, 87}));
   EXPECT_EQ(mixed({}, {3, 1}), (Numbers{0, 0, 0, 8700}));
   EXPECT_EQ(mixed({}, {-9e18, 9.3e18}), (Numbers{21, 43, 65, 87}));
@@ -245,7 +245,7 @@ Dropped drop(const Dims& dims, std::int64_t seed, std::int64_t offset) {
   return {e.get("y"), e.get("mask"), e.get("next")};
 }
 
-TEST(HandComputed, DropoutKeepsWhatRngKeeps) {
+TEST(HandComputed, DropoutMaskMatchesRng) {
   const Dropped dropped = drop({5, 7}, 42, 9);
   int kept = 0;
   for (std::size_t i = 0; i < dropped.y.size(); ++i) {

@@ -168,7 +168,7 @@ TEST(GridSample, CentreAndOutside) {
   EXPECT_EQ(nan[1], 4);
 }
 
-TEST(GridSample, JumpsHaveWideBounds) {
+TEST(GridSample, BoundsAreWideAtDiscontinuities) {
   Graph g;
   const Value x = g.input("x", {1, 1, 1, 4}, f32), grid = g.input("grid", {1, 1, 3, 2}, f32);
   const auto y =
@@ -217,7 +217,7 @@ TEST(Im2Col, DilatedBooleans) {
   expect_result(e, "y", {1, 1, 0, 1});
 }
 
-TEST(TensorTransform, FoldAndBack) {
+TEST(TensorTransform, FoldThenUnfold) {
   Graph g;
   const TensorTransform fold{.pad_before = {0, 0, 1}, .pad_after = {0, 0, 0}, .fold = {2}};
   TensorTransform unfold = fold;

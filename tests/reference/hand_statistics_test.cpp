@@ -138,7 +138,7 @@ TEST(HandStatistics, BnBackwardWeights) {
   expect_result(e, "eq_bias", {-6.0 / 4 + 3 * 0.5 * 5.5 / 4}, 1e-6);
 }
 
-TEST(HandStatistics, LrnReachesFurtherUpThanDown) {
+TEST(HandStatistics, LrnWindowIsAsymmetricForEvenSizes) {
   Graph g;
   const Value x = g.input("x", {1, 4, 1}, f64), dy = g.input("dy", {1, 4, 1}, f64);
   // s = 1 + the squares of the channel itself and of the next one.
@@ -186,7 +186,7 @@ TEST(HandStatistics, DivisiveNorm) {
   expect_result(e, "dx", {1 / low, 0, -2 * slope, -4 * slope}, 1e-12);
 }
 
-TEST(HandStatistics, PositionsOfExtremes) {
+TEST(HandStatistics, IndexOfMinMaxAmax) {
   Graph g;
   const Value x = g.input("x", {2, 2, 3}, f32);
   const auto pick = [&](const char* name, ReductionMode mode, const Dims& axes) {
@@ -208,7 +208,7 @@ TEST(HandStatistics, PositionsOfExtremes) {
   expect_result(e, "amax_at", {5});
 }
 
-TEST(HandStatistics, PositionOfTheFirstNaN) {
+TEST(HandStatistics, IndexOfTheFirstNaN) {
   for (ReductionMode mode : {ReductionMode::min, ReductionMode::max, ReductionMode::amax}) {
     Graph g;
     const auto r = g.apply(Reduction{.mode = mode}, {{Reduction::x, g.input("x", {5}, f32)}},
@@ -222,7 +222,7 @@ TEST(HandStatistics, PositionOfTheFirstNaN) {
   }
 }
 
-TEST(HandStatistics, PositionInNothing) {
+TEST(HandStatistics, IndexOfEmptyReduction) {
   Graph g;
   const auto r =
       g.apply(Reduction{.mode = ReductionMode::max, .axes = {1}},

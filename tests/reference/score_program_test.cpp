@@ -78,7 +78,7 @@ TEST(ScoreProgram, EmptyAndConstantPrograms) {
   EXPECT_EQ(run(differentiate({{.constant = 3.0}}), 0.4, 0), 0.0);
 }
 
-TEST(ScoreProgram, TheGradientProgramMultipliesWhatArrives) {
+TEST(ScoreProgram, GradientProgramMultipliesTheIncomingGradient) {
   ScoreValues<double> values = {0.4};
   values[kScoreGradient] = 7.0;
   EXPECT_EQ(run_score_program(gradient_of({{.op = {.mode = Mode::mul}, .args = {0, 0}}}), values),

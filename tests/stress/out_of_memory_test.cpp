@@ -10,7 +10,7 @@
 namespace ashlar::stress {
 namespace {
 
-constexpr std::int64_t kMostPlaces = 400;
+constexpr std::int64_t kMaxPlaces = 400;
 
 // Lets each allocation of `work` fail in turn (evenly spread ones when there are many), checks that
 // it ends in an exception that a caller can catch, and calls `after` each time. The places tried.
@@ -22,7 +22,7 @@ std::int64_t fail_everywhere(Failing failing, const Work& work, const After& aft
     work();
     total = counting.counts().allocations;
   }
-  const std::int64_t step = std::max<std::int64_t>(1, total / kMostPlaces);
+  const std::int64_t step = std::max<std::int64_t>(1, total / kMaxPlaces);
   std::int64_t tried = 0;
   for (std::int64_t number = 1; number <= total; number += step) {
     bool finished = false, happened = false;

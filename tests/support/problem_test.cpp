@@ -15,7 +15,7 @@ Graph strided_copy() {
   return g;
 }
 
-TEST(BoundMemory, SeesWritesInGapsAndOutside) {
+TEST(BoundMemory, DetectsWritesInGapsAndOutOfBounds) {
   const Graph graph = strided_copy();
   BoundMemory memory(graph);
   fill_inputs(memory, 1);
@@ -31,7 +31,7 @@ TEST(BoundMemory, SeesWritesInGapsAndOutside) {
   EXPECT_NE(memory.damage(), "");
 }
 
-TEST(BoundMemory, SeesWritesIntoOtherBits) {
+TEST(BoundMemory, DetectsWritesToNeighbouringBits) {
   Graph graph;
   const Value x = graph.input("x", {3}, boolean);
   graph.output("y", x, {.layout = Layout(Dims{2})});
@@ -44,7 +44,7 @@ TEST(BoundMemory, SeesWritesIntoOtherBits) {
   EXPECT_NE(memory.damage(), "");
 }
 
-TEST(BoundMemory, SeesChangedInputs) {
+TEST(BoundMemory, DetectsChangedInputs) {
   const Graph graph = strided_copy();
   BoundMemory memory(graph);
   fill_inputs(memory, 1);
@@ -52,7 +52,7 @@ TEST(BoundMemory, SeesChangedInputs) {
   EXPECT_NE(memory.damage(), "");
 }
 
-TEST(Problem, TellsAnotherGraphFromItsOwn) {
+TEST(Problem, RejectsValuesOfAnotherGraph) {
   const auto make = [](PointwiseMode mode) {
     Graph g;
     const Value x = g.input("x", {4, 9}, f32);

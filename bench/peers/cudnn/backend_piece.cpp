@@ -140,9 +140,9 @@ class Search {
 
   // As PyTorch decides it where tf32 is not allowed.
   static bool rounds(const Descriptor& engine) {
-    constexpr std::int64_t kMostNotes = 32;
+    constexpr std::int64_t kMaxNotes = 32;
     for (const int note :
-         engine.numbers(Attribute::engine_numerical_notes, ValueType::numerical_note, kMostNotes))
+         engine.numbers(Attribute::engine_numerical_notes, ValueType::numerical_note, kMaxNotes))
       if (note == static_cast<int>(NumericalNote::tensor_core) ||
           note == static_cast<int>(NumericalNote::down_convert_inputs))
         return true;

@@ -52,10 +52,10 @@ void check(const Attention& a) {
 FinishedRef check_band(const Record& operation, cudnnBackendAttributeName_t lower,
                        cudnnBackendAttributeName_t upper, cudnnBackendAttributeName_t axis_name,
                        const Operand& band, const Operand& matrix) {
-  constexpr std::int64_t kMostBandwidth = std::int64_t{1} << 40;
+  constexpr std::int64_t kMaxBandwidth = std::int64_t{1} << 40;
   require_set(operation, {lower, upper});
-  require_within(operation, lower, 0, kMostBandwidth);
-  require_within(operation, upper, 0, kMostBandwidth);
+  require_within(operation, lower, 0, kMaxBandwidth);
+  require_within(operation, upper, 0, kMaxBandwidth);
   matrix.require_set().require_rank(2);
   const int rank = matrix.rank();
   band.require_set().require_rank(rank, rank);

@@ -11,18 +11,18 @@ namespace ashlar::cudnn {
 namespace {
 
 // Past any real use; sums and products of two stay within 64 bits.
-constexpr std::int64_t kMostStep = std::numeric_limits<std::int32_t>::max();
-constexpr int kMostSpatialDims = CUDNN_DIM_MAX - 2;
+constexpr std::int64_t kMaxStep = std::numeric_limits<std::int32_t>::max();
+constexpr int kMaxSpatialDims = CUDNN_DIM_MAX - 2;
 
 void check_fractions(const Record& resample, cudnnBackendAttributeName_t name, std::int64_t spatial,
                      std::int64_t least) {
   const auto fractions = resample.fractions(name);
   require_count(fractions.size(), name, spatial, "CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS");
   for (const cudnnFraction_t& f : fractions)
-    if (f.denominator < 1 || f.denominator > kMostStep || f.numerator < least ||
-        f.numerator > kMostStep)
+    if (f.denominator < 1 || f.denominator > kMaxStep || f.numerator < least ||
+        f.numerator > kMaxStep)
       fail_bound(name, fmt::format("{}/{}", f.numerator, f.denominator),
-                 fmt::format("{} to {} over 1 to {}", least, kMostStep, kMostStep));
+                 fmt::format("{} to {} over 1 to {}", least, kMaxStep, kMaxStep));
 }
 
 void require_interval(const Record& record, cudnnBackendAttributeName_t least,
@@ -55,7 +55,7 @@ FinishedRef finalize_pointwise(const Record& pointwise) {
 FinishedRef finalize_convolution(const Record& convolution) {
   require_set(convolution, {CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_ATTR_CONVOLUTION_CONV_MODE,
                             CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS});
-  require_within(convolution, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 1, kMostSpatialDims);
+  require_within(convolution, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 1, kMaxSpatialDims);
   const std::int64_t spatial = convolution.integer(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS);
   for (const auto& [name, least] : {std::pair{CUDNN_ATTR_CONVOLUTION_DILATIONS, 1},
                                     {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 1},
@@ -64,7 +64,7 @@ FinishedRef finalize_convolution(const Record& convolution) {
     require_set(convolution, {name});
     require_count(convolution.integers(name).size(), name, spatial,
                   "CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS");
-    require_within(convolution, name, least, kMostStep);
+    require_within(convolution, name, least, kMaxStep);
   }
   return nothing_made();
 }
@@ -82,7 +82,7 @@ FinishedRef finalize_reduction(const Record& reduction) {
 FinishedRef finalize_resample(const Record& resample) {
   require_set(resample, {CUDNN_ATTR_RESAMPLE_MODE, CUDNN_ATTR_RESAMPLE_COMP_TYPE,
                          CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS});
-  require_within(resample, CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, 1, kMostSpatialDims);
+  require_within(resample, CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, 1, kMaxSpatialDims);
   const std::int64_t spatial = resample.integer(CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS);
   const std::int64_t mode = resample.integer(CUDNN_ATTR_RESAMPLE_MODE);
   for (const auto& [name, least] : {std::pair{CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, 1},

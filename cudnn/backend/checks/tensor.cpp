@@ -10,7 +10,7 @@ namespace ashlar::cudnn {
 namespace {
 
 // Elements and bytes of all tensors stay countable.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 58;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 58;
 
 bool is_too_large(ExtentsView dims, ExtentsView strides, std::int64_t vector) {
   std::int64_t elements = vector, last = 0;
@@ -18,8 +18,8 @@ bool is_too_large(ExtentsView dims, ExtentsView strides, std::int64_t vector) {
     std::int64_t reach = 0;
     if (__builtin_mul_overflow(elements, dims[axis], &elements) ||
         __builtin_mul_overflow(dims[axis] - 1, strides[axis], &reach) ||
-        __builtin_add_overflow(last, reach, &last) || elements > kMostElements ||
-        last > kMostElements)
+        __builtin_add_overflow(last, reach, &last) || elements > kMaxElements ||
+        last > kMaxElements)
       return true;
   }
   return false;
@@ -54,7 +54,7 @@ FinishedRef finalize_tensor(const Record& tensor) {
   if (is_too_large(dims, strides, tensor.integer(CUDNN_ATTR_TENSOR_VECTOR_COUNT)))
     fail_bound(CUDNN_ATTR_TENSOR_DIMENSIONS,
                fmt::format("{} with strides {}", text_of(dims), text_of(strides)),
-               fmt::format("at most {} elements", kMostElements));
+               fmt::format("at most {} elements", kMaxElements));
 
   if (tensor.has(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT)) {
     const std::int64_t alignment = tensor.integer(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);

@@ -167,16 +167,16 @@ void gradient_from_result(Translation& translation, const Record& operation, con
 // Of dropout, whose mask is drawn here: weights * mask * (1 / probability to keep). The last factor
 // comes as a number with every run, but follows from the probability.
 std::optional<double> dropout_factor(const Translation& translation, const Record& operation) {
-  const auto made_by = [&](const Record& tensor, cudnnBackendDescriptorType_t type) {
+  const auto produced_by = [&](const Record& tensor, cudnnBackendDescriptorType_t type) {
     const Record* producer = translation.producer_of(uid_of(tensor));
     return producer != nullptr && producer->type == type ? producer : nullptr;
   };
   const Record* product =
-      made_by(operation.record(kX), CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+      produced_by(operation.record(kX), CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   if (product == nullptr || attributes_of(*product).mode != mul) return std::nullopt;
   for (const auto attribute : {kX, kB})
     if (const Record* draw =
-            made_by(product->record(attribute), CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR)) {
+            produced_by(product->record(attribute), CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR)) {
       const double keep = draw->record(CUDNN_ATTR_OPERATION_RNG_DESC)
                               .number_or(CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, 0.0);
       if (keep > 0) return 1 / keep;

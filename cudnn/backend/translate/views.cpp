@@ -118,10 +118,10 @@ TensorId Translation::expanded(TensorId id, const Dims& wanted) {
   for (int axis = 0; axis < wanted.rank(); ++axis) {
     if (dims(id)[axis] != 1 || wanted[axis] == 1) continue;
     // As many copies as fit into one node, then copies of the copies.
-    constexpr std::int64_t kMostCopies = 64;
+    constexpr std::int64_t kMaxCopies = 64;
     while (dims(id)[axis] < wanted[axis]) {
       const std::int64_t have = dims(id)[axis];
-      const std::int64_t copies = std::min(kMostCopies, (wanted[axis] + have - 1) / have);
+      const std::int64_t copies = std::min(kMaxCopies, (wanted[axis] + have - 1) / have);
       id = value(Concat{axis}, std::vector<TensorId>(static_cast<std::size_t>(copies), id), dtype);
     }
     if (dims(id)[axis] > wanted[axis]) {

@@ -51,8 +51,8 @@ void check(const cudnnRNNStruct& network) {
   if (directions * hidden > std::numeric_limits<int>::max())
     fail(CUDNN_STATUS_BAD_PARAM, "hiddenSize: got {}, expected outputs that an int can count",
          network.hidden_size);
-  constexpr double kMostGates = 4.0;
-  require_countable("weightSpace", {directions * network.layers, kMostGates * hidden,
+  constexpr double kMaxGates = 4.0;
+  require_countable("weightSpace", {directions * network.layers, kMaxGates * hidden,
                                     network.input_size + (directions + 2.0) * hidden});
 }
 

@@ -28,8 +28,8 @@ class DirectFilterPixelRows final : public Kernel {
     parallel_for(geometry_.groups, 1, [&](std::int64_t begin, std::int64_t end, int) {
       alignas(64) T rows[kRowElements];
       alignas(64) T gradient[kLongestDirectRow];
-      double sums[kMostGroupWeights];
-      T values[kMostTerms];
+      double sums[kMaxGroupWeights];
+      T values[kMaxTerms];
       for (std::int64_t group = begin; group < end; ++group) {
         std::fill_n(sums, geometry_.filters * terms, 0.0);
         for (std::int64_t start = 0; start < pixels; start += longest) {

@@ -9,9 +9,9 @@
 namespace ashlar::cpu {
 
 // Bounds of what is kept on the stack, in elements.
-inline constexpr std::int64_t kMostTerms = 256;          // taps x summed channels
-inline constexpr std::int64_t kMostGroupWeights = 1024;  // terms x result channels of a group
-inline constexpr std::int64_t kRowElements = 8192;       // rows of all terms
+inline constexpr std::int64_t kMaxTerms = 256;          // taps x summed channels
+inline constexpr std::int64_t kMaxGroupWeights = 1024;  // terms x result channels of a group
+inline constexpr std::int64_t kRowElements = 8192;      // rows of all terms
 
 inline constexpr std::int64_t kLongestDirectRow = 128;
 
@@ -41,22 +41,22 @@ class DirectPixelRows final : public Kernel {
   }
 
  private:
-  static constexpr std::int64_t kPiece = 1024;  // pixels per task
+  static constexpr std::int64_t kChunk = 1024;  // pixels per task
 
   void run_phase(const ConvPhase& phase, const KernelContext& context) const {
     const PatchOperand<T> source(source_, geometry_, phase, true, context);
     const FilterOperand<T> filter(filter_, geometry_, phase, context);
     const PixelSink<T> sink(store_, geometry_, phase, results_, false, context);
     const std::int64_t terms = static_cast<std::int64_t>(phase.taps.size()) * summed_;
-    const std::int64_t pixels = phase.pixels(), pieces = divide_up(pixels, kPiece);
+    const std::int64_t pixels = phase.pixels(), chunks = divide_up(pixels, kChunk);
     const std::int64_t longest = direct_row_length(terms);
-    parallel_for(geometry_.groups * pieces, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    parallel_for(geometry_.groups * chunks, 1, [&](std::int64_t begin, std::int64_t end, int) {
       alignas(64) T rows[kRowElements];
       alignas(64) T result[kLongestDirectRow];
-      T weights[kMostGroupWeights];
+      T weights[kMaxGroupWeights];
       for (std::int64_t task = begin; task < end; ++task) {
-        const std::int64_t group = task / pieces;
-        const std::int64_t first = task % pieces * kPiece, last = std::min(pixels, first + kPiece);
+        const std::int64_t group = task / chunks;
+        const std::int64_t first = task % chunks * kChunk, last = std::min(pixels, first + kChunk);
         for (std::int64_t r = 0; r < results_; ++r)
           if (terms > 0) filter.row(group, r, 0, terms, weights + r * terms);
         for (std::int64_t start = first; start < last; start += longest) {

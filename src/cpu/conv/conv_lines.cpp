@@ -27,40 +27,42 @@ TapGrid::TapGrid(const ConvPhase& phase) {
 bool lines_fit(const std::vector<ConvPhase>& phases, std::int64_t pointers) {
   for (const ConvPhase& phase : phases) {
     const TapGrid grid(phase);
-    if (grid.terms() * pointers > kMostLinePointers || copied_lines(grid, 1, 1) > kMostLinePointers)
+    if (grid.terms() * pointers > kMaxLinePointers || copied_lines(grid, 1, 1) > kMaxLinePointers)
       return false;
   }
   return true;
 }
 
-LineCut cut_lines(std::int64_t lanes, std::int64_t channels, std::int64_t line, bool copies,
-                  std::int64_t direct_lines, const std::vector<TapGrid>& grids, std::int64_t scale,
-                  std::int64_t column_scale) {
-  constexpr std::int64_t kChunk = kMostCopied / 2, kFewPixels = 56;
-  LineCut cut{.lanes = lanes, .channels = channels};
-  cut.chunk = round_up(std::max<std::int64_t>(channels, 1), lanes);
-  cut.pixels = std::max<std::int64_t>(line, 1);
-  cut.lines = direct_lines;
+LineBlocking choose_line_blocking(std::int64_t lanes, std::int64_t channels, std::int64_t line,
+                                  bool copies, std::int64_t direct_lines,
+                                  const std::vector<TapGrid>& grids, std::int64_t scale,
+                                  std::int64_t column_scale) {
+  constexpr std::int64_t kChunk = kMaxCopied / 2, kFewPixels = 56;
+  LineBlocking blocking{.lanes = lanes, .channels = channels};
+  blocking.chunk = round_up(std::max<std::int64_t>(channels, 1), lanes);
+  blocking.pixels = std::max<std::int64_t>(line, 1);
+  blocking.lines = direct_lines;
   std::int64_t terms = 1;
   for (const TapGrid& grid : grids) terms = std::max(terms, grid.terms());
-  const auto most_copied = [&](std::int64_t lines) {
+  const auto max_copied = [&](std::int64_t lines) {
     std::int64_t most = 1;
     for (const TapGrid& grid : grids) most = std::max(most, copied_lines(grid, lines, scale));
     return most;
   };
   if (copies) {
-    if (channels >= 2 * kChunk) cut.chunk = kChunk;
-    const std::int64_t most_pixels = kCopiedLine / (cut.widest_copy() * column_scale);
-    cut.pixels = std::min(cut.pixels, std::max(kFewPixels, most_pixels));
-    cut.lines = kMostLines;
-    while (cut.lines > 1 &&
-           most_copied(cut.lines) * cut.pixels * column_scale * cut.widest_copy() > kCopiedBlock)
-      cut.lines /= 2;
+    if (channels >= 2 * kChunk) blocking.chunk = kChunk;
+    const std::int64_t max_pixels = kCopiedLine / (blocking.widest_copy() * column_scale);
+    blocking.pixels = std::min(blocking.pixels, std::max(kFewPixels, max_pixels));
+    blocking.lines = kMaxLines;
+    while (blocking.lines > 1 &&
+           max_copied(blocking.lines) * blocking.pixels * column_scale * blocking.widest_copy() >
+               kCopiedBlock)
+      blocking.lines /= 2;
   }
-  while (cut.lines > 1 &&
-         (cut.lines * terms > kMostLinePointers || most_copied(cut.lines) > kMostLinePointers))
-    cut.lines /= 2;
-  return cut;
+  while (blocking.lines > 1 && (blocking.lines * terms > kMaxLinePointers ||
+                                max_copied(blocking.lines) > kMaxLinePointers))
+    blocking.lines /= 2;
+  return blocking;
 }
 
 }  // namespace ashlar::cpu

@@ -50,10 +50,10 @@ struct PixelAddress {
 };
 
 // Channels per group, and channels of a copied line at most.
-inline constexpr std::int64_t kMostGroupChannels = 8, kMostCopied = 512;
+inline constexpr std::int64_t kMaxGroupChannels = 8, kMaxCopied = 512;
 
 // How the work on a tensor of `channels` channels is cut.
-struct LineCut {
+struct LineBlocking {
   std::int64_t lanes = 1;
   std::int64_t channels = 0;
   std::int64_t chunk = 0;   // channels at a time: whole vectors, the last chunk takes the rest
@@ -85,7 +85,7 @@ struct GroupMap {
 };
 
 // One line of a tensor [images, channels, spatial...].
-struct LinePlace {
+struct LineCoords {
   std::int64_t image, z, y;
 };
 
@@ -128,15 +128,15 @@ class LineSource {
         : source_(source),
           bound_(source.program_.bind(context)),
           data_(source.load_ == nullptr ? nullptr : context.pointer(source.view_.tensor)) {}
-    bool inside(const LinePlace& at) const {
+    bool inside(const LineCoords& at) const {
       return at.z >= 0 && at.z < source_.extents_[0] && at.y >= 0 && at.y < source_.extents_[1];
     }
     // Direct: the line's column 0, channel 0.
-    const T* line(const LinePlace& at) const {
+    const T* line(const LineCoords& at) const {
       return static_cast<const T*>(data_) + source_.index(at);
     }
     // Columns and channels of a line, in copies of `width` channels.
-    void copy(const LinePlace& at, const Span& columns, const Span& channels, std::int64_t width,
+    void copy(const LineCoords& at, const Span& columns, const Span& channels, std::int64_t width,
               T* target) const {
       if (source_.joined_ && channels.count == source_.channels_ && width == channels.count) {
         const std::int64_t start = source_.index(at) + columns.first * width;
@@ -162,7 +162,7 @@ class LineSource {
     void spread(std::int64_t image, const Spatial& position, const Span& channels,
                 std::int64_t width, T* target) const {
       const GroupMap& groups = source_.groups_;
-      alignas(64) T row[kMostGroupChannels * kMostCopied];
+      alignas(64) T row[kMaxGroupChannels * kMaxCopied];
       const std::int64_t first = groups.source_of(channels.first),
                          last = groups.source_of(channels.first + channels.count - 1);
       load(image, position, {first, last - first + groups.parts}, row);
@@ -188,7 +188,7 @@ class LineSource {
  private:
   static constexpr DType kRegister = sizeof(T) == 4 ? f32 : f64;
 
-  std::int64_t index(const LinePlace& at) const {
+  std::int64_t index(const LineCoords& at) const {
     return address_.index(at.image, {at.z, at.y, 0});
   }
 
@@ -243,11 +243,11 @@ class GroupFilter {
         geometry.put(0, part, stored, coords.data());
         return bound_.load(coords.data(), geometry.groups * groups.results, row);
       }
-      constexpr std::int64_t kPiece = 256;
-      alignas(64) T piece[kPiece];
+      constexpr std::int64_t kChunk = 256;
+      alignas(64) T piece[kChunk];
       for (std::int64_t m = 0; m < groups.results; ++m)
-        for (std::int64_t first = 0; first < geometry.groups; first += kPiece) {
-          const std::int64_t count = std::min(kPiece, geometry.groups - first);
+        for (std::int64_t first = 0; first < geometry.groups; first += kChunk) {
+          const std::int64_t count = std::min(kChunk, geometry.groups - first);
           geometry.put(first * groups.parts + part, m, stored, coords.data());
           bound_.load(coords.data(), count, piece);
           for (std::int64_t i = 0; i < count; ++i) row[(first + i) * groups.results + m] = piece[i];
@@ -318,7 +318,7 @@ class GroupFilterStore {
 };
 
 // Bounds of a block: pointers [line][term], and lines.
-inline constexpr std::int64_t kMostLinePointers = 1024, kMostLines = 16;
+inline constexpr std::int64_t kMaxLinePointers = 1024, kMaxLines = 16;
 
 // Bounds of copies, in elements: a line takes part of L2, a block of lines most of it.
 inline constexpr std::int64_t kCopiedLine = 16384, kCopiedBlock = 131072;
@@ -348,9 +348,10 @@ inline std::int64_t copied_width(const TapGrid& grid, std::int64_t pixels, std::
 bool lines_fit(const std::vector<ConvPhase>& phases, std::int64_t pointers);
 
 // The cut of `line` pixels and `channels` channels; `copies`: operands that are copied.
-LineCut cut_lines(std::int64_t lanes, std::int64_t channels, std::int64_t line, bool copies,
-                  std::int64_t direct_lines, const std::vector<TapGrid>& grids, std::int64_t scale,
-                  std::int64_t column_scale);
+LineBlocking choose_line_blocking(std::int64_t lanes, std::int64_t channels, std::int64_t line,
+                                  bool copies, std::int64_t direct_lines,
+                                  const std::vector<TapGrid>& grids, std::int64_t scale,
+                                  std::int64_t column_scale);
 
 // The source lines of a block.
 template <class T>
@@ -358,23 +359,28 @@ class LineTable {
  public:
   // `copies`: memory for them, where lines are not direct.
   LineTable(const LineSource<T>& source, const typename LineSource<T>::Bound& bound,
-            const ConvPhase& phase, const TapGrid& grid, const LineCut& cut, T* copies)
-      : source_(source), bound_(bound), phase_(phase), grid_(grid), cut_(cut), copies_(copies) {}
+            const ConvPhase& phase, const TapGrid& grid, const LineBlocking& blocking, T* copies)
+      : source_(source),
+        bound_(bound),
+        phase_(phase),
+        grid_(grid),
+        blocking_(blocking),
+        copies_(copies) {}
 
   // Result lines from `at` on, `lines` of them; pixels and channels of the block.
-  void fill(const LinePlace& at, std::int64_t lines, const Span& pixels, const Span& channels) {
+  void fill(const LineCoords& at, std::int64_t lines, const Span& pixels, const Span& channels) {
     const std::int64_t terms = grid_.terms();
     describe(lines, pixels, channels);
     const std::int64_t rows = (lines - 1) * phase_.scale[1] + grid_.last_y - grid_.first_y + 1;
     std::fill_n(copied_, source_.direct() ? 0 : grid_.depths * rows, false);
     const Span columns = copied_columns(grid_, pixels, phase_.scale[2], source_.extents()[2]);
-    const std::int64_t width = cut_.copy_pixel(channels);
+    const std::int64_t width = blocking_.copy_pixel(channels);
     const std::int64_t copy_line = columns.count * described_.pixel;
     for (std::int64_t l = 0; l < lines; ++l)
       for (std::int64_t t = 0; t < terms; ++t) {
         const TapGrid::Line& line = grid_.lines[static_cast<std::size_t>(t)];
-        const LinePlace from{at.image, at.z * phase_.scale[0] + line.z,
-                             (at.y + l) * phase_.scale[1] + line.y};
+        const LineCoords from{at.image, at.z * phase_.scale[0] + line.z,
+                              (at.y + l) * phase_.scale[1] + line.y};
         const T*& pointer = pointers_[l * terms + t];
         pointer = nullptr;
         if (columns.count == 0 || !bound_.inside(from)) continue;
@@ -397,7 +403,7 @@ class LineTable {
     described_.lines = lines;
     described_.terms = grid_.terms();
     described_.taps = grid_.taps;
-    const std::int64_t width = cut_.copy_pixel(channels);
+    const std::int64_t width = blocking_.copy_pixel(channels);
     described_.parts = source_.parts();
     described_.part_offset = source_.part_offset(width);
     described_.channels = width;
@@ -417,11 +423,11 @@ class LineTable {
   const typename LineSource<T>::Bound& bound_;
   const ConvPhase& phase_;
   const TapGrid& grid_;
-  const LineCut& cut_;
+  const LineBlocking& blocking_;
   T* copies_;
   DepthwiseSource<T> described_;
-  const T* pointers_[kMostLinePointers];
-  bool copied_[kMostLinePointers];
+  const T* pointers_[kMaxLinePointers];
+  bool copied_[kMaxLinePointers];
 };
 
 }  // namespace ashlar::cpu

@@ -11,38 +11,39 @@ bool planes_fit(const std::vector<ConvPhase>& phases, std::int64_t parts) {
   return lines_fit(phases, parts);
 }
 
-PlaneCut::PlaneCut(const ConvPhase& phase, const TapGrid& grid, std::int64_t parts,
-                   std::int64_t tile) {
+PlaneBlocking::PlaneBlocking(const ConvPhase& phase, const TapGrid& grid, std::int64_t parts,
+                             std::int64_t tile) {
   const std::int64_t scale = phase.scale[2];
-  pixels = std::clamp<std::int64_t>(phase.extent[2], 1, kMostPlanePixels);
+  pixels = std::clamp<std::int64_t>(phase.extent[2], 1, kMaxPlanePixels);
   result_line = round_up(pixels, tile);
   segment = result_line + (grid.taps - 1) * grid.gap / scale;
   row = segment * scale;
   for (std::int64_t s = 0; s < grid.taps; ++s)
     offsets.push_back(s * grid.gap % scale * segment + s * grid.gap / scale);
-  lines = std::clamp<std::int64_t>(phase.extent[1], 1, kMostPlaneLines);
+  lines = std::clamp<std::int64_t>(phase.extent[1], 1, kMaxPlaneLines);
   const auto too_much = [&] {
     const std::int64_t rows = copied_rows(grid, phase);
-    return lines * parts * grid.terms() > kMostLinePointers || rows > kMostLinePointers ||
+    return lines * parts * grid.terms() > kMaxLinePointers || rows > kMaxLinePointers ||
            parts * rows * row > kCopiedBlock;
   };
   while (lines > 1 && too_much()) lines = divide_up(lines, 2);
 }
 
-PlaneBlock PlaneCut::block(const ConvPhase& phase, std::int64_t groups, std::int64_t number) const {
+PlaneBlock PlaneBlocking::block(const ConvPhase& phase, std::int64_t groups,
+                                std::int64_t number) const {
   const auto take = [&](std::int64_t count) {
     const std::int64_t part = number % count;
     number /= count;
     return part;
   };
-  const std::int64_t piece = take(divide_up(phase.extent[2], pixels)) * pixels;
+  const std::int64_t chunk = take(divide_up(phase.extent[2], pixels)) * pixels;
   const std::int64_t y = take(divide_up(phase.extent[1], lines)) * lines;
   const std::int64_t z = take(phase.extent[0]), group = take(groups);
   return {.image = number,
           .group = group,
           .at = {number, z, y},
           .lines = std::min(lines, phase.extent[1] - y),
-          .pixels = {piece, std::min(pixels, phase.extent[2] - piece)}};
+          .pixels = {chunk, std::min(pixels, phase.extent[2] - chunk)}};
 }
 
 }  // namespace ashlar::cpu

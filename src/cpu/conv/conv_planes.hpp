@@ -9,7 +9,7 @@
 namespace ashlar::cpu {
 
 // Lines and pixels of a block at most.
-inline constexpr std::int64_t kMostPlaneLines = 64, kMostPlanePixels = 1024;
+inline constexpr std::int64_t kMaxPlaneLines = 64, kMaxPlanePixels = 1024;
 
 // Whether copies of a block stay small, with `parts` channels to a group.
 bool planes_fit(const std::vector<ConvPhase>& phases, std::int64_t parts);
@@ -17,21 +17,21 @@ bool planes_fit(const std::vector<ConvPhase>& phases, std::int64_t parts);
 // A block of lines of one plane of the result.
 struct PlaneBlock {
   std::int64_t image, group;
-  LinePlace at;
+  LineCoords at;
   std::int64_t lines;
   Span pixels;
 };
 
 // How the planes of a phase are cut, and how their copies lie. Columns a stride apart are copied
 // side by side: element i of segment r is column shift + r + (first pixel + i) * scale.
-struct PlaneCut {
+struct PlaneBlocking {
   std::int64_t lines = 1, pixels = 1;  // of a block at most
   std::int64_t segment = 0;            // elements
   std::int64_t row = 0;                // elements of a copied row: a segment per residue
   std::int64_t result_line = 0;        // elements of a result line: whole tiles
   std::vector<std::int64_t> offsets;   // [tap]: of pixel 0 in a row
 
-  PlaneCut(const ConvPhase& phase, const TapGrid& grid, std::int64_t parts, std::int64_t tile);
+  PlaneBlocking(const ConvPhase& phase, const TapGrid& grid, std::int64_t parts, std::int64_t tile);
   std::int64_t copied_rows(const TapGrid& grid, const ConvPhase& phase) const {
     return copied_lines(grid, lines, phase.scale[1]);
   }
@@ -49,13 +49,13 @@ class PlaneTable {
   // `program` reads rows along the last axis, scale positions apart.
   PlaneTable(const typename RowProgram<T>::Bound& source, const ConvGeometry& geometry,
              const Spatial& extents, const ConvPhase& phase, const TapGrid& grid,
-             const PlaneCut& cut, std::int64_t parts, T* copies)
+             const PlaneBlocking& blocking, std::int64_t parts, T* copies)
       : source_(source),
         geometry_(geometry),
         extents_(extents),
         phase_(phase),
         grid_(grid),
-        cut_(cut),
+        blocking_(blocking),
         parts_(parts),
         copies_(copies) {}
 
@@ -64,7 +64,7 @@ class PlaneTable {
     const std::int64_t span =
         (block.lines - 1) * phase_.scale[1] + grid_.last_y - grid_.first_y + 1;
     const std::int64_t slots = grid_.depths * span, terms = grid_.terms();
-    std::fill_n(copies_, cut_.row, T{0});  // stands for every line of padding
+    std::fill_n(copies_, blocking_.row, T{0});  // stands for every line of padding
     for (std::int64_t part = 0; part < parts_; ++part) {
       std::fill_n(copied_, slots, false);
       for (std::int64_t l = 0; l < block.lines; ++l)
@@ -79,32 +79,33 @@ class PlaneTable {
             continue;
           const std::int64_t slot =
               line.z_number * span + l * phase_.scale[1] + line.y - grid_.first_y;
-          T* copy = copies_ + (1 + part * slots + slot) * cut_.row;
+          T* copy = copies_ + (1 + part * slots + slot) * blocking_.row;
           if (!copied_[slot]) copy_row(block, block.group * parts_ + part, position, copy);
           copied_[slot] = true;
           row = copy;
         }
     }
     described_ = {block.lines,        parts_ * terms, grid_.taps,
-                  block.pixels.count, rows_,          cut_.offsets.data()};
+                  block.pixels.count, rows_,          blocking_.offsets.data()};
   }
   const PlaneSource<T>& described() const { return described_; }
 
  private:
   void copy_row(const PlaneBlock& block, std::int64_t channel, Spatial position, T* copy) const {
     const std::int64_t scale = phase_.scale[2];
-    for (std::int64_t residue = 0; residue < scale; ++residue, copy += cut_.segment) {
+    for (std::int64_t residue = 0; residue < scale; ++residue, copy += blocking_.segment) {
       const std::int64_t start = block.pixels.first * scale + grid_.shift + residue;
-      const std::int64_t before = start >= 0 ? 0 : std::min(cut_.segment, divide_up(-start, scale));
+      const std::int64_t before =
+          start >= 0 ? 0 : std::min(blocking_.segment, divide_up(-start, scale));
       const std::int64_t room = extents_[2] - (start + before * scale);
       const std::int64_t count =
-          room <= 0 ? 0 : std::min(cut_.segment - before, divide_up(room, scale));
+          room <= 0 ? 0 : std::min(blocking_.segment - before, divide_up(room, scale));
       std::fill_n(copy, before, T{0});
       position[2] = start + before * scale;
       ConvCoords coords;
       geometry_.put(block.image, channel, position, coords.data());
       if (count > 0) source_.load(coords.data(), count, copy + before);
-      std::fill(copy + before + count, copy + cut_.segment, T{0});
+      std::fill(copy + before + count, copy + blocking_.segment, T{0});
     }
   }
 
@@ -113,12 +114,12 @@ class PlaneTable {
   const Spatial& extents_;
   const ConvPhase& phase_;
   const TapGrid& grid_;
-  const PlaneCut& cut_;
+  const PlaneBlocking& blocking_;
   std::int64_t parts_;
   T* copies_;
   PlaneSource<T> described_;
-  const T* rows_[kMostLinePointers];
-  bool copied_[kMostLinePointers];
+  const T* rows_[kMaxLinePointers];
+  bool copied_[kMaxLinePointers];
 };
 
 // Forward and backward-data.
@@ -141,32 +142,33 @@ class ConvPlanesKernel final : public Kernel {
         threads_(std::max(device.compute_units, 1)) {
     std::int64_t weights = 1;
     for (std::size_t i = 0; i < phases_.size(); ++i) {
-      cuts_.emplace_back(phases_[i], grids_[i], groups_.parts, kernel_.tile);
-      const PlaneCut& cut = cuts_.back();
+      blockings_.emplace_back(phases_[i], grids_[i], groups_.parts, kernel_.tile);
+      const PlaneBlocking& blocking = blockings_.back();
       weights = std::max(weights, grids_[i].terms() * grids_[i].taps);
       copies_ =
-          std::max(copies_, (1 + groups_.parts * cut.copied_rows(grids_[i], phases_[i])) * cut.row +
-                                cut.lines * cut.result_line);
+          std::max(copies_, (1 + groups_.parts * blocking.copied_rows(grids_[i], phases_[i])) *
+                                    blocking.row +
+                                blocking.lines * blocking.result_line);
     }
     copies_ = round_up(copies_, kWorkspaceAlignment);
     const std::int64_t channels = geometry_.groups * groups_.results;
     const auto bytes = [](std::int64_t elements) {
       return elements * static_cast<std::int64_t>(sizeof(T));
     };
-    weights_booking_ =
-        scratch_book_.add("weights", bytes((weights * groups_.parts + 1) * channels));
-    copies_booking_ = scratch_book_.add("copies", bytes(threads_ * copies_));
+    weights_reservation_ =
+        scratch_layout_.add("weights", bytes((weights * groups_.parts + 1) * channels));
+    copies_reservation_ = scratch_layout_.add("copies", bytes(threads_ * copies_));
   }
 
   void run(const KernelContext& context) const override {
-    T* weights = context.scratch<T>(scratch_book_, weights_booking_);
-    T* copies = context.scratch<T>(scratch_book_, copies_booking_);
+    T* weights = context.scratch<T>(scratch_layout_, weights_reservation_);
+    T* copies = context.scratch<T>(scratch_layout_, copies_reservation_);
     const typename GroupFilter<T>::Bound filter(filter_, context);
     const auto source = source_.bind(context);
     const typename ConvStore<T>::Bound store(store_, context);
     for (std::size_t i = 0; i < phases_.size(); ++i) {
       const std::int64_t blocks =
-          phases_[i].images * geometry_.groups * cuts_[i].blocks(phases_[i]);
+          phases_[i].images * geometry_.groups * blockings_[i].blocks(phases_[i]);
       if (blocks == 0) continue;
       pack_weights(filter, grids_[i], weights);
       const std::int64_t shares = std::min(blocks, threads_);
@@ -197,17 +199,17 @@ class ConvPlanesKernel final : public Kernel {
                   const typename ConvStore<T>::Bound& store, const T* weights, T* copies,
                   const Span& blocks) const {
     const ConvPhase& phase = phases_[i];
-    const PlaneCut& cut = cuts_[i];
+    const PlaneBlocking& blocking = blockings_[i];
     const std::int64_t each = groups_.parts * grids_[i].terms() * grids_[i].taps;
     T* results = copies;
     PlaneTable<T> table(source, geometry_, forward_ ? geometry_.x : geometry_.y, phase, grids_[i],
-                        cut, groups_.parts, copies + cut.lines * cut.result_line);
+                        blocking, groups_.parts, copies + blocking.lines * blocking.result_line);
     for (std::int64_t number = blocks.first; number < blocks.first + blocks.count; ++number) {
-      const PlaneBlock block = cut.block(phase, geometry_.groups, number);
+      const PlaneBlock block = blocking.block(phase, geometry_.groups, number);
       table.fill(block);
       for (std::int64_t m = 0; m < groups_.results; ++m) {
         const std::int64_t channel = block.group * groups_.results + m;
-        kernel_.lines(table.described(), weights + channel * each, results, cut.result_line);
+        kernel_.lines(table.described(), weights + channel * each, results, blocking.result_line);
         for (std::int64_t l = 0; l < block.lines; ++l) {
           const Spatial position{phase.origin[0] + block.at.z * phase.step[0],
                                  phase.origin[1] + (block.at.y + l) * phase.step[1],
@@ -215,7 +217,7 @@ class ConvPlanesKernel final : public Kernel {
           ConvCoords coords;
           geometry_.put(block.image, channel, position, coords.data());
           store.row(coords, 1 + geometry_.spatial, phase.step[2], block.pixels.count,
-                    results + l * cut.result_line);
+                    results + l * blocking.result_line);
         }
       }
     }
@@ -231,9 +233,9 @@ class ConvPlanesKernel final : public Kernel {
   GroupFilter<T> filter_;
   ConvStore<T> store_;
   std::int64_t threads_;
-  std::vector<PlaneCut> cuts_;
+  std::vector<PlaneBlocking> blockings_;
   std::int64_t copies_ = 0;  // elements of one thread
-  int weights_booking_ = -1, copies_booking_ = -1;
+  int weights_reservation_ = -1, copies_reservation_ = -1;
 };
 
 // Backward-filter: one task per group.
@@ -245,32 +247,33 @@ class ConvPlanesFilterKernel final : public Kernel {
         phase_(geometry_.forward_phase()),
         grid_(phase_),
         kernel_(plane_kernel<T>()),
-        cut_(phase_, grid_, geometry_.channels, kernel_.tile),
+        blocking_(phase_, grid_, geometry_.channels, kernel_.tile),
         x_(region.prologues[ConvBackwardFilter::x], 1 + geometry_.spatial, nullptr,
            geometry_.stride[2]),
         dy_(region.prologues[ConvBackwardFilter::dy], 1 + geometry_.spatial),
         store_(region, geometry_),
         threads_(std::max(device.compute_units, 1)) {
-    copies_ = round_up((1 + geometry_.channels * cut_.copied_rows(grid_, phase_)) * cut_.row +
-                           cut_.lines * cut_.result_line,
-                       kWorkspaceAlignment);
+    copies_ =
+        round_up((1 + geometry_.channels * blocking_.copied_rows(grid_, phase_)) * blocking_.row +
+                     blocking_.lines * blocking_.result_line,
+                 kWorkspaceAlignment);
     sums_ = round_up(geometry_.filters * weights_per_filter(), kWorkspaceAlignment);
-    copies_booking_ =
-        scratch_book_.add("copies", threads_ * copies_ * static_cast<std::int64_t>(sizeof(T)));
-    sums_booking_ =
-        scratch_book_.add("sums", threads_ * sums_ * static_cast<std::int64_t>(sizeof(double)));
+    copies_reservation_ =
+        scratch_layout_.add("copies", threads_ * copies_ * static_cast<std::int64_t>(sizeof(T)));
+    sums_reservation_ =
+        scratch_layout_.add("sums", threads_ * sums_ * static_cast<std::int64_t>(sizeof(double)));
   }
 
   void run(const KernelContext& context) const override {
-    T* copies = context.scratch<T>(scratch_book_, copies_booking_);
-    double* sums = context.scratch<double>(scratch_book_, sums_booking_);
+    T* copies = context.scratch<T>(scratch_layout_, copies_reservation_);
+    double* sums = context.scratch<double>(scratch_layout_, sums_reservation_);
     const auto x = x_.bind(context), dy = dy_.bind(context);
     const typename GroupFilterStore<T>::Bound store(store_, context);
     const std::int64_t shares = std::min(geometry_.groups, threads_);
     parallel_for(shares, 1, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t share = begin; share < end; ++share) {
-        PlaneTable<T> table(x, geometry_, geometry_.x, phase_, grid_, cut_, geometry_.channels,
-                            copies + share * copies_ + cut_.lines * cut_.result_line);
+        PlaneTable<T> table(x, geometry_, geometry_.x, phase_, grid_, blocking_, geometry_.channels,
+                            copies + share * copies_ + blocking_.lines * blocking_.result_line);
         for (std::int64_t group = geometry_.groups * share / shares;
              group < geometry_.groups * (share + 1) / shares; ++group)
           run_group(table, dy, store, group, copies + share * copies_, sums + share * sums_);
@@ -285,21 +288,21 @@ class ConvPlanesFilterKernel final : public Kernel {
                  const typename GroupFilterStore<T>::Bound& store, std::int64_t group, T* gradients,
                  double* sums) const {
     std::fill_n(sums, geometry_.filters * weights_per_filter(), 0.0);
-    const std::int64_t blocks = phase_.images * cut_.blocks(phase_);
+    const std::int64_t blocks = phase_.images * blocking_.blocks(phase_);
     for (std::int64_t number = 0; number < blocks; ++number) {
-      PlaneBlock block = cut_.block(phase_, 1, number);
+      PlaneBlock block = blocking_.block(phase_, 1, number);
       block.group = group;
       table.fill(block);
       for (std::int64_t m = 0; m < geometry_.filters; ++m) {
         for (std::int64_t l = 0; l < block.lines; ++l) {
-          T* line = gradients + l * cut_.result_line;
+          T* line = gradients + l * blocking_.result_line;
           ConvCoords coords;
           geometry_.put(block.image, group * geometry_.filters + m,
                         {block.at.z, block.at.y + l, block.pixels.first}, coords.data());
           dy.load(coords.data(), block.pixels.count, line);
-          std::fill(line + block.pixels.count, line + cut_.result_line, T{0});
+          std::fill(line + block.pixels.count, line + blocking_.result_line, T{0});
         }
-        kernel_.filter_lines(table.described(), gradients, cut_.result_line,
+        kernel_.filter_lines(table.described(), gradients, blocking_.result_line,
                              sums + m * weights_per_filter());
       }
     }
@@ -317,12 +320,12 @@ class ConvPlanesFilterKernel final : public Kernel {
   ConvPhase phase_;
   TapGrid grid_;
   PlaneKernel<T> kernel_;
-  PlaneCut cut_;
+  PlaneBlocking blocking_;
   RowProgram<T> x_, dy_;
   GroupFilterStore<T> store_;
   std::int64_t threads_;
   std::int64_t copies_ = 0, sums_ = 0;  // elements of one thread
-  int copies_booking_ = -1, sums_booking_ = -1;
+  int copies_reservation_ = -1, sums_reservation_ = -1;
 };
 
 }  // namespace ashlar::cpu

@@ -70,7 +70,7 @@ class PatchOperand final : public GemmOperand<T> {
         pixels_are_index_(pixels_are_index),
         bound_(source.program.bind(context)) {}
 
-  bool along_depth() const override { return pixels_are_index_ == source_.along_channels; }
+  bool along_k() const override { return pixels_are_index_ == source_.along_channels; }
 
   void row(std::int64_t group, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
@@ -177,7 +177,7 @@ class FilterOperand final : public GemmOperand<T> {
                 const KernelContext& context)
       : source_(source), geometry_(geometry), phase_(phase), bound_(source.program.bind(context)) {}
 
-  bool along_depth() const override { return source_.along_summed; }
+  bool along_k() const override { return source_.along_summed; }
 
   void row(std::int64_t group, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
@@ -243,12 +243,12 @@ class ConvStore {
    private:
     void add_z(ConvCoords coords, int axis, std::int64_t step, std::int64_t count,
                T* values) const {
-      constexpr std::int64_t kPiece = 256;
-      alignas(64) T piece[kPiece];
-      for (std::int64_t first = 0; first < count; first += kPiece) {
-        const std::int64_t length = std::min(kPiece, count - first);
-        z_.load(coords.data(), length, piece);
-        for (std::int64_t i = 0; i < length; ++i) values[first + i] += store_.beta_ * piece[i];
+      constexpr std::int64_t kChunk = 256;
+      alignas(64) T chunk[kChunk];
+      for (std::int64_t first = 0; first < count; first += kChunk) {
+        const std::int64_t length = std::min(kChunk, count - first);
+        z_.load(coords.data(), length, chunk);
+        for (std::int64_t i = 0; i < length; ++i) values[first + i] += store_.beta_ * chunk[i];
         coords[static_cast<std::size_t>(axis)] += length * step;
       }
     }

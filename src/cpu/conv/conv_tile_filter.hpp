@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cpu/conv/conv_tile_source.hpp"
-#include "cpu/kernels/row_product.hpp"
+#include "cpu/kernels/igemm_micro_kernel.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {
@@ -20,12 +20,12 @@ class TileFilter {
         transpose_(transpose_tile()) {
     if (!is_float_) return;
     view_ = program.steps[0].view;
-    const ViewDistances distances(view_, geometry.spatial);
+    const ViewStrides distances(view_, geometry.spatial);
     std::int64_t last_tap = 0;
     for (std::size_t axis = 0; axis < kMaxSpatial; ++axis)
       last_tap += (geometry.window[axis] - 1) * distances.axis[axis];
     const std::int64_t taps = geometry.tap_count();
-    by_taps_ = result_stride() != 1 && summed_stride() != 1 && taps > 1 && taps <= kMostTaps &&
+    by_taps_ = result_stride() != 1 && summed_stride() != 1 && taps > 1 && taps <= kMaxTaps &&
                last_tap < taps;
   }
 
@@ -42,19 +42,19 @@ class TileFilter {
     const auto taps = static_cast<std::int64_t>(phase.taps.size());
     const FilterOperand<float> rows(source_, geometry_, phase, context);
     // Channels that a thread takes at once, for all taps or for each.
-    const std::int64_t pieces = divide_up(summed(), kPiece);
+    const std::int64_t chunks = divide_up(summed(), kChunk);
     const std::int64_t panels_of_all = geometry_.groups * panels();
-    parallel_for(panels_of_all * pieces, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    parallel_for(panels_of_all * chunks, 1, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t item = begin; item < end; ++item) {
-        const std::int64_t panel = item / pieces;
+        const std::int64_t panel = item / chunks;
         Part part{panel / panels(),
                   panel % panels() * columns_,
                   0,
-                  item % pieces * kPiece,
+                  item % chunks * kChunk,
                   0,
                   destination + panel * panel_elements(phase)};
         part.results = std::min(columns_, results() - part.result);
-        part.channels = std::min(kPiece, summed() - part.channel);
+        part.channels = std::min(kChunk, summed() - part.channel);
         if (part.results < columns_) clear(part, taps);
         if (by_taps_)
           pack_by_taps(phase, part, context);
@@ -65,7 +65,7 @@ class TileFilter {
   }
 
  private:
-  static constexpr std::int64_t kPiece = 64;  // summed channels
+  static constexpr std::int64_t kChunk = 64;  // summed channels
 
   struct Part {
     std::int64_t group, result, results, channel, channels;
@@ -76,7 +76,7 @@ class TileFilter {
   std::int64_t summed() const { return forward_ ? geometry_.channels : geometry_.filters; }
   std::int64_t result_stride() const { return view_.strides[forward_ ? 0 : 1]; }
   std::int64_t summed_stride() const { return view_.strides[forward_ ? 1 : 0]; }
-  static constexpr std::int64_t kMostTaps = 64;
+  static constexpr std::int64_t kMaxTaps = 64;
 
   const float* first(const Part& part, const KernelContext& context) const {
     const std::int64_t filter = part.group * geometry_.filters + (forward_ ? part.result : 0);
@@ -85,7 +85,7 @@ class TileFilter {
            part.channel * summed_stride();
   }
   std::int64_t stored_offset(const ConvTap& tap) const {
-    const ViewDistances distances(view_, geometry_.spatial);
+    const ViewStrides distances(view_, geometry_.spatial);
     std::int64_t offset = 0;
     for (std::size_t axis = 0; axis < kMaxSpatial; ++axis)
       offset += tap.stored[axis] * distances.axis[axis];
@@ -100,13 +100,13 @@ class TileFilter {
   }
 
   void pack_by_taps(const ConvPhase& phase, const Part& part, const KernelContext& context) const {
-    alignas(64) float piece[kMostTaps * kMostProductColumns];
+    alignas(64) float chunk[kMaxTaps * kMaxProductColumns];
     const std::int64_t stored = geometry_.tap_count();
     const float* source = first(part, context);
     for (std::int64_t c = 0; c < part.channels; ++c, source += summed_stride()) {
-      transpose_(source, result_stride(), part.results, stored, piece, columns_);
+      transpose_(source, result_stride(), part.results, stored, chunk, columns_);
       for (std::size_t tap = 0; tap < phase.taps.size(); ++tap)
-        std::copy_n(piece + stored_offset(phase.taps[tap]) * columns_, part.results,
+        std::copy_n(chunk + stored_offset(phase.taps[tap]) * columns_, part.results,
                     row_of(part, static_cast<std::int64_t>(tap), c));
     }
   }
@@ -123,16 +123,16 @@ class TileFilter {
         std::copy_n(source + c * summed_stride(), part.results, target + c * columns_);
       return;
     }
-    const std::int64_t depth = tap * summed() + part.channel;
+    const std::int64_t k = tap * summed() + part.channel;
     if (!source_.along_summed) {
       for (std::int64_t c = 0; c < part.channels; ++c)
-        rows.row(part.group, depth + c, part.result, part.results, target + c * columns_);
+        rows.row(part.group, k + c, part.result, part.results, target + c * columns_);
       return;
     }
-    alignas(64) float piece[kMostProductColumns * kPiece];
+    alignas(64) float chunk[kMaxProductColumns * kChunk];
     for (std::int64_t n = 0; n < part.results; ++n)
-      rows.row(part.group, part.result + n, depth, part.channels, piece + n * kPiece);
-    transpose_(piece, kPiece, part.results, part.channels, target, columns_);
+      rows.row(part.group, part.result + n, k, part.channels, chunk + n * kChunk);
+    transpose_(chunk, kChunk, part.results, part.channels, target, columns_);
   }
 
   const ConvGeometry& geometry_;

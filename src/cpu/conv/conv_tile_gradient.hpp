@@ -7,7 +7,7 @@
 
 #include "cpu/conv/conv_tile_source.hpp"
 #include "cpu/conv/conv_tiles.hpp"
-#include "cpu/kernels/row_product.hpp"
+#include "cpu/kernels/igemm_micro_kernel.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {
@@ -24,8 +24,7 @@ struct TileGradientWork {
 
   TileGradientWork(const Region& region, const DeviceProps& device)
       : geometry(*region.anchor),
-        width(geometry.channels % kMostProductColumns == 0 ? kMostProductColumns
-                                                           : geometry.channels),
+        width(geometry.channels % kMaxProductColumns == 0 ? kMaxProductColumns : geometry.channels),
         panels(geometry.channels / width),
         threads(std::max(device.compute_units, 1)) {
     const TileProblem cut = problem(region, device);
@@ -66,16 +65,16 @@ struct TileGradientWork {
                (tap.shift[axis] + geometry.padding[axis]) / geometry.dilation[axis];
     return number;
   }
-  std::int64_t filter_tiles() const { return divide_up(geometry.filters, kMostProductRows); }
+  std::int64_t filter_tiles() const { return divide_up(geometry.filters, kMaxProductRows); }
   std::int64_t part_tiles() const { return divide_up(filter_tiles(), filter_parts); }
   // Of scratch, per thread: the staged source, dy's panels, a row of dy.
   std::int64_t staged_elements() const {
     std::int64_t most = 0;
     for (const TilePhase& phase : phases) most = std::max(most, phase.staged_elements());
-    return round_up(most + kMostProductColumns, kVectorLine);
+    return round_up(most + kMaxProductColumns, kVectorLine);
   }
   std::int64_t packed_elements() const {
-    return round_up(part_tiles() * kMostProductRows * block().pixels(), kVectorLine);
+    return round_up(part_tiles() * kMaxProductRows * block().pixels(), kVectorLine);
   }
   std::int64_t row_elements() const {
     return round_up(block().extent[2] * geometry.filters, kVectorLine);
@@ -114,11 +113,11 @@ struct TileGradientWork {
     TileProblem problem;
     const PointwiseProgram& x = region.prologues[ConvBackwardFilter::x];
     if (x.is_plain_load() && x.steps[0].view.dtype == f32) {
-      const ViewDistances distances(x.steps[0].view, geometry.spatial);
+      const ViewStrides distances(x.steps[0].view, geometry.spatial);
       // Whole vectors are read of every row. Pixels far apart would share few sets of the caches.
       constexpr std::int64_t kFar = 256;
       problem.is_in_memory =
-          distances.b == 1 && width == kMostProductColumns &&
+          distances.b == 1 && width == kMaxProductColumns &&
           distances.axis[kMaxSpatial - 1] * geometry.stride[kMaxSpatial - 1] <= kFar;
       problem.distances = {distances.a, distances.axis};
     }
@@ -133,9 +132,9 @@ struct TileGradientWork {
   // Whether dw holds the sums as they are, tap by tap in the order they are computed.
   bool stores_sums(const Region& region) const {
     if (geometry.alpha != 1.0 || (!z_of(region).empty() && geometry.beta != 0.0)) return false;
-    const auto finish = match_finish(region.epilogue, 1, f32);
-    if (!finish || !finish->only_stores() || finish->result.dtype != f32) return false;
-    const ViewDistances distances(finish->result, geometry.spatial);
+    const auto post_ops = match_post_ops(region.epilogue, 1, f32);
+    if (!post_ops || !post_ops->only_stores() || post_ops->result.dtype != f32) return false;
+    const ViewStrides distances(post_ops->result, geometry.spatial);
     for (const ConvTap& tap : geometry.forward_phase().taps) {
       std::int64_t offset = 0;
       for (std::size_t axis = 0; axis < kMaxSpatial; ++axis)
@@ -150,7 +149,7 @@ class TileGradientKernel final : public Kernel {
  public:
   TileGradientKernel(const Region& region, const DeviceProps& device)
       : work_(region, device),
-        product_(row_product<float>()),
+        micro_kernel_(igemm_micro_kernel<float>()),
         x_(region.prologues[ConvBackwardFilter::x], work_.geometry, work_.geometry.x, work_.width,
            work_.phases[0].staged_step(kMaxSpatial - 1)),
         dy_(region.prologues[ConvBackwardFilter::dy], work_.geometry, work_.geometry.y,
@@ -165,14 +164,14 @@ class TileGradientKernel final : public Kernel {
           static_cast<std::int64_t>(i) * (work_.is_direct ? result_.strides[0] : work_.columns());
     }
     const auto bytes = static_cast<std::int64_t>(sizeof(float));
-    blocks_ = scratch_book_.add("blocks", work_.threads * work_.per_thread() * bytes);
-    partial_ = scratch_book_.add("partial sums", work_.partial_elements() * bytes);
+    blocks_ = scratch_layout_.add("blocks", work_.threads * work_.per_thread() * bytes);
+    partial_ = scratch_layout_.add("partial sums", work_.partial_elements() * bytes);
   }
 
   void run(const KernelContext& context) const override {
     const std::int64_t parts = work_.column_parts * work_.filter_parts * work_.splits;
     const std::int64_t tasks = work_.geometry.groups * parts;
-    float* scratch = context.scratch<float>(scratch_book_, blocks_);
+    float* scratch = context.scratch<float>(scratch_layout_, blocks_);
     const TileSource::Bound x(x_, context), dy(dy_, context);
     // No more threads than have scratch.
     parallel_for(tasks, divide_up(tasks, work_.threads),
@@ -212,8 +211,8 @@ class TileGradientKernel final : public Kernel {
       const std::int64_t start = phase.segment_offsets[static_cast<std::size_t>(tap / phase.run)] +
                                  tap % phase.run * work_.width;
       const std::int64_t number = work_.tap_number(phase.grid.taps[static_cast<std::size_t>(tap)]);
-      for (std::int64_t j = 0; j < length; j += product_.columns)
-        part.tiles.push_back({start + j, std::min(product_.columns, length - j),
+      for (std::int64_t j = 0; j < length; j += micro_kernel_.columns)
+        part.tiles.push_back({start + j, std::min(micro_kernel_.columns, length - j),
                               number * work_.geometry.channels + j});
     }
     const std::int64_t columns = phase.most.extent[2], rows = phase.most.extent[1];
@@ -227,7 +226,7 @@ class TileGradientKernel final : public Kernel {
         const bool same_image = static_cast<std::int64_t>(part.b_segments.size()) % rows != 0;
         (same_image ? part.rows_follow : part.images_follow) &= follows;
       }
-      part.a_segments.push_back(static_cast<std::int64_t>(pixel) * kMostProductRows);
+      part.a_segments.push_back(static_cast<std::int64_t>(pixel) * kMaxProductRows);
       part.b_segments.push_back(offset);
     }
     if (!part.rows_follow) return part;
@@ -288,7 +287,7 @@ class TileGradientKernel final : public Kernel {
       return static_cast<float*>(context.pointer(result_.tensor)) + result_.offset +
              filter * result_.strides[0];
     const std::int64_t all = work_.geometry.groups * work_.geometry.filters;
-    return context.scratch<float>(scratch_book_, partial_) +
+    return context.scratch<float>(scratch_layout_, partial_) +
            (task.split * all + filter) * work_.columns();
   }
 
@@ -310,8 +309,8 @@ class TileGradientKernel final : public Kernel {
   void pack(const TileBlock& block, const Task& task, const TileSource::Bound& dy, float* row,
             float* packed) const {
     const std::int64_t filters = work_.geometry.filters, columns = block.extent[2];
-    const std::int64_t tile_elements = block.pixels() * kMostProductRows,
-                       whole = filters / kMostProductRows;
+    const std::int64_t tile_elements = block.pixels() * kMaxProductRows,
+                       whole = filters / kMaxProductRows;
     std::int64_t pixel = 0;
     for (std::int64_t image = 0; image < block.images; ++image)
       for (std::int64_t r = 0; r < block.extent[1]; ++r, pixel += columns) {
@@ -326,8 +325,8 @@ class TileGradientKernel final : public Kernel {
         constexpr std::int64_t kTogether = 8;
         for (std::int64_t tile = task.tile; tile < task.tiles; tile += kTogether) {
           const std::int64_t last = std::min(tile + kTogether, task.tiles);
-          float* target = packed + (tile - task.tile) * tile_elements + pixel * kMostProductRows;
-          for (std::int64_t i = 0; i < columns; ++i, target += kMostProductRows)
+          float* target = packed + (tile - task.tile) * tile_elements + pixel * kMaxProductRows;
+          for (std::int64_t i = 0; i < columns; ++i, target += kMaxProductRows)
             copy_tiles(pixels + i * distance, tile, std::clamp(whole, tile, last), last, target,
                        tile_elements);
         }
@@ -338,9 +337,9 @@ class TileGradientKernel final : public Kernel {
   void copy_tiles(const float* pixel, std::int64_t first, std::int64_t cut, std::int64_t last,
                   float* target, std::int64_t tile_elements) const {
     for (std::int64_t tile = first; tile < cut; ++tile, target += tile_elements)
-      std::memcpy(target, pixel + tile * kMostProductRows, kMostProductRows * sizeof(float));
+      std::memcpy(target, pixel + tile * kMaxProductRows, kMaxProductRows * sizeof(float));
     if (cut < last)
-      std::copy_n(pixel + cut * kMostProductRows, work_.geometry.filters - cut * kMostProductRows,
+      std::copy_n(pixel + cut * kMaxProductRows, work_.geometry.filters - cut * kMaxProductRows,
                   target);
   }
 
@@ -354,20 +353,20 @@ class TileGradientKernel final : public Kernel {
     Upcoming upcoming;
     upcoming.start = dy.in_memory(block.image, task.group, block.start, upcoming.distance);
     if (upcoming.start == nullptr) return {};
-    upcoming.end = upcoming.start + std::min(task.tiles * kMostProductRows, work_.geometry.filters);
-    upcoming.start += task.tile * kMostProductRows;
+    upcoming.end = upcoming.start + std::min(task.tiles * kMaxProductRows, work_.geometry.filters);
+    upcoming.start += task.tile * kMaxProductRows;
     return upcoming;
   }
 
   void multiply(const Part& part, const TileBlock& block, const Task& task, const float* b,
                 const float* packed, float* c, bool accumulate, Upcoming& upcoming) const {
     const std::int64_t filters = work_.geometry.filters, pixels = block.pixels();
-    RowOperands<float> o;
+    IgemmMicroArgs<float> o;
     const std::int64_t rows = block.extent[1];
     o.segments = !part.rows_follow ? block.images * rows : part.images_follow ? 1 : block.images;
-    o.depth = pixels / o.segments;
+    o.k = pixels / o.segments;
     o.a_rows = a_rows_.data();
-    o.a_step = kMostProductRows;
+    o.a_step = kMaxProductRows;
     o.a_segments = part.a_segments.data();
     o.b_segments = part.b_segments.data();
     o.b_row = part.b_row;
@@ -377,16 +376,16 @@ class TileGradientKernel final : public Kernel {
     o.next_lines = pixels;
     constexpr std::int64_t kLineElements = 16;
     for (std::int64_t tile = task.tile; tile < task.tiles; ++tile) {
-      const std::int64_t first = tile * kMostProductRows;
-      o.rows = std::min(kMostProductRows, filters - first);
-      o.a = packed + (tile - task.tile) * pixels * kMostProductRows;
+      const std::int64_t first = tile * kMaxProductRows;
+      o.rows = std::min(kMaxProductRows, filters - first);
+      o.a = packed + (tile - task.tile) * pixels * kMaxProductRows;
       for (const ColumnTile& columns : part.tiles) {
         o.b = b + columns.b;
         o.columns = columns.columns;
         o.c = c + first * c_rows_[1] + columns.c;
         o.next = upcoming.start < upcoming.end ? upcoming.start : nullptr;
         upcoming.start += kLineElements;
-        product_.multiply(o);
+        micro_kernel_.multiply(o);
       }
     }
   }
@@ -396,7 +395,7 @@ class TileGradientKernel final : public Kernel {
     const FilterSink<float> sink(store_, work_.geometry, whole_, context);
     const std::int64_t filters = work_.geometry.groups * work_.geometry.filters,
                        columns = work_.columns();
-    float* partial = context.scratch<float>(scratch_book_, partial_);
+    float* partial = context.scratch<float>(scratch_layout_, partial_);
     parallel_for(filters, 1, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t filter = begin; filter < end; ++filter) {
         float* total = partial + filter * columns;
@@ -411,13 +410,13 @@ class TileGradientKernel final : public Kernel {
   }
 
   TileGradientWork work_;
-  const RowProduct<float>& product_;
+  const IgemmMicroKernel<float>& micro_kernel_;
   TileSource x_, dy_;
   ConvStore<float> store_;
   View result_;              // read if sums go straight there
   ConvPhase whole_;          // all taps, in the order of dw's sums
   std::vector<Part> parts_;  // by phase
-  std::array<std::int64_t, kMostProductRows> a_rows_, c_rows_;
+  std::array<std::int64_t, kMaxProductRows> a_rows_, c_rows_;
   int blocks_ = 0, partial_ = 0;
 };
 

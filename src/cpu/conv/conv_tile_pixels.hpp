@@ -6,13 +6,13 @@
 #include "cpu/constants.hpp"
 #include "cpu/conv/conv_tile_filter.hpp"
 #include "cpu/conv/conv_tile_sink.hpp"
-#include "cpu/kernels/row_product.hpp"
+#include "cpu/kernels/igemm_micro_kernel.hpp"
 #include "cpu/kernels/stream.hpp"
 
 namespace ashlar::cpu {
 
 // Panels are as wide as any processor's product takes, so that the cut is the same on all.
-inline constexpr std::int64_t kPanelColumns = kMostProductColumns;
+inline constexpr std::int64_t kPanelColumns = kMaxProductColumns;
 inline constexpr std::int64_t kLine =
     kWorkspaceAlignment / static_cast<std::int64_t>(sizeof(float));
 
@@ -25,7 +25,7 @@ inline TileProblem problem_of(const Region& region, const ConvGeometry& geometry
   problem.source = is_forward(region) ? geometry.x : geometry.y;
   const PointwiseProgram& source = region.prologues[0];
   if (!source.is_plain_load() || source.steps[0].view.dtype != f32) return problem;
-  const ViewDistances distances(source.steps[0].view, geometry.spatial);
+  const ViewStrides distances(source.steps[0].view, geometry.spatial);
   problem.is_in_memory = distances.b == 1 || problem.channels == 1;
   problem.distances = {distances.a, distances.axis};
   return problem;
@@ -33,34 +33,34 @@ inline TileProblem problem_of(const Region& region, const ConvGeometry& geometry
 
 // A phase, and how the panels of its filter pass over it.
 struct PanelPhase : TilePhase {
-  std::int64_t kept;  // panels that pass over a block together
+  std::int64_t resident;  // panels that pass over a block together
   std::vector<TileSlice> slices;
 };
 
 // What a block reads takes a quarter of L2, and so do the panels that pass over it together. A
 // panel of more than a third of L2 is cut: the next one comes while it is there.
-inline PanelPhase cut_phase(ConvPhase phase, TileProblem problem, std::int64_t results,
-                            bool buffered, const DeviceProps& device) {
+inline PanelPhase make_panel_phase(ConvPhase phase, TileProblem problem, std::int64_t results,
+                                   bool buffered, const DeviceProps& device) {
   constexpr auto kRowBytes = kPanelColumns * static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t depth = static_cast<std::int64_t>(phase.taps.size()) * problem.channels;
-  const std::int64_t panel_bytes = std::max<std::int64_t>(depth, 1) * kRowBytes;
+  const std::int64_t k = static_cast<std::int64_t>(phase.taps.size()) * problem.channels;
+  const std::int64_t panel_bytes = std::max<std::int64_t>(k, 1) * kRowBytes;
   problem.panels = divide_up(results, kPanelColumns);
   problem.filter_bytes = problem.panels * panel_bytes;
-  const std::int64_t kept =
+  const std::int64_t resident =
       std::clamp<std::int64_t>(device.l2_bytes / 4 / panel_bytes, 1, problem.panels);
   problem.block_bytes = std::max<std::int64_t>(device.l2_bytes / 4, 64 * 1024);
-  problem.pixel_bytes = buffered ? kept * kRowBytes : 0;
+  problem.pixel_bytes = buffered ? resident * kRowBytes : 0;
   problem.threads = std::max(device.compute_units, 1);
   TilePhase tiles(std::move(phase), problem);
-  std::vector<TileSlice> slices = slice_depth(tiles, kPanelColumns, device.l2_bytes / 3);
-  return {std::move(tiles), kept, std::move(slices)};
+  std::vector<TileSlice> slices = slice_k(tiles, kPanelColumns, device.l2_bytes / 3);
+  return {std::move(tiles), resident, std::move(slices)};
 }
 
 // Everything that is known before run: one cut for configs() and for the kernel.
 struct TilePixelsWork {
   ConvGeometry geometry;
   bool forward;
-  const RowProduct<float>& product;
+  const IgemmMicroKernel<float>& micro_kernel;
   TileSink sink;
   std::vector<PanelPhase> phases;
   std::int64_t threads;
@@ -74,7 +74,7 @@ struct TilePixelsWork {
   TilePixelsWork(const Region& region, const DeviceProps& device)
       : geometry(*region.anchor),
         forward(is_forward(region)),
-        product(row_product<float>()),
+        micro_kernel(igemm_micro_kernel<float>()),
         sink(region, geometry),
         threads(std::max(device.compute_units, 1)),
         filter(region.prologues[1], geometry, forward, kPanelColumns),
@@ -82,18 +82,18 @@ struct TilePixelsWork {
     const TileProblem problem = problem_of(region, geometry);
     std::vector<ConvPhase> grids = phases_of(geometry, region);
     if (leaves_gaps(grids)) {
-      const ViewDistances distances(sink.finish().result, geometry.spatial);
+      const ViewStrides distances(sink.post_ops().result, geometry.spatial);
       for (std::size_t i = 1; i < grids.size(); ++i)
         gaps.push_back(offset_of(grids[i].origin, distances));
       grids.resize(1);
     }
     for (ConvPhase& phase : grids) {
       phases.push_back(
-          cut_phase(std::move(phase), problem, filter_results(), !sink.is_direct(), device));
+          make_panel_phase(std::move(phase), problem, filter_results(), !sink.is_direct(), device));
       const PanelPhase& added = phases.back();
       staged = std::max(staged, round_up(added.staged_elements(), kLine));
       if (!sink.is_direct())
-        buffer = std::max(buffer, added.most.pixels() * added.kept * kPanelColumns);
+        buffer = std::max(buffer, added.most.pixels() * added.resident * kPanelColumns);
       packed += filter.elements(added.grid);
     }
   }
@@ -102,7 +102,7 @@ struct TilePixelsWork {
   std::int64_t filter_results() const { return forward ? geometry.filters : geometry.channels; }
   // From pixel to pixel of the buffer.
   std::int64_t buffer_width(const PanelPhase& phase) const {
-    return round_up(std::min(phase.kept * kPanelColumns, filter_results()), kLine);
+    return round_up(std::min(phase.resident * kPanelColumns, filter_results()), kLine);
   }
   std::int64_t per_thread() const { return staged + buffer * (sink.turns() ? 2 : 1); }
   std::int64_t scratch_bytes() const {
@@ -112,12 +112,12 @@ struct TilePixelsWork {
  private:
   // Whether all taps belong to the first phase, the other phases are as large, and dx takes zeros.
   bool leaves_gaps(const std::vector<ConvPhase>& grids) const {
-    if (grids.size() < 2 || !sink.is_direct() || !sink.finish().only_stores()) return false;
+    if (grids.size() < 2 || !sink.is_direct() || !sink.post_ops().only_stores()) return false;
     for (std::size_t i = 0; i < grids.size(); ++i)
       if (grids[i].taps.empty() == (i == 0) || grids[i].extent != grids[0].extent) return false;
     return true;
   }
-  static std::int64_t offset_of(const Spatial& position, const ViewDistances& distances) {
+  static std::int64_t offset_of(const Spatial& position, const ViewStrides& distances) {
     std::int64_t offset = 0;
     for (std::size_t axis = 0; axis < kMaxSpatial; ++axis)
       offset += position[axis] * distances.axis[axis];
@@ -138,25 +138,25 @@ class TilePixelsKernel final : public Kernel {
     for (const PanelPhase& phase : work_.phases) {
       sources_.emplace_back(region.prologues[0], work_.geometry, extents, channels,
                             phase.staged_step(kMaxSpatial - 1));
-      result_offsets_.push_back(sink.is_direct() ? offsets_in(phase, sink.finish().result)
+      result_offsets_.push_back(sink.is_direct() ? offsets_in(phase, sink.post_ops().result)
                                                  : offsets_in_buffer(phase));
       addend_offsets_.push_back(
-          offsets_in(phase, sink.is_direct() ? sink.finish().addend : View{}));
+          offsets_in(phase, sink.is_direct() ? sink.post_ops().addend : View{}));
     }
-    book(true);
+    reserve_scratch(true);
   }
 
   void keep_constants(const KernelContext& constants) override {
     if (!is_constant(filter_program_, constants)) return;
-    kept_.allocate(work_.packed);
-    pack(constants, kept_.data());
-    book(false);
+    prepacked_.allocate(work_.packed);
+    pack(constants, prepacked_.data());
+    reserve_scratch(false);
   }
 
   void run(const KernelContext& context) const override {
-    const float* panels = kept_.data();
+    const float* panels = prepacked_.data();
     if (panels == nullptr) {
-      float* scratch = context.scratch<float>(scratch_book_, panels_);
+      float* scratch = context.scratch<float>(scratch_layout_, panels_);
       pack(context, scratch);
       panels = scratch;
     }
@@ -169,7 +169,7 @@ class TilePixelsKernel final : public Kernel {
  private:
   std::vector<std::int64_t> offsets_in(const TilePhase& phase, const View& view) const {
     if (!view.present()) return {};
-    const ViewDistances distances(view, work_.geometry.spatial);
+    const ViewStrides distances(view, work_.geometry.spatial);
     return result_offsets(phase, {distances.a, distances.axis});
   }
 
@@ -180,11 +180,11 @@ class TilePixelsKernel final : public Kernel {
     return offsets;
   }
 
-  void book(bool with_panels) {
-    scratch_book_ = ScratchBook();
+  void reserve_scratch(bool with_panels) {
+    scratch_layout_ = ScratchLayout();
     const auto bytes = static_cast<std::int64_t>(sizeof(float));
-    blocks_ = scratch_book_.add("blocks", work_.threads * work_.per_thread() * bytes);
-    if (with_panels) panels_ = scratch_book_.add("filter panels", work_.packed * bytes);
+    blocks_ = scratch_layout_.add("blocks", work_.threads * work_.per_thread() * bytes);
+    if (with_panels) panels_ = scratch_layout_.add("filter panels", work_.packed * bytes);
   }
 
   void pack(const KernelContext& context, float* destination) const {
@@ -219,7 +219,7 @@ class TilePixelsKernel final : public Kernel {
                       context};
     const std::int64_t blocks = phase.block_count(),
                        tasks = blocks * work_.geometry.groups * phase.splits;
-    float* scratch = context.scratch<float>(scratch_book_, blocks_);
+    float* scratch = context.scratch<float>(scratch_layout_, blocks_);
     // No more threads than have scratch.
     const std::int64_t grain = divide_up(tasks, work_.threads);
     parallel_for(tasks, grain, [&](std::int64_t begin, std::int64_t end, int thread) {
@@ -232,8 +232,8 @@ class TilePixelsKernel final : public Kernel {
         const float* a =
             phase.in_place ? in_place(bound, block, group) : stage(bound, block, group, memory);
         const std::int64_t last = all * (split + 1) / phase.splits;
-        for (std::int64_t panel = all * split / phase.splits; panel < last; panel += phase.kept)
-          multiply(bound, block, group, panel, std::min(panel + phase.kept, last), a,
+        for (std::int64_t panel = all * split / phase.splits; panel < last; panel += phase.resident)
+          multiply(bound, block, group, panel, std::min(panel + phase.resident, last), a,
                    memory + work_.staged);
       }
     });
@@ -257,9 +257,9 @@ class TilePixelsKernel final : public Kernel {
   }
 
   // Tiles of one tap follow one another in memory and are done before it could bring the next.
-  static bool brings_pixels(const TilePhase& phase) {
-    constexpr std::int64_t kShortDepth = 128;
-    return phase.in_place && phase.grid.taps.size() == 1 && phase.channels <= kShortDepth &&
+  static bool prefetches_pixels(const TilePhase& phase) {
+    constexpr std::int64_t kShortK = 128;
+    return phase.in_place && phase.grid.taps.size() == 1 && phase.channels <= kShortK &&
            phase.pixel_offsets.size() > 1 && phase.pixel_offsets[1] == phase.channels;
   }
 
@@ -269,69 +269,69 @@ class TilePixelsKernel final : public Kernel {
     const PanelPhase& phase = bound.phase;
     const TileSink& sink = work_.sink;
     const std::int64_t results = work_.filter_results();
-    const std::int64_t pixels = block.pixels(), tiles = divide_up(pixels, kMostProductRows);
+    const std::int64_t pixels = block.pixels(), tiles = divide_up(pixels, kMaxProductRows);
     const std::int64_t channel = group * results + first * kPanelColumns,
                        channels = std::min(last * kPanelColumns, results) - first * kPanelColumns;
     const std::int64_t panel_elements = work_.filter.panel_elements(phase.grid);
     const float* b = bound.panels + (group * work_.filter.panels() + first) * panel_elements;
 
-    RowOperands<float> o;
+    IgemmMicroArgs<float> o;
     o.b_row = kPanelColumns;
-    PanelFinish<float> finish;
+    GemmPostOps<float> post_ops;
     float* c = buffer;
     const float *bias = nullptr, *addend = nullptr;
     if (sink.is_direct()) {
-      const FinishPattern& pattern = sink.finish();
+      const PostOpsPattern& pattern = sink.post_ops();
       c = bound.sink.start(pattern.result, phase, block, channel);
       bias = bound.sink.start(pattern.bias, phase, block, channel);
       addend = bound.sink.start(pattern.addend, phase, block, channel);
-      finish.low = static_cast<float>(pattern.low);
-      finish.high = static_cast<float>(pattern.high);
+      post_ops.low = static_cast<float>(pattern.low);
+      post_ops.high = static_cast<float>(pattern.high);
     }
     o.rows = pixels;
     o.a_rows = phase.pixel_offsets.data();
     o.c_rows = bound.result_offsets.data();
     o.addend_rows = bound.addend_offsets.data();
-    const bool finishes = sink.is_direct() && !sink.finish().only_stores();
+    const bool finishes = sink.is_direct() && !sink.post_ops().only_stores();
     for (std::size_t i = 0; i < phase.slices.size(); ++i) {
       const TileSlice& slice = phase.slices[i];
       o.accumulate = i > 0;
-      o.finish = finishes && i + 1 == phase.slices.size() ? &finish : nullptr;
+      o.post_ops = finishes && i + 1 == phase.slices.size() ? &post_ops : nullptr;
       o.segments = slice.segments;
-      o.depth = slice.depth;
+      o.k = slice.k;
       o.a = a + slice.start;
       o.a_segments = phase.segment_offsets.data() + slice.segment;
       const float* slice_b =
           b + (slice.segment * phase.run * phase.channels + slice.start) * kPanelColumns;
-      const std::int64_t slice_depth = slice.segments * slice.depth;
+      const std::int64_t slice_k = slice.segments * slice.k;
       const std::int64_t passing =
-          last - first == 1 ? slice_depth * kPanelColumns : (last - first) * panel_elements;
+          last - first == 1 ? slice_k * kPanelColumns : (last - first) * panel_elements;
       const std::int64_t upcoming =
           std::min(slice_b + 2 * passing, bound.panels_end) - (slice_b + passing);
       o.next = slice_b + passing;
-      o.next_lines = slice_depth;
-      o.next_tile = slice_depth * kLine;
-      o.next_tiles = slice_depth > 0 ? upcoming / o.next_tile : 0;
-      for (std::int64_t column = 0; column < channels; column += work_.product.columns) {
-        o.columns = std::min(work_.product.columns, channels - column);
+      o.next_lines = slice_k;
+      o.next_tile = slice_k * kLine;
+      o.next_tiles = slice_k > 0 ? upcoming / o.next_tile : 0;
+      for (std::int64_t column = 0; column < channels; column += work_.micro_kernel.columns) {
+        o.columns = std::min(work_.micro_kernel.columns, channels - column);
         o.b = slice_b + column / kPanelColumns * panel_elements + column % kPanelColumns;
         o.c = c + column;
-        if (bias != nullptr) finish.bias = bias + column;
+        if (bias != nullptr) post_ops.bias = bias + column;
         if (addend != nullptr) {
-          finish.addend = o.beside = addend + column;
-          o.beside_rows = o.addend_rows;
+          post_ops.addend = o.extra_prefetch = addend + column;
+          o.extra_prefetch_rows = o.addend_rows;
         }
         if (i == 0) clear_gaps(o);
-        if (first + column == 0 && brings_pixels(phase)) {
-          RowOperands<float> with_pixels = o;
-          with_pixels.next = a + kMostProductRows * phase.channels;
-          with_pixels.next_tile = kMostProductRows * phase.channels;
+        if (first + column == 0 && prefetches_pixels(phase)) {
+          IgemmMicroArgs<float> with_pixels = o;
+          with_pixels.next = a + kMaxProductRows * phase.channels;
+          with_pixels.next_tile = kMaxProductRows * phase.channels;
           with_pixels.next_lines = divide_up(with_pixels.next_tile, kLine);
           with_pixels.next_tiles = tiles - 1;
-          work_.product.multiply(with_pixels);
+          work_.micro_kernel.multiply(with_pixels);
           continue;
         }
-        work_.product.multiply(o);
+        work_.micro_kernel.multiply(o);
         o.next += tiles * o.next_tile;
         o.next_tiles -= tiles;
       }
@@ -342,8 +342,8 @@ class TilePixelsKernel final : public Kernel {
   }
 
   // Beside the rows of a product; they are on their way to memory while it is computed.
-  void clear_gaps(const RowOperands<float>& o) const {
-    alignas(64) static constexpr std::array<float, kMostProductColumns> kZeros{};
+  void clear_gaps(const IgemmMicroArgs<float>& o) const {
+    alignas(64) static constexpr std::array<float, kMaxProductColumns> kZeros{};
     const std::int64_t bytes = o.columns * static_cast<std::int64_t>(sizeof(float));
     for (const std::int64_t gap : work_.gaps)
       for (std::int64_t i = 0; i < o.rows; ++i) {
@@ -360,7 +360,7 @@ class TilePixelsKernel final : public Kernel {
   View source_view_;
   std::vector<TileSource> sources_;  // by phase, as the offsets
   std::vector<std::vector<std::int64_t>> result_offsets_, addend_offsets_;
-  KeptMemory<float> kept_;  // constant panels
+  PrepackedBuffer<float> prepacked_;  // constant panels
   int blocks_ = 0, panels_ = 0;
 };
 

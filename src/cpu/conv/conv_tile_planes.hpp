@@ -5,7 +5,7 @@
 
 #include "cpu/constants.hpp"
 #include "cpu/conv/conv_tile_filter.hpp"
-#include "cpu/kernels/row_product.hpp"
+#include "cpu/kernels/igemm_micro_kernel.hpp"
 
 namespace ashlar::cpu {
 
@@ -20,18 +20,18 @@ struct TilePlanesWork {
   TileFilter filter;
   std::int64_t block_panels;      // most panels of pixels that are packed together
   std::int64_t filter_parts = 1;  // tasks of a panel of pixels
-  static constexpr std::int64_t kColumns = kMostProductColumns;
+  static constexpr std::int64_t kColumns = kMaxProductColumns;
 
   TilePlanesWork(const Region& region, const DeviceProps& device)
       : geometry(*region.anchor),
         forward(region.anchor_as<ConvForward>() != nullptr),
         phase(phases_of(geometry, region)[0]),
         threads(std::max(device.compute_units, 1)),
-        filter(region.prologues[1], geometry, forward, kMostProductRows) {
+        filter(region.prologues[1], geometry, forward, kMaxProductRows) {
     // A block takes a quarter of L2.
-    constexpr std::int64_t kMostPanels = 16, kMany = 8;
+    constexpr std::int64_t kMaxPanels = 16, kMany = 8;
     const auto panel_bytes = static_cast<std::int64_t>(sizeof(float)) * summed() * kColumns;
-    block_panels = std::clamp<std::int64_t>(device.l2_bytes / 4 / panel_bytes, 1, kMostPanels);
+    block_panels = std::clamp<std::int64_t>(device.l2_bytes / 4 / panel_bytes, 1, kMaxPanels);
     if (geometry.groups * phase.images * panels() < kMany * threads)
       filter_parts = std::min(threads, filter.panels());
   }
@@ -69,7 +69,7 @@ struct TilePlanesWork {
   }
   // Of scratch, per thread: a block's panels, a row of it, results of a tile.
   std::int64_t packed_elements() const { return shares_panels() ? 0 : summed() * block(); }
-  std::int64_t per_thread() const { return packed_elements() + (1 + kMostProductRows) * block(); }
+  std::int64_t per_thread() const { return packed_elements() + (1 + kMaxProductRows) * block(); }
   std::int64_t filter_elements() const { return round_up(filter.elements(phase), kLineElements); }
   std::int64_t scratch_bytes() const {
     return static_cast<std::int64_t>(sizeof(float)) *
@@ -81,14 +81,14 @@ class TilePlanesKernel final : public Kernel {
  public:
   TilePlanesKernel(const Region& region, const DeviceProps& device)
       : work_(region, device),
-        product_(row_product<float>()),
+        micro_kernel_(igemm_micro_kernel<float>()),
         filter_program_(region.prologues[1]),
         source_(region.prologues[0], work_.forward ? work_.geometry.x : work_.geometry.y,
                 work_.summed(), work_.phase.scale[kMaxSpatial - 1], false),
         store_(region.epilogue, z_of(region), work_.geometry, 1 + work_.geometry.spatial, 1) {
     // Planes without gaps.
     const auto is_dense = [&](const View& view, const Spatial& extent) {
-      const ViewDistances distances(view, work_.geometry.spatial);
+      const ViewStrides distances(view, work_.geometry.spatial);
       return distances.axis[2] == 1 && (extent[1] == 1 || distances.axis[1] == extent[2]) &&
              (extent[0] == 1 || distances.axis[0] == extent[1] * extent[2]);
     };
@@ -104,32 +104,32 @@ class TilePlanesKernel final : public Kernel {
     reads_in_place_ = in_memory_.present() && !work_.shares_panels() &&
                       work_.results() <= kFewResults &&
                       work_.summed() * work_.kColumns * 4 <= device.l1_bytes * 2 / 3;
-    const auto finish = match_finish(region.epilogue, 1 + work_.geometry.spatial, f32);
+    const auto post_ops = match_post_ops(region.epilogue, 1 + work_.geometry.spatial, f32);
     const bool plain_sum =
         work_.geometry.alpha == 1.0 && (z_of(region).empty() || work_.geometry.beta == 0.0);
-    if (finish && finish->only_stores() && finish->result.dtype == f32 && plain_sum &&
-        is_dense(finish->result, work_.phase.extent))
-      direct_ = finish->result;
+    if (post_ops && post_ops->only_stores() && post_ops->result.dtype == f32 && plain_sum &&
+        is_dense(post_ops->result, work_.phase.extent))
+      direct_ = post_ops->result;
     for (std::int64_t i = 0; i < work_.results(); ++i) {
-      a_rows_.push_back(i / kMostProductRows * work_.summed() * kMostProductRows +
-                        i % kMostProductRows);
+      a_rows_.push_back(i / kMaxProductRows * work_.summed() * kMaxProductRows +
+                        i % kMaxProductRows);
       c_rows_.push_back(direct_.present() ? i * direct_.strides[1]
-                                          : i % kMostProductRows * work_.block());
+                                          : i % kMaxProductRows * work_.block());
     }
-    book(true);
+    reserve_scratch(true);
   }
 
   void keep_constants(const KernelContext& constants) override {
     if (!is_constant(filter_program_, constants)) return;
-    kept_.allocate(work_.filter_elements());
-    work_.filter.pack(work_.phase, constants, kept_.data());
-    book(false);
+    prepacked_.allocate(work_.filter_elements());
+    work_.filter.pack(work_.phase, constants, prepacked_.data());
+    reserve_scratch(false);
   }
 
   void run(const KernelContext& context) const override {
-    const float* filter = kept_.data();
+    const float* filter = prepacked_.data();
     if (filter == nullptr) {
-      float* scratch = context.scratch<float>(scratch_book_, filter_);
+      float* scratch = context.scratch<float>(scratch_layout_, filter_);
       work_.filter.pack(work_.phase, context, scratch);
       filter = scratch;
     }
@@ -138,7 +138,7 @@ class TilePlanesKernel final : public Kernel {
                                 context);
     const std::int64_t panels = work_.panels(), images = work_.phase.images;
     const std::int64_t tasks = work_.filter_parts * work_.geometry.groups * images * panels;
-    float* scratch = context.scratch<float>(scratch_book_, panels_);
+    float* scratch = context.scratch<float>(scratch_layout_, panels_);
     if (work_.shares_panels()) pack_all(source, scratch, context);
     // No more threads than have scratch.
     parallel_for(
@@ -164,12 +164,12 @@ class TilePlanesKernel final : public Kernel {
     std::int64_t part, group, image, pixel, pixels;
   };
 
-  void book(bool with_filter) {
-    scratch_book_ = ScratchBook();
+  void reserve_scratch(bool with_filter) {
+    scratch_layout_ = ScratchLayout();
     const auto bytes = static_cast<std::int64_t>(sizeof(float));
-    panels_ = scratch_book_.add(
+    panels_ = scratch_layout_.add(
         "panels", (work_.threads * work_.per_thread() + work_.shared_elements()) * bytes);
-    if (with_filter) filter_ = scratch_book_.add("filter", work_.filter_elements() * bytes);
+    if (with_filter) filter_ = scratch_layout_.add("filter", work_.filter_elements() * bytes);
   }
 
   void run_block(const Task& task, const PatchOperand<float>& source, const PixelSink<float>& sink,
@@ -179,15 +179,15 @@ class TilePlanesKernel final : public Kernel {
     const std::int64_t summed = work_.summed(), results = work_.results();
     const std::int64_t pixels = task.pixels;
     const std::int64_t first_pixel = task.image * work_.plane() + task.pixel;
-    RowOperands<float> o;
+    IgemmMicroArgs<float> o;
     const std::int64_t no_offset = 0;
-    o.a = filter + task.group * work_.filter.panels() * summed * kMostProductRows;
-    o.a_step = kMostProductRows;
+    o.a = filter + task.group * work_.filter.panels() * summed * kMaxProductRows;
+    o.a_step = kMaxProductRows;
     o.a_segments = &no_offset;
-    o.depth = summed;
+    o.k = summed;
     o.b_row = kColumns;
-    const std::int64_t first = task.part * work_.part_tiles() * kMostProductRows,
-                       last = std::min(first + work_.part_tiles() * kMostProductRows, results);
+    const std::int64_t first = task.part * work_.part_tiles() * kMaxProductRows,
+                       last = std::min(first + work_.part_tiles() * kMaxProductRows, results);
     if (first >= last) return;
     const auto use_results = [&](std::int64_t begin, std::int64_t end) {
       o.rows = end - begin;
@@ -208,14 +208,14 @@ class TilePlanesKernel final : public Kernel {
       o.b_row = o.next_step = in_memory_.strides[1];
       o.next_lines = summed;
       o.next_tile = kLineElements;
-      o.next_tiles = product_.columns / kLineElements;
-      o.columns = product_.columns;
-      for (; done + product_.columns <= pixels; done += product_.columns) {
-        const bool is_last = done + 2 * product_.columns > pixels;
+      o.next_tiles = micro_kernel_.columns / kLineElements;
+      o.columns = micro_kernel_.columns;
+      for (; done + micro_kernel_.columns <= pixels; done += micro_kernel_.columns) {
+        const bool is_last = done + 2 * micro_kernel_.columns > pixels;
         o.b = planes + done;
-        o.next = is_last ? nullptr : o.b + product_.columns;
+        o.next = is_last ? nullptr : o.b + micro_kernel_.columns;
         o.c = c + done;
-        product_.multiply(o);
+        micro_kernel_.multiply(o);
       }
       if (done == pixels) return;
       o.b_row = kColumns;
@@ -230,16 +230,16 @@ class TilePlanesKernel final : public Kernel {
       pack({task.part, task.group, task.image, task.pixel + done, pixels - done}, 0, summed, source,
            row, memory, context);
     const auto multiply_columns = [&](float* to) {
-      for (std::int64_t column = 0; column < pixels - done; column += product_.columns) {
-        o.columns = std::min(product_.columns, pixels - done - column);
+      for (std::int64_t column = 0; column < pixels - done; column += micro_kernel_.columns) {
+        o.columns = std::min(micro_kernel_.columns, pixels - done - column);
         o.b = packed + column / kColumns * kColumns * summed + column % kColumns;
         o.c = to + column;
-        product_.multiply(o);
+        micro_kernel_.multiply(o);
       }
     };
     if (c != nullptr) return multiply_columns(c + done);
-    for (std::int64_t result = first; result < last; result += kMostProductRows) {
-      use_results(result, std::min(result + kMostProductRows, last));
+    for (std::int64_t result = first; result < last; result += kMaxProductRows) {
+      use_results(result, std::min(result + kMaxProductRows, last));
       multiply_columns(buffer);
       for (std::int64_t i = 0; i < o.rows; ++i)
         sink.row(task.group, result + i, first_pixel, pixels, buffer + i * work_.block());
@@ -263,17 +263,17 @@ class TilePlanesKernel final : public Kernel {
   // All panels, shared out in pieces of channels.
   void pack_all(const PatchOperand<float>& source, float* shared,
                 const KernelContext& context) const {
-    constexpr std::int64_t kPiece = 32;
-    const std::int64_t pieces = divide_up(work_.summed(), kPiece), images = work_.phase.images;
-    parallel_for(work_.geometry.groups * images * pieces, 1,
+    constexpr std::int64_t kChunk = 32;
+    const std::int64_t chunks = divide_up(work_.summed(), kChunk), images = work_.phase.images;
+    parallel_for(work_.geometry.groups * images * chunks, 1,
                  [&](std::int64_t begin, std::int64_t end, int) {
-                   alignas(64) float row[kMostShared];
+                   alignas(64) float row[kMaxShared];
                    for (std::int64_t item = begin; item < end; ++item) {
-                     const std::int64_t plane = item / pieces, first = item % pieces * kPiece;
-                     const std::int64_t last = std::min(first + kPiece, work_.summed());
-                     for (std::int64_t pixel = 0; pixel < work_.plane(); pixel += kMostShared) {
+                     const std::int64_t plane = item / chunks, first = item % chunks * kChunk;
+                     const std::int64_t last = std::min(first + kChunk, work_.summed());
+                     for (std::int64_t pixel = 0; pixel < work_.plane(); pixel += kMaxShared) {
                        const Task task{0, plane / images, plane % images, pixel,
-                                       std::min(kMostShared, work_.plane() - pixel)};
+                                       std::min(kMaxShared, work_.plane() - pixel)};
                        pack(task, first, last, source, row,
                             shared + panel_number(task) * work_.panel_elements(), context);
                      }
@@ -311,18 +311,18 @@ class TilePlanesKernel final : public Kernel {
     struct Run {
       std::int64_t from, to, count;
     };
-    constexpr std::size_t kMostRuns = 64;
-    std::array<Run, kMostRuns> runs;
+    constexpr std::size_t kMaxRuns = 64;
+    std::array<Run, kMaxRuns> runs;
     constexpr std::int64_t kColumns = TilePlanesWork::kColumns;
     const ConvPhase& phase = work_.phase;
-    const ViewDistances distances(strided_, work_.geometry.spatial);
+    const ViewStrides distances(strided_, work_.geometry.spatial);
     const float* start = static_cast<const float*>(context.pointer(strided_.tensor)) +
                          strided_.offset + task.image * distances.a +
                          task.group * work_.summed() * distances.b;
     const std::int64_t step = distances.axis[2] * phase.scale[2], columns = phase.extent[2];
     for (std::int64_t done = 0; done < task.pixels;) {
       std::size_t count = 0;
-      for (; count < kMostRuns && done < task.pixels; ++count) {
+      for (; count < kMaxRuns && done < task.pixels; ++count) {
         const std::int64_t pixel = task.pixel + done, column = pixel % columns;
         const std::int64_t line = pixel / columns % phase.extent[1],
                            plane = pixel / columns / phase.extent[1];
@@ -343,17 +343,17 @@ class TilePlanesKernel final : public Kernel {
   }
 
   TilePlanesWork work_;
-  const RowProduct<float>& product_;
+  const IgemmMicroKernel<float>& micro_kernel_;
   PointwiseProgram filter_program_;
   PatchSource<float> source_;
   ConvStore<float> store_;
-  static constexpr std::int64_t kMostShared = 16 * TilePlanesWork::kColumns;
+  static constexpr std::int64_t kMaxShared = 16 * TilePlanesWork::kColumns;
   View strided_;    // a source of floats in memory
   View in_memory_;  // one that is packed as it is
   bool reads_in_place_ = false;
   View direct_;                                // where sums go as they are
   std::vector<std::int64_t> a_rows_, c_rows_;  // of all results
-  KeptMemory<float> kept_;                     // a constant filter
+  PrepackedBuffer<float> prepacked_;           // a constant filter
   int panels_ = 0, filter_ = 0;
 };
 

@@ -16,9 +16,9 @@ class TileSink {
         columns_(region.epilogue.space[region.epilogue.space.rank() - 1]),
         transpose_(transpose_tile()) {
     const bool plain_sum = geometry.alpha == 1.0 && (z_of(region).empty() || geometry.beta == 0.0);
-    if (plain_sum) finish_ = match_finish(region.epilogue, 1, f32);
-    if (finish_ && finish_->result.dtype != f32) finish_.reset();
-    if (finish_) return;
+    if (plain_sum) post_ops_ = match_post_ops(region.epilogue, 1, f32);
+    if (post_ops_ && post_ops_->result.dtype != f32) post_ops_.reset();
+    if (post_ops_) return;
     PointwiseProgram epilogue = region.epilogue, z = z_of(region);
     const int last = epilogue.space.rank() - 1;
     along_channels_ = contiguous_views(epilogue, 1) >= contiguous_views(epilogue, last);
@@ -37,15 +37,15 @@ class TileSink {
       planes_ = epilogue.stores[0].view;
     if (plain_sum && along_channels_ && epilogue.is_plain_store() && step_of_pixels(region) == 1) {
       pixels_follow_ = epilogue.stores[0].view.strides[1] == 1;
-      pixel_distance_ = epilogue.stores[0].view.strides[last];
+      pixel_stride_ = epilogue.stores[0].view.strides[last];
     }
     store_ = ConvStore<float>(epilogue, z, geometry, along_channels_ ? 1 : last, step_);
   }
 
-  bool is_direct() const { return finish_.has_value(); }
-  const FinishPattern& finish() const { return *finish_; }
+  bool is_direct() const { return post_ops_.has_value(); }
+  const PostOpsPattern& post_ops() const { return *post_ops_; }
   // Whether buffered rows are turned, so that they run along pixels, before they are stored.
-  bool turns() const { return !finish_ && !along_channels_ && !planes_.present(); }
+  bool turns() const { return !post_ops_ && !along_channels_ && !planes_.present(); }
 
   class Bound {
    public:
@@ -65,7 +65,7 @@ class TileSink {
     void store(const TilePhase& phase, const TileBlock& block, std::int64_t channel,
                std::int64_t count, float* values, std::int64_t width, float* turned) const {
       const std::int64_t pixels = block.pixels();
-      if (sink_.pixels_follow_ && count == width && count == sink_.pixel_distance_) {
+      if (sink_.pixels_follow_ && count == width && count == sink_.pixel_stride_) {
         const std::int64_t row_values = block.extent[2] * count;
         for (std::int64_t image = 0; image < block.images; ++image)
           for (std::int64_t row = 0; row < block.extent[1]; ++row, values += row_values)
@@ -171,14 +171,14 @@ class TileSink {
 
   const ConvGeometry& geometry_;
   std::int64_t columns_;  // of the result
-  std::optional<FinishPattern> finish_;
+  std::optional<PostOpsPattern> post_ops_;
   bool along_channels_ = true;
   bool rows_joined_ = false;
   View planes_;  // of floats without gaps that sums go to as they are
   // Results are stored as they are, and a row of pixels is one run of memory if a pixel has as many
   // channels as this.
   bool pixels_follow_ = false;
-  std::int64_t pixel_distance_ = 0;
+  std::int64_t pixel_stride_ = 0;
   std::int64_t step_ = 1;
   ConvStore<float> store_;
   TransposeTile transpose_;

@@ -6,18 +6,18 @@
 
 #include "cpu/conv/conv_rows.hpp"
 #include "cpu/conv/conv_tiles.hpp"
-#include "cpu/gemm/panel_finish.hpp"
+#include "cpu/gemm/post_ops.hpp"
 #include "cpu/kernels/convert.hpp"
 #include "cpu/kernels/transpose_tile.hpp"
 
 namespace ashlar::cpu {
 
 // Distances of a view [a, b, spatial...].
-struct ViewDistances {
+struct ViewStrides {
   std::int64_t a, b;
   Spatial axis{};
 
-  ViewDistances(const View& view, int spatial) : a(view.strides[0]), b(view.strides[1]) {
+  ViewStrides(const View& view, int spatial) : a(view.strides[0]), b(view.strides[1]) {
     for (int i = 0; i < spatial; ++i)
       axis[static_cast<std::size_t>(kMaxSpatial - spatial + i)] = view.strides[2 + i];
   }
@@ -103,7 +103,7 @@ class TileSource {
         return;
       }
       constexpr std::int64_t kChannels = 16, kPixels = 128;
-      alignas(64) float piece[kChannels * kPixels];
+      alignas(64) float chunk[kChannels * kPixels];
       const std::int64_t start = coords[last];
       for (std::int64_t c = 0; c < channels; c += kChannels)
         for (std::int64_t p = 0; p < count; p += kPixels) {
@@ -112,9 +112,9 @@ class TileSource {
           coords[last] = start + p * source_.step_;
           for (std::int64_t i = 0; i < there; ++i) {
             coords[1] = channel + c + i;
-            rows_.load(coords.data(), pixels, piece + i * kPixels);
+            rows_.load(coords.data(), pixels, chunk + i * kPixels);
           }
-          source_.transpose_(piece, kPixels, there, pixels, destination + p * channels + c,
+          source_.transpose_(chunk, kPixels, there, pixels, destination + p * channels + c,
                              channels);
         }
     }

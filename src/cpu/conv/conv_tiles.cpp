@@ -33,7 +33,7 @@ TilePhase::TilePhase(ConvPhase phase, const TileProblem& problem)
     : grid(std::move(phase)), channels(problem.channels) {
   sort_taps();
   in_place = problem.is_in_memory && !reads_padding(*this, problem);
-  cut(problem);
+  choose_blocking(problem);
   place(problem);
 }
 
@@ -52,15 +52,15 @@ void TilePhase::sort_taps() {
   for (std::size_t axis = 0; axis < kMaxSpatial; ++axis) reach[axis] = high[axis] - low[axis];
 }
 
-void TilePhase::cut(const TileProblem& problem) {
+void TilePhase::choose_blocking(const TileProblem& problem) {
   const auto bytes_of = [&](std::int64_t rows, std::int64_t columns) {
     const std::int64_t read =
         (reach[0] + 1) * staged_extent(kRow, rows) * staged_extent(kColumn, columns) * channels;
     return kFloatBytes * read + problem.pixel_bytes * rows * columns;
   };
   const auto fits = [&](std::int64_t rows, std::int64_t columns) {
-    constexpr std::int64_t kMostPixels = 4096;
-    return bytes_of(rows, columns) <= problem.block_bytes && rows * columns <= kMostPixels;
+    constexpr std::int64_t kMaxPixels = 4096;
+    return bytes_of(rows, columns) <= problem.block_bytes && rows * columns <= kMaxPixels;
   };
   // Even parts of `extent`, no larger than leaves a block small enough.
   const auto parts = [](std::int64_t extent, auto&& small_enough) {
@@ -160,33 +160,33 @@ TileBlock TilePhase::block(std::int64_t number) const {
   return block;
 }
 
-std::vector<TileSlice> slice_depth(const TilePhase& phase, std::int64_t panel_columns,
-                                   std::int64_t most_bytes) {
+std::vector<TileSlice> slice_k(const TilePhase& phase, std::int64_t panel_columns,
+                               std::int64_t most_bytes) {
   std::vector<TileSlice> slices;
   const std::int64_t segments = phase.segments;
-  const std::int64_t segment_depth = phase.run * phase.channels;
+  const std::int64_t segment_k = phase.run * phase.channels;
   const std::int64_t row_bytes = panel_columns * kFloatBytes;
   const auto parts_of = [&](std::int64_t rows) {
     return rows * row_bytes <= most_bytes ? 1 : divide_up(2 * rows * row_bytes, most_bytes);
   };
-  const std::int64_t parts = parts_of(phase.depth());
+  const std::int64_t parts = parts_of(phase.k());
   if (parts <= segments || segments == 0) {
     for (std::int64_t i = 0; i < std::max<std::int64_t>(std::min(parts, segments), 1); ++i) {
       const std::int64_t first = segments * i / parts;
-      slices.push_back({first, segments * (i + 1) / parts - first, 0, segment_depth});
+      slices.push_back({first, segments * (i + 1) / parts - first, 0, segment_k});
     }
     return slices;
   }
-  const std::int64_t pieces = divide_up(parts, segments);
+  const std::int64_t chunks = divide_up(parts, segments);
   for (std::int64_t segment = 0; segment < segments; ++segment)
-    for (std::int64_t i = 0; i < pieces; ++i) {
-      const std::int64_t first = segment_depth * i / pieces;
-      slices.push_back({segment, 1, first, segment_depth * (i + 1) / pieces - first});
+    for (std::int64_t i = 0; i < chunks; ++i) {
+      const std::int64_t first = segment_k * i / chunks;
+      slices.push_back({segment, 1, first, segment_k * (i + 1) / chunks - first});
     }
   return slices;
 }
 
-std::vector<std::int64_t> result_offsets(const TilePhase& phase, const TileDistances& distances) {
+std::vector<std::int64_t> result_offsets(const TilePhase& phase, const TileStrides& distances) {
   std::vector<std::int64_t> offsets;
   for_block_pixels(phase.most, [&](std::int64_t image, std::int64_t row, std::int64_t column) {
     offsets.push_back(image * distances.image + row * phase.grid.step[kRow] * distances.axis[kRow] +

@@ -1,7 +1,7 @@
 // Forward and backward-data convolutions cut into blocks of pixels, whose rows of the source lie
 // channels-last in memory (where they are, or staged), and tiles of a few pixels within a block
-// (see kernels/row_product.hpp). Nothing is unfolded: taps that are neighbours along a row of the
-// source are one run of its memory.
+// (see kernels/igemm_micro_kernel.hpp). Nothing is unfolded: taps that are neighbours along a row
+// of the source are one run of its memory.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace ashlar::cpu {
 
 // Distances in elements from one position of the source to the next.
-struct TileDistances {
+struct TileStrides {
   std::int64_t image = 0;
   Spatial axis{};
 };
@@ -23,7 +23,7 @@ struct TileProblem {
   std::int64_t channels = 0;     // of the source, those that are read at once
   Spatial source{};              // extents
   bool is_in_memory = false;     // the source is there as floats, channels side by side
-  TileDistances distances;       // of the source, if so
+  TileStrides distances;         // of the source, if so
   std::int64_t planes = 1;       // problems of this shape that run at once, besides the images
   std::int64_t block_bytes = 0;  // what a block may take of L2, ...
   std::int64_t pixel_bytes = 0;  // ... for what it reads and for this much per pixel
@@ -45,7 +45,7 @@ struct TileBlock {
 struct TilePhase {
   TilePhase(ConvPhase phase, const TileProblem& problem);
 
-  std::int64_t depth() const { return static_cast<std::int64_t>(grid.taps.size()) * channels; }
+  std::int64_t k() const { return static_cast<std::int64_t>(grid.taps.size()) * channels; }
   std::int64_t block_count() const;
   TileBlock block(std::int64_t number) const;
   // Position of the source that entry `index` of a staged block stands for, along an axis.
@@ -69,14 +69,14 @@ struct TilePhase {
   std::int64_t run = 1;       // taps to a segment
   bool in_place = false;
   TileBlock most;                             // the extents of a full block
-  TileDistances at;                           // from position to position of what a block reads
+  TileStrides at;                             // from position to position of what a block reads
   std::vector<std::int64_t> segment_offsets;  // from the place of a pixel's first tap
   std::vector<std::int64_t> pixel_offsets;    // of the pixels of a block
   std::int64_t splits = 1;                    // parts the panels of a block are shared out in
 
  private:
   void sort_taps();
-  void cut(const TileProblem& problem);
+  void choose_blocking(const TileProblem& problem);
   void place(const TileProblem& problem);
 };
 
@@ -84,13 +84,13 @@ struct TilePhase {
 // segments, or a part of one.
 struct TileSlice {
   std::int64_t segment, segments;
-  std::int64_t start, depth;  // within each segment
+  std::int64_t start, k;  // within each segment
 };
 
-std::vector<TileSlice> slice_depth(const TilePhase& phase, std::int64_t panel_columns,
-                                   std::int64_t most_bytes);
+std::vector<TileSlice> slice_k(const TilePhase& phase, std::int64_t panel_columns,
+                               std::int64_t most_bytes);
 
 // Offsets of the pixels of a full block in a result with these distances.
-std::vector<std::int64_t> result_offsets(const TilePhase& phase, const TileDistances& distances);
+std::vector<std::int64_t> result_offsets(const TilePhase& phase, const TileStrides& distances);
 
 }  // namespace ashlar::cpu

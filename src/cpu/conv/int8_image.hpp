@@ -10,8 +10,8 @@
 #include "cpu/conv/conv_geometry.hpp"
 #include "cpu/gemm/byte_operand.hpp"
 #include "cpu/gemm/gemm.hpp"
-#include "cpu/gemm/quad_gemm.hpp"
-#include "cpu/kernels/quad_pack.hpp"
+#include "cpu/gemm/int8_gemm.hpp"
+#include "cpu/kernels/int8_pack.hpp"
 
 namespace ashlar::cpu {
 
@@ -24,10 +24,10 @@ struct Int8ImageLayout {
   bool joined = false;    // the taps along the last axis are one segment
   // Staged: pixels of a line; where the window is one pixel wide, only those that are read.
   std::int64_t line_pixels = 0, pixel_step = 1;
-  std::int64_t line_distance = 0;  // bytes between staged lines
-  std::int64_t line_step = 1;      // staged lines from one line of y to the next
-  std::int64_t window_lines = 0;   // staged lines of a window
-  std::int64_t planes = 1;         // of a window, lying `plane lines` apart
+  std::int64_t line_stride = 0;   // bytes between staged lines
+  std::int64_t line_step = 1;     // staged lines from one line of y to the next
+  std::int64_t window_lines = 0;  // staged lines of a window
+  std::int64_t planes = 1;        // of a window, lying `plane lines` apart
   std::int64_t last_window = 1;
   std::vector<std::int64_t> segment_offsets;  // staged: with one plane; see Int8ImageRows
 
@@ -36,16 +36,16 @@ struct Int8ImageLayout {
 
   std::int64_t taps_per_segment() const { return joined ? last_window : 1; }
   // Of one line of y, but for the rest of the last window.
-  std::int64_t line_bytes() const { return in_place ? 0 : planes * line_step * line_distance; }
+  std::int64_t line_bytes() const { return in_place ? 0 : planes * line_step * line_stride; }
   // Staged for lines of y that lie together in one plane, and for lines that may lie in several.
   std::int64_t plane_bytes(std::int64_t lines) const {
-    return ((lines - 1) * line_step + window_lines) * planes * line_distance;
+    return ((lines - 1) * line_step + window_lines) * planes * line_stride;
   }
   std::int64_t staged_bytes(std::int64_t lines, const ConvGeometry& geometry) const {
     if (in_place) return 0;
     const std::int64_t parts = lines / std::max<std::int64_t>(geometry.y[1], 1) + 2;
     return checked_add(checked_mul(lines, line_bytes()),
-                       checked_mul(parts, window_lines * planes * line_distance) + 64);
+                       checked_mul(parts, window_lines * planes * line_stride) + 64);
   }
 };
 
@@ -75,7 +75,7 @@ inline Int8ImageLayout::Int8ImageLayout(const ConvGeometry& g, const ByteOperand
   line_pixels =
       (g.y[kLast] - 1) * g.stride[kLast] / pixel_step + (last_window - 1) * g.dilation[kLast] + 1;
   // What a last quad reads too much lies in the next line, or in extra_bytes().
-  line_distance = (divide_up(line_pixels * channels, 64) | 1) * 64;
+  line_stride = (divide_up(line_pixels * channels, 64) | 1) * 64;
   line_step = std::min(g.stride[1], (g.window[1] - 1) * g.dilation[1] + 1);
   window_lines = (g.window[1] - 1) * g.dilation[1] + 1;
 
@@ -86,12 +86,12 @@ inline Int8ImageLayout::Int8ImageLayout(const ConvGeometry& g, const ByteOperand
           segment_offsets.push_back(d * g.dilation[0] * stride[0] + h * g.dilation[1] * stride[1] +
                                     w * g.dilation[kLast] * stride[kLast]);
         else  // planes lie side by side within a line: block after block needs no new offsets
-          segment_offsets.push_back((h * g.dilation[1] * planes + d) * line_distance +
+          segment_offsets.push_back((h * g.dilation[1] * planes + d) * line_stride +
                                     w * g.dilation[kLast] * channels);
       }
 }
 
-class Int8ImageRows final : public QuadRows {
+class Int8ImageRows final : public Int8Rows {
  public:
   Int8ImageRows(const Int8ImageLayout& layout, const ConvGeometry& geometry,
                 const std::uint8_t* data)
@@ -109,22 +109,22 @@ class Int8ImageRows final : public QuadRows {
       const std::int64_t row = line % g.y[1], plane = line / g.y[1] % g.y[0],
                          image = line / (g.y[0] * g.y[1]);
       const std::int64_t count = std::min(g.y[1] - row, end - line);
-      std::int64_t first, line_distance, row_distance;
+      std::int64_t first, line_stride, row_distance;
       if (l.in_place) {
         first = image * l.image_stride + plane * g.stride[0] * l.stride[0] +
                 row * g.stride[1] * l.stride[1];
-        line_distance = g.stride[1] * l.stride[1];
+        line_stride = g.stride[1] * l.stride[1];
         row_distance = g.stride[kLast] * l.stride[kLast];
       } else {
         stage(image, plane, row, count, buffer + used);
         first = used;
         used += l.plane_bytes(count);
-        line_distance = l.line_step * l.planes * l.line_distance;
+        line_stride = l.line_step * l.planes * l.line_stride;
         row_distance = l.channels * (g.stride[kLast] / l.pixel_step);
       }
       for (std::int64_t i = 0; i < count; ++i)
         for (std::int64_t j = 0; j < g.y[kLast]; ++j)
-          *row_offsets++ = first + i * line_distance + j * row_distance;
+          *row_offsets++ = first + i * line_stride + j * row_distance;
       line += count;
     }
     return (l.in_place ? data_ : buffer) + group * g.channels;
@@ -146,7 +146,7 @@ class Int8ImageRows final : public QuadRows {
                                         : i);
       for (std::int64_t d = 0; d < l.planes; ++d)
         stage_line(source, plane * g.stride[0] - g.padding[0] + d * g.dilation[0], h,
-                   buffer + (i * l.planes + d) * l.line_distance);
+                   buffer + (i * l.planes + d) * l.line_stride);
     }
   }
 
@@ -178,7 +178,7 @@ class Int8ImageRows final : public QuadRows {
 
   void copy_pixels(const std::uint8_t* source, std::int64_t pixels, std::int64_t pixel_stride,
                    std::uint8_t flip, std::uint8_t* target) const {
-    const QuadPack& kernel = quad_pack();
+    const Int8Pack& kernel = int8_pack();
     const std::int64_t channels = layout_.channels, channel_stride = layout_.channel_stride;
     if (channel_stride == 1 && pixel_stride == channels)
       return kernel.copy(source, pixels * channels, flip, target);

@@ -14,13 +14,13 @@ namespace ashlar::cpu {
 struct WinogradShape {
   std::int64_t outputs = 4;  // m
   std::int64_t images = 0, groups = 1;
-  std::int64_t depth = 0, results = 0;  // summed channels and those of the result, per group
+  std::int64_t k = 0, results = 0;  // summed channels and those of the result, per group
   std::int64_t source[2] = {}, result[2] = {}, shift[2] = {}, tiles[2] = {};  // rows, columns
   bool reversed = false;  // the first tap is the last in memory
 
   WinogradShape(const ConvGeometry& geometry, bool forward, std::int64_t tile_outputs)
       : outputs(tile_outputs), images(geometry.images), groups(geometry.groups) {
-    depth = forward ? geometry.channels : geometry.filters;
+    k = forward ? geometry.channels : geometry.filters;
     results = forward ? geometry.filters : geometry.channels;
     reversed = forward == geometry.flip;
     for (std::size_t i = 0; i < 2; ++i) {
@@ -45,7 +45,7 @@ struct PatchGrid {
 };
 
 inline PatchGrid source_grid(const WinogradShape& shape) {
-  return {shape.depth,
+  return {shape.k,
           shape.patch(),
           shape.outputs,
           {shape.source[0], shape.source[1]},

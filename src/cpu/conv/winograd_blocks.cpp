@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cpu/kernels/row_product.hpp"
+#include "cpu/kernels/igemm_micro_kernel.hpp"
 
 namespace ashlar::cpu {
 
@@ -14,11 +14,11 @@ constexpr std::int64_t kFloat = sizeof(float);
 
 // What else could be computed meanwhile, in flops: measured on AVX-512, where a core does 64 flops
 // a cycle.
-constexpr double kInputFlops = 1000;   // per tile and summed channel of F(4, 3)
-constexpr double kOutputFlops = 600;   // per tile and channel of the result of F(4, 3)
-constexpr double kFilterFlops = 1500;  // per pair of channels of F(4, 3)
-constexpr double kFlopsPerL3Byte = 4;  // moved between L2 and the last cache
-constexpr double kProductShare = 0.9;  // of peak, reached by the panel product
+constexpr double kInputFlops = 1000;     // per tile and summed channel of F(4, 3)
+constexpr double kOutputFlops = 600;     // per tile and channel of the result of F(4, 3)
+constexpr double kFilterFlops = 1500;    // per pair of channels of F(4, 3)
+constexpr double kFlopsPerL3Byte = 4;    // moved between L2 and the last cache
+constexpr double kGemmEfficiency = 0.9;  // of peak, reached by the panel product
 
 Config configuration(const Region& region, const WinogradShape& shape, const WinogradBlocks& blocks,
                      const DeviceProps& device) {
@@ -26,18 +26,18 @@ Config configuration(const Region& region, const WinogradShape& shape, const Win
   blocks.to_knobs(config);
   config.notes.winograd = static_cast<int>(shape.outputs);
   const double share = real(shape.points()) / 36, tiles = real(shape.tile_count());
-  const double depth = real(shape.depth), results = real(shape.results);
+  const double k = real(shape.k), results = real(shape.results);
   const std::int64_t panel = panel_columns<float>(device.vector_bytes);
   const std::int64_t panels = divide_up(shape.results, panel);
   const std::int64_t block_count = divide_up(shape.tile_count(), blocks.tiles);
   // Short blocks of rows load U more often than they multiply.
   const double rows = real(blocks.tiles) / real(divide_up(blocks.tiles, 14));
-  const double products = 2 * real(shape.points()) * tiles * depth * real(panels * panel) /
-                          (kProductShare * std::min(1.0, rows / 8));
-  const double transforms = share * tiles * (kInputFlops * depth + kOutputFlops * results);
-  const double filter = share * kFilterFlops * depth * results;
+  const double products = 2 * real(shape.points()) * tiles * k * real(panels * panel) /
+                          (kGemmEfficiency * std::min(1.0, rows / 8));
+  const double transforms = share * tiles * (kInputFlops * k + kOutputFlops * results);
+  const double filter = share * kFilterFlops * k * results;
   const double point_bytes = real(shape.points() * kFloat);
-  const double u_bytes = point_bytes * depth * results, v_bytes = point_bytes * tiles * depth;
+  const double u_bytes = point_bytes * k * results, v_bytes = point_bytes * tiles * k;
   double flops = products + transforms;
   if (blocks.shared) {
     flops += filter * real(block_count) + kFlopsPerL3Byte * v_bytes * real(1 + panels);
@@ -48,10 +48,10 @@ Config configuration(const Region& region, const WinogradShape& shape, const Win
   }
   // V, M and staging, and U or the parts of it.
   const std::int64_t columns = round_up(shape.results, panel), line = 16;
-  const std::int64_t v = shape.points() * (blocks.tiles * round_up(shape.depth, line) + line);
+  const std::int64_t v = shape.points() * (blocks.tiles * round_up(shape.k, line) + line);
   const std::int64_t m = shape.points() * (blocks.tiles * panel + line);
-  const std::int64_t part = shape.points() * (blocks.depth * panel + line);
-  const std::int64_t all = shape.groups * shape.points() * (shape.depth * columns + panels * line);
+  const std::int64_t part = shape.points() * (blocks.k * panel + line);
+  const std::int64_t all = shape.groups * shape.points() * (shape.k * columns + panels * line);
   const std::int64_t stage = stage_floats(shape.patch(), shape.outputs, kChannelChunk);
   config.scratch_bytes =
       kFloat * ((blocks.shared ? v + blocks.threads * part : blocks.threads * v + all) +
@@ -97,18 +97,15 @@ Support winograd_support(const Region& region) {
 }
 
 void WinogradBlocks::to_knobs(Config& config) const {
-  config.knobs = {{"outputs", outputs},
-                  {"tiles", tiles},
-                  {"shared", shared},
-                  {"depth", depth},
-                  {"threads", threads}};
+  config.knobs = {
+      {"outputs", outputs}, {"tiles", tiles}, {"shared", shared}, {"k", k}, {"threads", threads}};
 }
 
 WinogradBlocks WinogradBlocks::from_knobs(const Config& config) {
   return {.outputs = config.knob("outputs"),
           .tiles = config.knob("tiles"),
           .shared = config.knob("shared") != 0,
-          .depth = config.knob("depth"),
+          .k = config.knob("k"),
           .threads = config.knob("threads")};
 }
 
@@ -120,9 +117,9 @@ std::vector<Config> winograd_configs(const Region& region, const DeviceProps& de
   std::vector<Config> configs;
   for (const std::int64_t outputs : {4, 2}) {
     const WinogradShape shape(geometry, forward, outputs);
-    const std::int64_t tile_bytes = shape.points() * kFloat * round_up(shape.depth, 16);
+    const std::int64_t tile_bytes = shape.points() * kFloat * round_up(shape.k, 16);
     const std::int64_t panel_bytes = shape.points() * kFloat * panel;
-    const std::int64_t u_bytes = shape.points() * kFloat * shape.depth * shape.results;
+    const std::int64_t u_bytes = shape.points() * kFloat * shape.k * shape.results;
     // Own: the block, the sums of a panel and its pixels (source, residual, result) fill L2 but for
     // a quarter, or what U leaves. Whole tiles of the product.
     WinogradBlocks own{.outputs = outputs, .threads = threads};
@@ -131,15 +128,14 @@ std::vector<Config> winograd_configs(const Region& region, const DeviceProps& de
     const std::int64_t pixel_bytes = 3 * outputs * outputs * kFloat * panel;
     const std::int64_t most = room / (tile_bytes + panel_bytes + pixel_bytes);
     own.tiles = even_tiles(shape.tile_count(),
-                           most < kMostProductRows ? most : most - most % kMostProductRows,
+                           most < kMaxProductRows ? most : most - most % kMaxProductRows,
                            shape.groups, threads);
     configs.push_back(configuration(region, shape, own, device));
     // Shared: the sums of a panel take half of L2, a part of U a third; the block a third of the
     // last cache.
     WinogradBlocks together{.outputs = outputs, .shared = true, .threads = threads};
-    together.depth =
-        std::clamp<std::int64_t>(device.l2_bytes / 3 / panel_bytes / 16 * 16, 16,
-                                 round_up(std::min<std::int64_t>(shape.depth, 256), 16));
+    together.k = std::clamp<std::int64_t>(device.l2_bytes / 3 / panel_bytes / 16 * 16, 16,
+                                          round_up(std::min<std::int64_t>(shape.k, 256), 16));
     together.tiles =
         even_tiles(shape.tile_count(),
                    std::min(device.l2_bytes / 2 / panel_bytes, device.l3_bytes / 3 / tile_bytes),
@@ -164,7 +160,7 @@ std::vector<Config> winograd_filter_configs(const Region& region, const DevicePr
     const double share = real(points) / 36, pairs = real(geometry.channels * geometry.filters);
     const double m_bytes = real(points * kFloat) * pairs;
     const double products =
-        2 * real(points) * real(tiles) * real(geometry.filters * columns) / kProductShare;
+        2 * real(points) * real(tiles) * real(geometry.filters * columns) / kGemmEfficiency;
     const double transforms =
         share * (real(tiles) * kInputFlops * real(geometry.channels + geometry.filters) +
                  kFilterFlops * pairs);

@@ -15,7 +15,7 @@ struct WinogradBlocks {
   // Whether all threads work on one block together, which then lies in the last cache, each on its
   // own panels of U; else every thread has blocks of its own in L2 and reads all of U for each.
   bool shared = false;
-  std::int64_t depth = 1;  // shared: channels of U transformed at a time
+  std::int64_t k = 1;  // shared: channels of U transformed at a time
   std::int64_t threads = 1;
 
   void to_knobs(Config& config) const;

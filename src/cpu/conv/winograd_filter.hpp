@@ -5,7 +5,7 @@
 
 #include "cpu/conv/conv_rows.hpp"
 #include "cpu/conv/winograd.hpp"
-#include "cpu/kernels/panel_product.hpp"
+#include "cpu/kernels/gemm_micro_kernel.hpp"
 #include "cpu/kernels/transpose_tile.hpp"
 #include "cpu/kernels/winograd.hpp"
 #include "cpu/threads.hpp"
@@ -20,7 +20,7 @@ class WinogradFilter {
         kernel_(kernel),
         transpose_(transpose_tile()),
         forward_(forward),
-        panel_(panel_product<float>().columns) {
+        panel_(gemm_micro_kernel<float>().columns) {
     if (program.is_plain_load() && program.steps[0].view.dtype == f32) {
       view_ = program.steps[0].view;
       return;
@@ -30,7 +30,7 @@ class WinogradFilter {
     rows_ = RowProgram<float>(program, along_summed_ ? summed_axis() : result_axis());
   }
   // Floats between points: an odd number of cache lines, so that points fall into different sets.
-  std::int64_t point() const { return shape_.depth * panel_ + 16; }
+  std::int64_t point() const { return shape_.k * panel_ + 16; }
   std::int64_t panel_floats() const { return shape_.points() * point(); }
   std::int64_t panels() const { return divide_up(shape_.results, panel_); }  // per group
   std::int64_t floats() const { return shape_.groups * panels() * panel_floats(); }
@@ -49,8 +49,8 @@ class WinogradFilter {
     // `panel` counts through all groups.
     void transform(std::int64_t panel, std::int64_t first, std::int64_t count, float* u,
                    std::int64_t point) const {
-      for (std::int64_t done = 0; done < count; done += kPiece)
-        filter_.transform_piece(memory_, rows_, panel, first + done, std::min(kPiece, count - done),
+      for (std::int64_t done = 0; done < count; done += kChunk)
+        filter_.transform_chunk(memory_, rows_, panel, first + done, std::min(kChunk, count - done),
                                 u + done * filter_.panel_, point);
     }
 
@@ -62,28 +62,28 @@ class WinogradFilter {
 
   // Transforms all of w to U, on all threads.
   void transform(const KernelContext& context, float* u) const {
-    const std::int64_t pieces = divide_up(shape_.depth, kPiece);
+    const std::int64_t chunks = divide_up(shape_.k, kChunk);
     const Bound bound(*this, context);
-    parallel_for(shape_.groups * panels() * pieces, 2,
+    parallel_for(shape_.groups * panels() * chunks, 2,
                  [&](std::int64_t begin, std::int64_t end, int) {
                    for (std::int64_t item = begin; item < end; ++item) {
-                     const std::int64_t panel = item / pieces, first = item % pieces * kPiece;
-                     bound.transform(panel, first, std::min(kPiece, shape_.depth - first),
+                     const std::int64_t panel = item / chunks, first = item % chunks * kChunk;
+                     bound.transform(panel, first, std::min(kChunk, shape_.k - first),
                                      u + panel * panel_floats() + first * panel_, point());
                    }
                  });
   }
 
  private:
-  static constexpr std::int64_t kTaps = 9, kPiece = 16;
+  static constexpr std::int64_t kTaps = 9, kChunk = 16;
   static constexpr std::int64_t kWidest = kPanelColumnMultiple<float>;
   int summed_axis() const { return forward_ ? 1 : 0; }
   int result_axis() const { return forward_ ? 0 : 1; }
 
-  void transform_piece(const float* memory, const RowProgram<float>::Bound& rows,
+  void transform_chunk(const float* memory, const RowProgram<float>::Bound& rows,
                        std::int64_t panel, std::int64_t first, std::int64_t count, float* u,
                        std::int64_t point) const {
-    alignas(64) float stage[kPiece * kTaps * kWidest];  // [summed channel][tap][column]
+    alignas(64) float stage[kChunk * kTaps * kWidest];  // [summed channel][tap][column]
     const std::int64_t group = panel / panels(), column = panel % panels() * panel_;
     const std::int64_t columns = std::min(panel_, shape_.results - column);
     const std::int64_t sign = shape_.reversed ? -1 : 1;
@@ -110,7 +110,7 @@ class WinogradFilter {
   const float* start(const float* memory, std::int64_t group, std::int64_t column,
                      std::int64_t first) const {
     const Dims& strides = view_.strides;
-    return memory + group * (forward_ ? shape_.results : shape_.depth) * strides[0] +
+    return memory + group * (forward_ ? shape_.results : shape_.k) * strides[0] +
            first * strides[summed_axis()] + column * strides[result_axis()];
   }
 
@@ -144,14 +144,14 @@ class WinogradFilter {
   void stage_rows(const RowProgram<float>::Bound& rows, std::int64_t group, std::int64_t column,
                   std::int64_t columns, std::int64_t first, std::int64_t count,
                   float* stage) const {
-    const std::int64_t base = group * (forward_ ? shape_.results : shape_.depth);
+    const std::int64_t base = group * (forward_ ? shape_.results : shape_.k);
     const auto load = [&](std::int64_t result, std::int64_t summed, std::int64_t tap,
                           std::int64_t length, float* to) {
       const ConvCoords coords{base + (forward_ ? result : summed), forward_ ? summed : result,
                               tap / 3, tap % 3};
       rows.load(coords.data(), length, to);
     };
-    alignas(64) float lines[kWidest * kPiece];
+    alignas(64) float lines[kWidest * kChunk];
     for (std::int64_t tap = 0; tap < kTaps; ++tap) {
       float* to = stage + tap * panel_;
       if (!along_summed_) {
@@ -160,8 +160,8 @@ class WinogradFilter {
         continue;
       }
       for (std::int64_t i = 0; i < columns; ++i)
-        load(column + i, first, tap, count, lines + i * kPiece);
-      transpose_(lines, kPiece, columns, count, to, kTaps * panel_);
+        load(column + i, first, tap, count, lines + i * kChunk);
+      transpose_(lines, kChunk, columns, count, to, kTaps * panel_);
     }
   }
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "cpu/conv/channel_finish.hpp"
+#include "cpu/conv/channel_post_ops.hpp"
 #include "cpu/conv/conv_rows.hpp"
 #include "cpu/conv/winograd.hpp"
 #include "cpu/kernels/transpose_tile.hpp"
@@ -14,7 +14,7 @@ namespace ashlar::cpu {
 class WinogradResult {
   // In place: f32 with channels together and an epilogue that fits registers. Pixels: the same with
   // pixels together. The others go through the row program.
-  enum class Way : std::uint8_t { in_place, pixels, channel_rows, pixel_rows };
+  enum class Access : std::uint8_t { in_place, pixels, channel_rows, pixel_rows };
 
  public:
   WinogradResult(const Region& region, const ConvGeometry& geometry, const WinogradShape& shape,
@@ -24,34 +24,34 @@ class WinogradResult {
     const int last = epilogue.space.rank() - 1;
     const PointwiseProgram& z = z_of(region);
     if (z.empty() || geometry.beta == 0.0)
-      finish_ = ChannelFinish<float>::of(epilogue, 1, geometry.alpha);
+      post_ops_ = ChannelPostOps<float>::of(epilogue, 1, geometry.alpha);
     const auto together = [&](int axis) {
-      return finish_ && finish_->result().strides[axis] == 1 &&
-             (finish_->residual() == nullptr || finish_->residual()->strides[axis] == 1);
+      return post_ops_ && post_ops_->result().strides[axis] == 1 &&
+             (post_ops_->residual() == nullptr || post_ops_->residual()->strides[axis] == 1);
     };
     if (together(1) && shape.results % kernel.lanes == 0)
-      way_ = Way::in_place;
+      access_ = Access::in_place;
     else if (together(last))
-      way_ = Way::pixels;
+      access_ = Access::pixels;
     else if (contiguous_views(epilogue, 1) > contiguous_views(epilogue, last))
-      way_ = Way::channel_rows;
+      access_ = Access::channel_rows;
     else
-      way_ = Way::pixel_rows;
-    if (way_ == Way::in_place) {
-      result_tiles_ = tile_offsets(finish_->result());
-      if (finish_->residual() != nullptr) residual_tiles_ = tile_offsets(*finish_->residual());
+      access_ = Access::pixel_rows;
+    if (access_ == Access::in_place) {
+      result_tiles_ = tile_offsets(post_ops_->result());
+      if (post_ops_->residual() != nullptr) residual_tiles_ = tile_offsets(*post_ops_->residual());
     }
-    if (way_ == Way::channel_rows) rows_ = ConvStore<float>(epilogue, z, geometry, 1, 1);
-    if (way_ == Way::pixel_rows) rows_ = ConvStore<float>(epilogue, z, geometry, last, 1);
+    if (access_ == Access::channel_rows) rows_ = ConvStore<float>(epilogue, z, geometry, 1, 1);
+    if (access_ == Access::pixel_rows) rows_ = ConvStore<float>(epilogue, z, geometry, last, 1);
   }
   std::int64_t stage_size() const {
-    return way_ == Way::in_place
+    return access_ == Access::in_place
                ? 0
                : stage_floats(shape_.outputs, shape_.outputs,
-                              way_ == Way::channel_rows ? kChannelChunk : kPixelChunk);
+                              access_ == Access::channel_rows ? kChannelChunk : kPixelChunk);
   }
   // Floats for the finish of all channels, filled once a run.
-  std::int64_t finish_size() const {
+  std::int64_t post_ops_size() const {
     return finishes_in_registers() ? 2 * round_up(shape_.results * shape_.groups, 16) : 0;
   }
 
@@ -63,20 +63,20 @@ class WinogradResult {
 
   class Bound {
    public:
-    // `finish` has finish_size() floats.
-    Bound(const WinogradResult& result, const KernelContext& context, float* finish)
+    // `finish` has post_ops_size() floats.
+    Bound(const WinogradResult& result, const KernelContext& context, float* post_ops)
         : result_(result) {
       if (!result.finishes_in_registers()) {
         rows_.emplace(result.rows_, context);
         return;
       }
       const std::int64_t channels = result.shape_.results * result.shape_.groups;
-      factor_ = finish;
-      offset_ = finish + result.finish_size() / 2;
-      result.finish_->load(context, channels, finish, finish + result.finish_size() / 2);
-      const View& view = result.finish_->result();
+      factor_ = post_ops;
+      offset_ = post_ops + result.post_ops_size() / 2;
+      result.post_ops_->load(context, channels, post_ops, post_ops + result.post_ops_size() / 2);
+      const View& view = result.post_ops_->result();
       memory_ = static_cast<float*>(context.pointer(view.tensor)) + view.offset;
-      if (const View* residual = result.finish_->residual())
+      if (const View* residual = result.post_ops_->residual())
         residual_ = static_cast<const float*>(context.pointer(residual->tensor)) + residual->offset;
     }
     // Writes channels [channel, channel + channels) of the group for the tiles of the run, whose
@@ -87,13 +87,14 @@ class WinogradResult {
       const std::int64_t m = shape.outputs, first = group * shape.results + channel;
       const std::int64_t rows = std::min(m, shape.result[0] - run.row * m);
       const std::int64_t width = std::min(m * run.count, shape.result[1] - run.column * m);
-      if (result_.way_ == Way::in_place) {
+      if (result_.access_ == Access::in_place) {
         for (std::int64_t t = 0; t < run.count; ++t)
           write_tile(run, t, first, channels, rows, std::min(m, width - t * m), sums + t * tile,
                      point);
         return;
       }
-      const std::int64_t chunk = result_.way_ == Way::channel_rows ? kChannelChunk : kPixelChunk;
+      const std::int64_t chunk =
+          result_.access_ == Access::channel_rows ? kChannelChunk : kPixelChunk;
       const std::int64_t staged = m * kLongestRun;  // pixels of a row
       for (std::int64_t c = 0; c < channels; c += chunk) {
         const std::int64_t count = std::min(chunk, channels - c);
@@ -102,7 +103,7 @@ class WinogradResult {
                                  {stage + t * m * chunk, staged * chunk, chunk, m, m, nullptr});
         for (std::int64_t i = 0; i < rows; ++i) {
           float* row = stage + i * staged * chunk;
-          if (result_.way_ == Way::channel_rows)
+          if (result_.access_ == Access::channel_rows)
             write_channels(run, i, first + c, count, width, row);
           else
             write_pixels(run, i, first + c, count, width, row, stage + m * staged * chunk);
@@ -115,12 +116,12 @@ class WinogradResult {
     // staged.
     Pixels pixels(std::int64_t number, std::int64_t group, std::int64_t channel,
                   std::int64_t tile) const {
-      if (result_.way_ != Way::in_place) return {};
+      if (result_.access_ != Access::in_place) return {};
       const std::int64_t m = result_.shape_.outputs;
       const bool adds = residual_ != nullptr && number < m * m;
       if (!adds && residual_ != nullptr) number -= m * m;
       if (number >= m * m) return {};
-      const View& view = adds ? *result_.finish_->residual() : result_.finish_->result();
+      const View& view = adds ? *result_.post_ops_->residual() : result_.post_ops_->result();
       const auto& tiles = adds ? result_.residual_tiles_ : result_.result_tiles_;
       return {(adds ? residual_ : memory_) +
                   at(view, 0, group * result_.shape_.results + channel, number / m, number % m),
@@ -133,31 +134,31 @@ class WinogradResult {
       return image * view.strides[0] + channel * view.strides[1] + row * view.strides[2] +
              column * view.strides[3];
     }
-    WinogradFinish finish_at(const TileRun& run, std::int64_t channel, std::int64_t row,
-                             std::int64_t column) const {
-      WinogradFinish finish{.factor = factor_ + channel, .offset = offset_ + channel};
-      finish.low = result_.finish_->low();
-      finish.high = result_.finish_->high();
-      if (const View* residual = result_.finish_->residual()) {
-        finish.residual = residual_ + at(*residual, run.image, channel, row, column);
-        finish.residual_row = residual->strides[2];
-        finish.residual_pixel = residual->strides[3];
+    WinogradPostOps post_ops_at(const TileRun& run, std::int64_t channel, std::int64_t row,
+                                std::int64_t column) const {
+      WinogradPostOps post_ops{.factor = factor_ + channel, .offset = offset_ + channel};
+      post_ops.low = result_.post_ops_->low();
+      post_ops.high = result_.post_ops_->high();
+      if (const View* residual = result_.post_ops_->residual()) {
+        post_ops.residual = residual_ + at(*residual, run.image, channel, row, column);
+        post_ops.residual_row = residual->strides[2];
+        post_ops.residual_pixel = residual->strides[3];
       }
-      return finish;
+      return post_ops;
     }
     void write_tile(const TileRun& run, std::int64_t t, std::int64_t channel, std::int64_t channels,
                     std::int64_t rows, std::int64_t columns, const float* sums,
                     std::int64_t point) const {
       const std::int64_t m = result_.shape_.outputs;
-      const View& view = result_.finish_->result();
+      const View& view = result_.post_ops_->result();
       const std::int64_t y = run.row * m, x = (run.column + t) * m;
-      const WinogradFinish finish = finish_at(run, channel, y, x);
+      const WinogradPostOps post_ops = post_ops_at(run, channel, y, x);
       const WinogradTile tile{memory_ + at(view, run.image, channel, y, x),
                               view.strides[2],
                               view.strides[3],
                               rows,
                               columns,
-                              result_.finish_->does_nothing() ? nullptr : &finish};
+                              result_.post_ops_->does_nothing() ? nullptr : &post_ops};
       result_.kernel_.output(sums, point, channels, tile);
     }
     void write_channels(const TileRun& run, std::int64_t i, std::int64_t channel,
@@ -175,13 +176,13 @@ class WinogradResult {
                          kPixelChunk, lines, line);
       const std::int64_t y = run.row * m + i, x = run.column * m;
       for (std::int64_t c = 0; c < channels; ++c, lines += line) {
-        if (result_.way_ == Way::pixel_rows) {
+        if (result_.access_ == Access::pixel_rows) {
           rows_->row({run.image, channel + c, y, x}, 3, 1, width, lines);
           continue;
         }
-        const View& view = result_.finish_->result();
-        result_.kernel_.finish_row(lines, width, finish_at(run, channel + c, y, x),
-                                   memory_ + at(view, run.image, channel + c, y, x));
+        const View& view = result_.post_ops_->result();
+        result_.kernel_.post_ops_row(lines, width, post_ops_at(run, channel + c, y, x),
+                                     memory_ + at(view, run.image, channel + c, y, x));
       }
     }
 
@@ -202,13 +203,15 @@ class WinogradResult {
                             column * shape_.outputs * view.strides[3]);
     return offsets;
   }
-  bool finishes_in_registers() const { return way_ == Way::in_place || way_ == Way::pixels; }
+  bool finishes_in_registers() const {
+    return access_ == Access::in_place || access_ == Access::pixels;
+  }
 
   WinogradShape shape_;
   const WinogradKernel& kernel_;
   TransposeTile transpose_;
-  Way way_;
-  std::optional<ChannelFinish<float>> finish_;
+  Access access_;
+  std::optional<ChannelPostOps<float>> post_ops_;
   std::vector<std::int64_t> result_tiles_, residual_tiles_;  // offsets, if in place
   ConvStore<float> rows_;
 };

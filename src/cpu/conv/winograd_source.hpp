@@ -19,7 +19,7 @@ struct TransformedTiles {
 class WinogradSource {
   // In place: plain f32 with channels together. Pixels: plain f32 with pixels together. The others
   // go through the row program.
-  enum class Way : std::uint8_t { in_place, pixels, channel_rows, pixel_rows };
+  enum class Access : std::uint8_t { in_place, pixels, channel_rows, pixel_rows };
 
  public:
   using PatchTransform = decltype(WinogradKernel::input);
@@ -29,19 +29,19 @@ class WinogradSource {
       : grid_(grid), transform_(transform), lanes_(lanes), transpose_(transpose_tile()) {
     const int last = program.space.rank() - 1;
     const bool along_channels = contiguous_views(program, 1) > contiguous_views(program, last);
-    way_ = along_channels ? Way::channel_rows : Way::pixel_rows;
+    access_ = along_channels ? Access::channel_rows : Access::pixel_rows;
     if (program.is_plain_load() && program.steps[0].view.dtype == f32) {
       view_ = program.steps[0].view;
       if (view_.strides[1] == 1 && grid.channels % lanes == 0)
-        way_ = Way::in_place;
+        access_ = Access::in_place;
       else if (view_.strides[last] == 1)
-        way_ = Way::pixels;
+        access_ = Access::pixels;
     }
-    if (way_ == Way::channel_rows) rows_ = RowProgram<float>(program, 1);
-    if (way_ == Way::pixel_rows) rows_ = RowProgram<float>(program, last);
+    if (access_ == Access::channel_rows) rows_ = RowProgram<float>(program, 1);
+    if (access_ == Access::pixel_rows) rows_ = RowProgram<float>(program, last);
   }
   std::int64_t stage_size() const {
-    const bool few = way_ == Way::pixels || way_ == Way::pixel_rows;
+    const bool few = access_ == Access::pixels || access_ == Access::pixel_rows;
     return stage_floats(grid_.patch, grid_.step, few ? kPixelChunk : kChannelChunk);
   }
 
@@ -51,15 +51,15 @@ class WinogradSource {
       if (source.view_.present())
         memory_ =
             static_cast<const float*>(context.pointer(source.view_.tensor)) + source.view_.offset;
-      if (source.way_ == Way::channel_rows || source.way_ == Way::pixel_rows)
+      if (source.access_ == Access::channel_rows || source.access_ == Access::pixel_rows)
         rows_ = source.rows_.bind(context);
     }
     // Transforms the tiles of the run, all channels of the group. `stage` has stage_size() floats.
     void transform(const TileRun& run, std::int64_t group, const TransformedTiles& to,
                    float* stage) const {
-      if (source_.way_ == Way::in_place) return transform_in_place(run, group, to, stage);
+      if (source_.access_ == Access::in_place) return transform_in_place(run, group, to, stage);
       const PatchGrid& grid = source_.grid_;
-      const bool by_pixels = source_.way_ != Way::channel_rows;
+      const bool by_pixels = source_.access_ != Access::channel_rows;
       const std::int64_t chunk = by_pixels ? kPixelChunk : kChannelChunk;
       const std::int64_t width = grid.step * (run.count - 1) + grid.patch;
       for (std::int64_t c = 0; c < grid.channels; c += chunk) {
@@ -149,7 +149,7 @@ class WinogradSource {
       std::fill_n(row + last * kPixelChunk, (width - last) * kPixelChunk, 0.0f);
       if (first == last) return;
       float* inside = row + first * kPixelChunk;
-      if (source_.way_ == Way::pixels)
+      if (source_.access_ == Access::pixels)
         return source_.transpose_(at(run.image, channel, y, x + first), source_.view_.strides[1],
                                   channels, last - first, inside, kPixelChunk);
       alignas(64) float lines[kPixelChunk * kLine];
@@ -171,7 +171,7 @@ class WinogradSource {
   PatchTransform transform_;
   std::int64_t lanes_;
   TransposeTile transpose_;
-  Way way_;
+  Access access_;
   View view_;
   RowProgram<float> rows_;
 };

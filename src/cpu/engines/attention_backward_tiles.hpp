@@ -14,7 +14,7 @@ inline constexpr std::int64_t kQueryTile = 128;    // queries that meet a tile o
 inline constexpr std::int64_t kQueryBlock = 1024;  // queries packed at once, of one head
 
 // What leaves the tiles: see AttentionBackward.
-enum BackwardLargest { kAmaxDq, kAmaxDk, kAmaxDv, kAmaxDp, kBackwardLargest };
+enum BackwardAmax { kAmaxDq, kAmaxDk, kAmaxDv, kAmaxDp, kBackwardAmaxCount };
 
 template <class T>
 class BackwardTiles {
@@ -22,7 +22,7 @@ class BackwardTiles {
   using Out = AttentionBackward::Out;
 
  public:
-  BackwardTiles(const Region& region, const Graph& graph, ScratchBook& book,
+  BackwardTiles(const Region& region, const Graph& graph, ScratchLayout& scratch_layout,
                 std::int64_t thread_count)
       : problem(graph, region),
         ops(row_ops<T>()),
@@ -31,8 +31,8 @@ class BackwardTiles {
         dv(padded_to_panel<T>(problem.shape.value_dim)),
         block(block_rows(problem.shape)),
         threads(thread_count),
-        largest_(region, graph, {Out::amax_dq, Out::amax_dk, Out::amax_dv, Out::amax_dp}, book,
-                 thread_count),
+        largest_(region, graph, {Out::amax_dq, Out::amax_dk, Out::amax_dv, Out::amax_dp},
+                 scratch_layout, thread_count),
         scales_first_(is_fp8(region.anchor->inputs[In::d_o].dtype)),
         p_rounding_(region.anchor->inputs[In::q].dtype),
         ds_rounding_(region.anchor->inputs[scales_first_ ? In::d_o : In::q].dtype),
@@ -46,7 +46,7 @@ class BackwardTiles {
         stats_(input_program(region, In::stats), 3, graph) {
     const AttentionShape& shape = problem.shape;
     const auto add = [&](const char* name, std::int64_t elements) {
-      return book.add(name, checked_mul(elements, static_cast<std::int64_t>(sizeof(T))));
+      return scratch_layout.add(name, checked_mul(elements, static_cast<std::int64_t>(sizeof(T))));
     };
     const std::int64_t query_rows =
         checked_mul(checked_mul(shape.batch, shape.heads), shape.queries);
@@ -69,7 +69,7 @@ class BackwardTiles {
   AttentionProblem<T, AttentionBackward> problem;
   const RowOps<T>& ops;
   const AttentionTileOps<T>& tile_ops;
-  TileMultiplier<T> product;
+  TileGemm<T> gemm;
   std::int64_t d, dv;  // head dims padded to panels
   std::int64_t block;  // rows of queries that buffers hold
   std::int64_t threads;
@@ -106,15 +106,16 @@ class BackwardTiles {
     const AttentionShape& shape;
     const RowOps<T>& ops;
     typename AttentionProblem<T, AttentionBackward>::Bound problem;
-    typename LargestOutputs<T, kBackwardLargest>::Bound largest;
+    typename AmaxOutputs<T, kBackwardAmaxCount>::Bound largest;
     T *row_stats, *row_delta;
 
-    Bound(const BackwardTiles& owner, const KernelContext& context, const ScratchBook& book)
+    Bound(const BackwardTiles& owner, const KernelContext& context,
+          const ScratchLayout& scratch_layout)
         : tiles(owner),
           shape(owner.problem.shape),
           ops(owner.ops),
           problem(owner.problem, context),
-          largest(owner.largest_, context, book),
+          largest(owner.largest_, context, scratch_layout),
           p_scale_(owner.p_scale_.load(context)),
           ds_scale_(owner.ds_scale_.load(context)),
           dp_descale_(owner.dp_descale_.load(context)),
@@ -127,9 +128,9 @@ class BackwardTiles {
                  !problem.dropout.present() && !owner.dp_descale_.present() &&
                  !owner.scales_first_ && !owner.p_rounding_.present() &&
                  !owner.ds_rounding_.present() && !largest.wanted(kAmaxDp)) {
-      row_stats = context.scratch<T>(book, owner.row_stats_);
-      row_delta = context.scratch<T>(book, owner.row_delta_);
-      buffers_ = context.scratch<T>(book, owner.per_thread_);
+      row_stats = context.scratch<T>(scratch_layout, owner.row_stats_);
+      row_delta = context.scratch<T>(scratch_layout, owner.row_delta_);
+      buffers_ = context.scratch<T>(scratch_layout, owner.per_thread_);
     }
 
     Buffers buffers_of(int thread) const {
@@ -154,7 +155,7 @@ class BackwardTiles {
       return (b * shape.heads + h) * shape.queries + i;
     }
     std::int64_t query_tiles() const { return (shape.queries + kQueryTile - 1) / kQueryTile; }
-    std::int64_t columns() const { return tiles.product.columns(); }
+    std::int64_t columns() const { return tiles.gemm.columns(); }
     // Calls body(item, thread) for all items, no more threads than have buffers.
     template <class Body>
     void over(std::int64_t count, const Body& body) const {
@@ -209,7 +210,7 @@ class BackwardTiles {
       const std::int64_t position = row_position(b, h, first);
       for (std::int64_t r = 0; r < (rows + kQueryTile - 1) / kQueryTile * kQueryTile; ++r) {
         // Rows past the end see nothing: 0 times a key that is NaN is no 0.
-        const ScoreColumns seen = r < rows ? seen_by(q, r) : ScoreColumns{};
+        const ScoreColumns seen = r < rows ? visible_to(q, r) : ScoreColumns{};
         q.first_key[r] = static_cast<T>(seen.begin), q.end_key[r] = static_cast<T>(seen.end);
         const bool counts = r < rows && !seen.empty();
         q.stats[r] = counts ? row_stats[position + r] : T{0};
@@ -230,7 +231,7 @@ class BackwardTiles {
     }
 
     // What row r of the packed ones sees; nothing where its gradients are 0.
-    ScoreColumns seen_by(const Queries& q, std::int64_t r) const {
+    ScoreColumns visible_to(const Queries& q, std::int64_t r) const {
       if (row_stats[row_position(q.b, q.h, q.first + r)] == -std::numeric_limits<T>::infinity())
         return {};
       return problem.mask.columns(q.batch, q.first + r);
@@ -250,29 +251,29 @@ class BackwardTiles {
     // Rows of keys that a panel of queries (from row `first` of the packed ones on) meets, whole
     // blocks of the product; and whether some query does not see all of the tile, or is past the
     // end.
-    struct Meeting {
+    struct KeyRange {
       std::int64_t begin, end;
-      bool cut;
+      bool masked;
     };
-    Meeting meeting(const Buffers& t, std::int64_t first) const {
+    KeyRange key_range(const Buffers& t, std::int64_t first) const {
       const ScoreColumns all = columns_of(t.keys);
       ScoreColumns hull{all.end, all.begin};
-      bool cut = problem.mask.has_holes() || first + columns() > t.queries.rows;
+      bool masked = problem.mask.has_holes() || first + columns() > t.queries.rows;
       for (std::int64_t r = first; r < std::min(first + columns(), t.queries.rows); ++r) {
         const ScoreColumns own = ScoreColumns{static_cast<std::int64_t>(t.queries.first_key[r]),
                                               static_cast<std::int64_t>(t.queries.end_key[r])}
                                      .within(all);
-        cut |= own.size() < all.size();
+        masked |= own.size() < all.size();
         if (!own.empty()) hull = {std::min(hull.begin, own.begin), std::max(hull.end, own.end)};
       }
-      if (hull.empty()) return {0, 0, cut};
-      const std::int64_t rows = tiles.product.rows();
+      if (hull.empty()) return {0, 0, masked};
+      const std::int64_t rows = tiles.gemm.rows();
       return {(hull.begin - all.begin) / rows * rows,
-              std::min((hull.end - all.begin + rows - 1) / rows * rows, all.size()), cut};
+              std::min((hull.end - all.begin + rows - 1) / rows * rows, all.size()), masked};
     }
 
     // Fills panel `panel` of a tile with the factors of the last products: p^T and ds^T.
-    void factors(Buffers& t, std::int64_t first, const Meeting& at, std::int64_t panel) const {
+    void recompute(Buffers& t, std::int64_t first, const KeyRange& at, std::int64_t panel) const {
       T* p = t.p + panel * kKeyTile * columns();
       T* ds = t.ds + panel * kKeyTile * columns();
       multiply(t, first, at, p, ds);
@@ -280,39 +281,39 @@ class BackwardTiles {
       const Queries& q = t.queries;
       const std::int64_t skip = at.begin * columns();
       tiles.tile_ops.gradient({p + skip, ds + skip, at.end - at.begin, columns(),
-                               problem.scores.product_scale(), q.stats + first, q.delta + first,
-                               at.cut ? q.first_key + first : nullptr, q.end_key + first,
+                               problem.scores.qk_scale(), q.stats + first, q.delta + first,
+                               at.masked ? q.first_key + first : nullptr, q.end_key + first,
                                static_cast<T>(t.keys.tile * kKeyTile + at.begin)});
     }
     // Fills t.ds_rows with the gradients of the scores of a panel's queries as the softmax sees
     // them; 0 where a row does not see.
-    void score_gradients(Buffers& t, std::int64_t first, const Meeting& at) const {
+    void score_gradients(Buffers& t, std::int64_t first, const KeyRange& at) const {
       multiply(t, first, at, t.p, t.ds);
       fill_rows<false>(t, first, at, t.p, t.ds);
     }
     // What factors() leaves to the last products.
-    T p_factor() const { return tiles.p_rounding_.present() ? T{1} : p_scale_; }
-    T ds_factor() const {
+    T p_operand() const { return tiles.p_rounding_.present() ? T{1} : p_scale_; }
+    T ds_operand() const {
       return (tiles.scales_first_ ? T{1} : problem.scores.scale()) *
              (tiles.ds_rounding_.present() ? T{1} : ds_scale_);
     }
 
    private:
     // p = k q^T, ds = v do^T.
-    void multiply(const Buffers& t, std::int64_t first, const Meeting& at, T* p, T* ds) const {
-      const auto product = [&](const T* rows, std::int64_t row, std::int64_t depth, const T* panel,
-                               T* result) {
-        for (std::int64_t r = at.begin; r < at.end; r += tiles.product.rows())
-          tiles.product({std::min(tiles.product.rows(), at.end - r), depth, rows + r * row, row,
-                         panel, columns(), result + r * columns(), columns(), false});
+    void multiply(const Buffers& t, std::int64_t first, const KeyRange& at, T* p, T* ds) const {
+      const auto gemm = [&](const T* rows, std::int64_t row, std::int64_t k, const T* panel,
+                            T* result) {
+        for (std::int64_t r = at.begin; r < at.end; r += tiles.gemm.rows())
+          tiles.gemm({std::min(tiles.gemm.rows(), at.end - r), k, rows + r * row, row, panel,
+                      columns(), result + r * columns(), columns(), false});
       };
-      product(t.keys.k, tiles.d, shape.head_dim, t.queries.qt + first * shape.head_dim, p);
-      product(t.keys.v, tiles.dv, shape.value_dim, t.queries.dot + first * shape.value_dim, ds);
+      gemm(t.keys.k, tiles.d, shape.head_dim, t.queries.qt + first * shape.head_dim, p);
+      gemm(t.keys.v, tiles.dv, shape.value_dim, t.queries.dot + first * shape.value_dim, ds);
     }
 
     // The general case: rows of queries, made from the panel and brought back to it.
-    template <bool kAsFactors>
-    void fill_rows(Buffers& t, std::int64_t first, const Meeting& at, T* p, T* ds) const {
+    template <bool kForGemm>
+    void fill_rows(Buffers& t, std::int64_t first, const KeyRange& at, T* p, T* ds) const {
       const Queries& q = t.queries;
       const std::int64_t skip = at.begin * columns(), count = at.end - at.begin;
       const ScoreColumns met{t.keys.tile * kKeyTile + at.begin, t.keys.tile * kKeyTile + at.end};
@@ -320,26 +321,26 @@ class BackwardTiles {
       transpose_rows(ds + skip, columns(), count, columns(), t.ds_rows + at.begin, kKeyTile);
       for (std::int64_t i = 0; i < columns(); ++i) {
         const std::int64_t r = first + i;
-        const ScoreColumns seen = r < q.rows ? seen_by(q, r).within(met) : ScoreColumns{};
+        const ScoreColumns seen = r < q.rows ? visible_to(q, r).within(met) : ScoreColumns{};
         const std::int64_t before = seen.empty() ? count : seen.begin - met.begin,
                            length = seen.empty() ? 0 : seen.size();
         T* p_row = t.p_rows + i * kKeyTile + at.begin;
         T* ds_row = t.ds_rows + i * kKeyTile + at.begin;
         if (length > 0)
-          fill_row<kAsFactors>({q.b, q.h, q.first + r, seen.begin}, seen,
-                               row_position(q.b, q.h, q.first + r), p_row + before, ds_row + before,
-                               t.thread);
+          fill_row<kForGemm>({q.b, q.h, q.first + r, seen.begin}, seen,
+                             row_position(q.b, q.h, q.first + r), p_row + before, ds_row + before,
+                             t.thread);
         for (T* row : {p_row, ds_row}) {
           std::fill(row, row + before, T{0});
           std::fill(row + before + length, row + count, T{0});
         }
       }
-      if (!kAsFactors) return;
+      if (!kForGemm) return;
       transpose_rows(t.p_rows + at.begin, kKeyTile, columns(), count, p + skip, columns());
       transpose_rows(t.ds_rows + at.begin, kKeyTile, columns(), count, ds + skip, columns());
     }
 
-    template <bool kAsFactors>
+    template <bool kForGemm>
     void fill_row(const Coords& at, ScoreColumns seen, std::int64_t position, T* p, T* ds,
                   int thread) const {
       static constexpr T kZero = 0;
@@ -357,13 +358,13 @@ class BackwardTiles {
         problem.dropout.apply(kept, count, ds);
       }
       ops.gradient(ds, p, {row_delta + position, false}, {&kZero, false}, {p, true}, count, ds);
-      if (kAsFactors) {
+      if (kForGemm) {
         problem.scores.apply_gradient(at, count, scaled, ds);
         if (problem.dropout.present()) problem.dropout.apply(kept, count, p);
         problem.mask.overwrite_holes(at[0], at[1], at[2], seen, T{0}, p);
       }
       problem.mask.overwrite_holes(at[0], at[1], at[2], seen, T{0}, ds);
-      if (kAsFactors) narrow(count, p, ds, scaled, thread);
+      if (kForGemm) narrow(count, p, ds, scaled, thread);
     }
     // fp8: factors as their types hold them.
     void narrow(std::int64_t count, T* p, T* ds, T* buffer, int thread) const {
@@ -388,19 +389,19 @@ class BackwardTiles {
     }
 
     T p_scale_, ds_scale_, dp_descale_, delta_descale_;
-    typename GuardedRows<T>::Bound q_, o_, d_o_, stats_;
+    typename RaggedRows<T>::Bound q_, o_, d_o_, stats_;
     bool plain_;  // nothing happens to weights but the softmax
     T* buffers_;
   };
 
  private:
   std::int64_t thread_elements_;
-  LargestOutputs<T, kBackwardLargest> largest_;
+  AmaxOutputs<T, kBackwardAmaxCount> largest_;
   bool scales_first_;  // fp8: the scale belongs to what is rounded
   Fp8Rounding<T> p_rounding_, ds_rounding_;
-  FactorOperand<T> p_scale_, ds_scale_, dp_descale_, delta_descale_;
+  ScaleOperand<T> p_scale_, ds_scale_, dp_descale_, delta_descale_;
   int row_stats_, row_delta_, per_thread_;
-  GuardedRows<T> q_, o_, d_o_, stats_;
+  RaggedRows<T> q_, o_, d_o_, stats_;
 };
 
 }  // namespace ashlar::cpu

@@ -5,10 +5,10 @@
 
 #include "base/dropout.hpp"
 #include "cpu/engines/attention_shape.hpp"
-#include "cpu/guarded_rows.hpp"
 #include "cpu/integer_operand.hpp"
 #include "cpu/kernels/philox.hpp"
 #include "cpu/kernels/pointwise.hpp"
+#include "cpu/ragged_rows.hpp"
 
 namespace ashlar::cpu {
 
@@ -59,14 +59,14 @@ class AttentionDropout {
 
    private:
     const AttentionDropout* dropout_;
-    typename GuardedRows<T>::Bound mask_;
+    typename RaggedRows<T>::Bound mask_;
     std::uint64_t seed_, offset_;
   };
 
  private:
   AttentionShape shape_;
   double probability_;
-  GuardedRows<T> mask_;
+  RaggedRows<T> mask_;
   IntegerOperand seed_, offset_;
   PhiloxRow philox_;
   PointwiseRow<T> select_;

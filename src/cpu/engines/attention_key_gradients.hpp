@@ -11,7 +11,7 @@ class KeyGradientRows {
  public:
   KeyGradientRows(const Region& region, const Graph& graph, int output, int container, int table,
                   std::initializer_list<int> descales, int scale, const AttentionShape& shape,
-                  ScratchBook& book)
+                  ScratchLayout& scratch_layout)
       : batch_(shape.batch),
         keys_(shape.keys),
         pages_(region, container, table),
@@ -22,17 +22,19 @@ class KeyGradientRows {
     blocks_ = dims[0], heads_ = dims[1], width_ = dims[3];
     if (!rows_.present() || !pages_.present()) return;
     const std::int64_t rows = checked_mul(checked_mul(batch_, heads_), keys_);
-    booking_ = book.add("gradients of keys", checked_mul(checked_mul(rows, width_),
-                                                         static_cast<std::int64_t>(sizeof(T))));
-    row_booking_ = book.add("gradient of a page", checked_mul(width_, sizeof(T)));
+    reservation_ = scratch_layout.add(
+        "gradients of keys",
+        checked_mul(checked_mul(rows, width_), static_cast<std::int64_t>(sizeof(T))));
+    row_reservation_ = scratch_layout.add("gradient of a page", checked_mul(width_, sizeof(T)));
   }
   bool present() const { return rows_.present(); }
 
   class Bound {
    public:
     // `factor`: what is still missing besides the descales; `which` of the largest magnitudes.
-    Bound(const KeyGradientRows& owner, const KernelContext& context, const ScratchBook& book,
-          T factor, int which, const typename LargestOutputs<T, kBackwardLargest>::Bound& largest)
+    Bound(const KeyGradientRows& owner, const KernelContext& context,
+          const ScratchLayout& scratch_layout, T factor, int which,
+          const typename AmaxOutputs<T, kBackwardAmaxCount>::Bound& largest)
         : owner_(&owner),
           context_(&context),
           largest_(&largest),
@@ -40,9 +42,9 @@ class KeyGradientRows {
           factor_(factor * owner.descale_.load(context)),
           scale_(owner.scale_.load(context)),
           rows_(owner.rows_.bind(context)) {
-      if (owner.booking_ < 0) return;
-      kept_ = context.scratch<T>(book, owner.booking_);
-      sum_ = context.scratch<T>(book, owner.row_booking_);
+      if (owner.reservation_ < 0) return;
+      kept_ = context.scratch<T>(scratch_layout, owner.reservation_);
+      sum_ = context.scratch<T>(scratch_layout, owner.row_reservation_);
     }
     // The row of key j; overwritten.
     void store(std::int64_t b, std::int64_t head, std::int64_t j, T* row, int thread) const {
@@ -83,19 +85,19 @@ class KeyGradientRows {
 
     const KeyGradientRows* owner_;
     const KernelContext* context_;
-    const typename LargestOutputs<T, kBackwardLargest>::Bound* largest_;
+    const typename AmaxOutputs<T, kBackwardAmaxCount>::Bound* largest_;
     int which_;
     T factor_, scale_;
-    typename GuardedRows<T>::Bound rows_;
+    typename RaggedRows<T>::Bound rows_;
     T *kept_ = nullptr, *sum_ = nullptr;
   };
 
  private:
   std::int64_t batch_, keys_, blocks_, heads_, width_;
   PageTable pages_;
-  GuardedRows<T> rows_;
-  FactorOperand<T> descale_, scale_;
-  int booking_ = -1, row_booking_ = -1;
+  RaggedRows<T> rows_;
+  ScaleOperand<T> descale_, scale_;
+  int reservation_ = -1, row_reservation_ = -1;
 };
 
 }  // namespace ashlar::cpu

@@ -10,14 +10,14 @@ namespace ashlar::cpu {
 template <class T>
 class PackedKeys {
  public:
-  PackedKeys(const AttentionShape& shape, ScratchBook& book)
+  PackedKeys(const AttentionShape& shape, ScratchLayout& scratch_layout)
       : shape_(shape),
         d_(padded_to_panel<T>(shape.head_dim)),
         dv_(padded_to_panel<T>(shape.value_dim)) {
     const auto add = [&](const char* name, std::int64_t heads, std::int64_t width) {
       const std::int64_t tiles = checked_mul(checked_mul(shape.batch, shape.key_tiles()), heads);
-      return book.add(name, checked_mul(checked_mul(tiles, width * kKeyTile),
-                                        static_cast<std::int64_t>(sizeof(T))));
+      return scratch_layout.add(name, checked_mul(checked_mul(tiles, width * kKeyTile),
+                                                  static_cast<std::int64_t>(sizeof(T))));
     };
     k_ = add("packed k", shape.k_heads, shape.head_dim);
     v_ = add("packed v", shape.v_heads, dv_);
@@ -25,11 +25,12 @@ class PackedKeys {
 
   class Bound {
    public:
-    Bound(const PackedKeys& owner, const KernelContext& context, const ScratchBook& book)
+    Bound(const PackedKeys& owner, const KernelContext& context,
+          const ScratchLayout& scratch_layout)
         : owner_(&owner),
           shape_(&owner.shape_),
-          k_(context.scratch<T>(book, owner.k_)),
-          v_(context.scratch<T>(book, owner.v_)) {}
+          k_(context.scratch<T>(scratch_layout, owner.k_)),
+          v_(context.scratch<T>(scratch_layout, owner.v_)) {}
 
     // [D x keys], and [keys x dv], in panels.
     TilePanels<T> k_tile(std::int64_t b, std::int64_t head, std::int64_t tile) const {
@@ -92,7 +93,7 @@ class PackedKeys {
       std::fill(staging + rows * padded, staging + kKeyTile * padded, T{0});
       return {staging, padded};
     }
-    std::int64_t width() const { return owner_->product_.columns(); }
+    std::int64_t width() const { return owner_->gemm_.columns(); }
     std::int64_t position(std::int64_t b, std::int64_t heads, std::int64_t head,
                           std::int64_t tile) const {
       return (b * heads + head) * shape_->key_tiles() + tile;
@@ -110,7 +111,7 @@ class PackedKeys {
 
  private:
   AttentionShape shape_;
-  TileMultiplier<T> product_;
+  TileGemm<T> gemm_;
   std::int64_t d_, dv_;  // head dims padded to panels
   int k_, v_;
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cpu/engines/attention_dropout.hpp"
-#include "cpu/engines/attention_factors.hpp"
+#include "cpu/engines/attention_fp8.hpp"
 #include "cpu/engines/attention_mask.hpp"
 #include "cpu/engines/attention_rows.hpp"
 #include "cpu/engines/attention_scores.hpp"
@@ -18,7 +18,7 @@ struct AttentionProblem {
   AttentionScores<T, Attention> scores;
   AttentionDropout<T, Attention> dropout;
   KeyRows<T> k, v;
-  GuardedRows<T> rng_dump;
+  RaggedRows<T> rng_dump;
 
   AttentionProblem(const Graph& graph, const Region& region)
       : shape(*region.anchor, *region.anchor_as<Attention>()),

@@ -2,9 +2,9 @@
 // tables.
 #pragma once
 
+#include "cpu/engines/attention_gemm.hpp"
 #include "cpu/engines/attention_mask.hpp"
-#include "cpu/engines/attention_products.hpp"
-#include "cpu/guarded_rows.hpp"
+#include "cpu/ragged_rows.hpp"
 #include "cpu/transpose_rows.hpp"
 
 namespace ashlar::cpu {
@@ -40,11 +40,11 @@ class KeyRows {
    private:
     const KeyRows* keys_;
     const KernelContext* context_;
-    typename GuardedRows<T>::Bound rows_;
+    typename RaggedRows<T>::Bound rows_;
   };
 
  private:
-  GuardedRows<T> rows_;
+  RaggedRows<T> rows_;
   PageTable pages_;
 };
 

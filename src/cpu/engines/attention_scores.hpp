@@ -10,10 +10,10 @@ namespace ashlar::cpu {
 
 // The product of operands of one element each; absent ones count 1.
 template <class T>
-class FactorOperand {
+class ScaleOperand {
  public:
-  FactorOperand() = default;
-  FactorOperand(const Region& region, std::initializer_list<int> slots) {
+  ScaleOperand() = default;
+  ScaleOperand(const Region& region, std::initializer_list<int> slots) {
     for (int slot : slots) {
       const PointwiseProgram& program = input_program(region, slot);
       if (!program.empty()) programs_.push_back(RowProgram<T>(program, program.space.rank() - 1));
@@ -64,7 +64,7 @@ class AttentionScores {
         : scores_(&scores),
           scale_(scores.given_scale_.present() ? scores.given_scale_.load(context)
                                                : static_cast<T>(scores.op_.scale.value_or(1.0))),
-          product_scale_(scale_ * scores.descale_.load(context)),
+          qk_scale_(scale_ * scores.descale_.load(context)),
           bias_(scores.bias_.bind(context)) {
       if (!scores.modified_) return;
       modifier_ = scores.modifier_.bind(context);
@@ -74,18 +74,18 @@ class AttentionScores {
 
     T scale() const { return scale_; }  // without the factors of narrow types
     bool modified() const { return scores_->modified_; }
-    // Whether scores are products times product_scale(), and nothing else.
+    // Whether scores are products times qk_scale(), and nothing else.
     bool plain() const { return !modified() && !bias_.present() && !scores_->op_.alibi; }
-    T product_scale() const { return product_scale_; }
+    T qk_scale() const { return qk_scale_; }
 
     // Turns products into scores, for `count` columns of one tile from at = {b, h, i, j} on.
     void apply(const Coords& at, std::int64_t count, T* row) const {
-      scores_->ops_.multiply(row, {&product_scale_, false}, count, row);
+      scores_->ops_.multiply(row, {&qk_scale_, false}, count, row);
       finish(at, count, row);
     }
     // The same; `scaled` receives what the modifier is given.
     void apply(const Coords& at, std::int64_t count, T* row, T* scaled) const {
-      scores_->ops_.multiply(row, {&product_scale_, false}, count, row);
+      scores_->ops_.multiply(row, {&qk_scale_, false}, count, row);
       std::copy_n(row, count, scaled);
       finish(at, count, row);
     }
@@ -113,7 +113,7 @@ class AttentionScores {
     }
 
     const AttentionScores* scores_;
-    T scale_, product_scale_;
+    T scale_, qk_scale_;
     typename Operand<T>::Bound bias_;
     typename RowProgram<T>::Bound modifier_, gradient_;
   };
@@ -122,7 +122,7 @@ class AttentionScores {
   Attention op_;
   std::int64_t heads_;
   const RowOps<T>& ops_;
-  FactorOperand<T> given_scale_, descale_;
+  ScaleOperand<T> given_scale_, descale_;
   Operand<T> bias_;
   bool modified_ = false;
   RowProgram<T> modifier_, gradient_;

@@ -27,7 +27,8 @@ class AttentionKernel final : public Kernel {
         tile_ops_(attention_tile_ops<T>()),
         d_(padded_to_panel<T>(problem_.shape.head_dim)),
         dv_(padded_to_panel<T>(problem_.shape.value_dim)),
-        largest_(region, graph, {ForwardOut::amax_s, ForwardOut::amax_o}, scratch_book_, threads_),
+        largest_(region, graph, {ForwardOut::amax_s, ForwardOut::amax_o}, scratch_layout_,
+                 threads_),
         weight_rounding_(region.anchor->inputs[ForwardIn::q].dtype),
         weight_scale_(region, {ForwardIn::scale_s}),
         descale_(region, {ForwardIn::descale_s, ForwardIn::descale_v}),
@@ -37,21 +38,21 @@ class AttentionKernel final : public Kernel {
         q_(region.prologues[ForwardIn::q], 3, graph),
         o_(region.epilogue, 3, graph) {
     const auto output = [&](int slot) {
-      return GuardedRows<T>(output_program(region.anchor->outputs, slot), 3, graph);
+      return RaggedRows<T>(output_program(region.anchor->outputs, slot), 3, graph);
     };
     stats_ = output(ForwardOut::stats), max_ = output(ForwardOut::max),
     sum_exp_ = output(ForwardOut::sum_exp);
-    const auto book = [&](const char* name, std::int64_t count, std::int64_t elements) {
-      return scratch_book_.add(
+    const auto reserve_scratch = [&](const char* name, std::int64_t count, std::int64_t elements) {
+      return scratch_layout_.add(
           name, checked_mul(checked_mul(count, elements), static_cast<std::int64_t>(sizeof(T))));
     };
     const std::int64_t rows = tiling_.tile_rows();
     thread_elements_ = rows * (d_ + dv_ + kKeyTile) + kKeyTile * (d_ + dv_);
-    per_thread_ = book("tiles", threads_, thread_elements_);
+    per_thread_ = reserve_scratch("tiles", threads_, thread_elements_);
     part_elements_ = padded_to_panel<T>(rows * (dv_ + 2));
     const bool split = tiling_.splits > 1;
-    parts_ = book("parts", split ? items() * tiling_.splits : 0, part_elements_);
-    if (tiling_.packed) packed_.emplace(problem_.shape, scratch_book_);
+    parts_ = reserve_scratch("parts", split ? items() * tiling_.splits : 0, part_elements_);
+    if (tiling_.packed) packed_.emplace(problem_.shape, scratch_layout_);
   }
 
   void run(const KernelContext& context) const override {
@@ -73,10 +74,10 @@ class AttentionKernel final : public Kernel {
     const AttentionTiling& tiling;
     const RowOps<T>& ops;
     typename AttentionProblem<T, AttentionForward>::Bound problem;
-    typename LargestOutputs<T, 2>::Bound largest;
+    typename AmaxOutputs<T, 2>::Bound largest;
     T weight_scale, descale, o_scale;
     typename Operand<T>::Bound sink;
-    typename GuardedRows<T>::Bound q, o, stats, max, sum_exp;
+    typename RaggedRows<T>::Bound q, o, stats, max, sum_exp;
     T *scratch, *parts;
     std::optional<typename PackedKeys<T>::Bound> packed;
     bool plain;  // nothing happens to a weight but the softmax
@@ -87,7 +88,7 @@ class AttentionKernel final : public Kernel {
           tiling(owner.tiling_),
           ops(owner.ops_),
           problem(owner.problem_, context),
-          largest(owner.largest_, context, owner.scratch_book_),
+          largest(owner.largest_, context, owner.scratch_layout_),
           weight_scale(owner.weight_scale_.load(context)),
           descale(owner.descale_.load(context)),
           o_scale(owner.o_scale_.load(context)),
@@ -97,11 +98,11 @@ class AttentionKernel final : public Kernel {
           stats(owner.stats_.bind(context)),
           max(owner.max_.bind(context)),
           sum_exp(owner.sum_exp_.bind(context)),
-          scratch(context.scratch<T>(owner.scratch_book_, owner.per_thread_)),
-          parts(context.scratch<T>(owner.scratch_book_, owner.parts_)),
-          plain(problem.scores.plain() && problem.scores.product_scale() > T{0} &&
+          scratch(context.scratch<T>(owner.scratch_layout_, owner.per_thread_)),
+          parts(context.scratch<T>(owner.scratch_layout_, owner.parts_)),
+          plain(problem.scores.plain() && problem.scores.qk_scale() > T{0} &&
                 !problem.mask.has_holes() && !problem.dropout.present()) {
-      if (owner.packed_) packed.emplace(*owner.packed_, context, owner.scratch_book_);
+      if (owner.packed_) packed.emplace(*owner.packed_, context, owner.scratch_layout_);
     }
 
     void tiles() const {
@@ -115,7 +116,7 @@ class AttentionKernel final : public Kernel {
         clear(t);
         add_keys(t, at % splits);
         if (splits > 1)
-          keep_part(t, at);
+          store_partial(t, at);
         else
           finish(t);
       });
@@ -124,7 +125,8 @@ class AttentionKernel final : public Kernel {
         QueryTile t;
         place(item, thread, t);
         clear(t);
-        for (std::int64_t split = 0; split < splits; ++split) add_part(t, item * splits + split);
+        for (std::int64_t split = 0; split < splits; ++split)
+          merge_partial(t, item * splits + split);
         finish(t);
       });
     }
@@ -136,18 +138,18 @@ class AttentionKernel final : public Kernel {
       AttentionBatch batch;
       const T* q;
       std::int64_t q_row;
-      T *copies, *o, *scores, *k, *v;         // `copies`: of queries
-      T largest[kMostRows], sums[kMostRows];  // of scores, and of exp(score - largest)
-      ScoreColumns seen[kMostRows];
+      T *copies, *o, *scores, *k, *v;       // `copies`: of queries
+      T largest[kMaxRows], sums[kMaxRows];  // of scores, and of exp(score - largest)
+      ScoreColumns seen[kMaxRows];
       std::int64_t head_of(std::int64_t r) const { return first_head + r / rows; }
       std::int64_t row_of(std::int64_t r) const { return first_row + r % rows; }
       // What any row of a block of the product sees, and any row at all.
-      ScoreColumns block_seen[kMostRows], all_seen;
+      ScoreColumns block_visible[kMaxRows], all_visible;
     };
     struct KeyTile {
       ScoreColumns columns;
       TilePanels<T> values;
-      bool partly_seen;  // some row does not see all of it
+      bool partly_masked;  // some row does not see all of it
     };
 
     // Late tiles of queries come first: where keys are hidden from early ones, they take longest.
@@ -175,16 +177,16 @@ class AttentionKernel final : public Kernel {
       see(t);
       const std::int64_t part = tiling.tiles_per_split * kKeyTile;
       const ScoreColumns seen =
-          t.all_seen.within({split * part, std::min((split + 1) * part, shape.keys)});
+          t.all_visible.within({split * part, std::min((split + 1) * part, shape.keys)});
       if (!seen.empty()) load_queries(t);
       for_key_tiles(t, seen, [&](KeyTile& keys) {
-        weigh(t, keys);
+        softmax_step(t, keys);
         if (!kernel.two_passes_) add_values(t, keys);
       });
       if (!kernel.two_passes_) return;
       for (std::int64_t r = 0; r < t.m; ++r) add_sink(t, r);
       for_key_tiles(t, seen, [&](KeyTile& keys) {
-        for (std::int64_t r = 0; r < t.m; ++r) weigh_again(t, keys, r);
+        for (std::int64_t r = 0; r < t.m; ++r) normalise_weights(t, keys, r);
         add_values(t, keys);
       });
     }
@@ -207,16 +209,17 @@ class AttentionKernel final : public Kernel {
     }
 
     void see(QueryTile& t) const {
-      const std::int64_t block = kernel.product_.rows();
+      const std::int64_t block = kernel.gemm_.rows();
       const ScoreColumns nothing{shape.keys, 0};
-      t.all_seen = nothing;
+      t.all_visible = nothing;
       for (std::int64_t r = 0; r < t.m; ++r) {
         t.seen[r] = problem.mask.columns(t.batch, t.row_of(r));
-        ScoreColumns& hull = t.block_seen[r / block];
+        ScoreColumns& hull = t.block_visible[r / block];
         if (r % block == 0) hull = nothing;
         if (t.seen[r].empty()) continue;
         hull = {std::min(hull.begin, t.seen[r].begin), std::max(hull.end, t.seen[r].end)};
-        t.all_seen = {std::min(hull.begin, t.all_seen.begin), std::max(hull.end, t.all_seen.end)};
+        t.all_visible = {std::min(hull.begin, t.all_visible.begin),
+                         std::max(hull.end, t.all_visible.end)};
       }
     }
 
@@ -227,7 +230,7 @@ class AttentionKernel final : public Kernel {
       for (std::int64_t tile = seen.begin / kKeyTile; tile * kKeyTile < seen.end; ++tile) {
         const std::int64_t first = tile * kKeyTile;
         KeyTile keys{{first, std::min(first + kKeyTile, shape.keys)}, {}, false};
-        const ScoreColumns here = t.all_seen.within(keys.columns);
+        const ScoreColumns here = t.all_visible.within(keys.columns);
         if (here.empty() || hidden(t, here)) continue;
         if (packed)
           multiply_packed(t, keys, tile);
@@ -246,19 +249,19 @@ class AttentionKernel final : public Kernel {
     void multiply_packed(const QueryTile& t, KeyTile& keys, std::int64_t tile) const {
       keys.values = packed->v_tile(t.b, shape.v_head_of(t.first_head), tile);
       const TilePanels<T> panels = packed->k_tile(t.b, shape.k_head_of(t.first_head), tile);
-      const TileMultiplier<T>& product = kernel.product_;
-      const std::int64_t width = product.columns();
-      for (std::int64_t p = 0; p < product.panels(keys.columns.size()); ++p) {
+      const TileGemm<T>& gemm = kernel.gemm_;
+      const std::int64_t width = gemm.columns();
+      for (std::int64_t p = 0; p < gemm.panels(keys.columns.size()); ++p) {
         const std::int64_t first = keys.columns.begin + p * width;
-        for (std::int64_t r = 0; r < t.m; r += product.rows()) {
-          const std::int64_t count = std::min(product.rows(), t.m - r);
-          const ScoreColumns seen = t.block_seen[r / product.rows()].within({first, first + width});
+        for (std::int64_t r = 0; r < t.m; r += gemm.rows()) {
+          const std::int64_t count = std::min(gemm.rows(), t.m - r);
+          const ScoreColumns seen = t.block_visible[r / gemm.rows()].within({first, first + width});
           if (seen.empty()) continue;
           // Half a panel is whole vectors, too.
           const bool half = seen.end <= first + width / 2;
-          product({count, shape.head_dim, t.q + r * t.q_row, t.q_row,
-                   panels.data + p * panels.panel, panels.row, t.scores + r * kKeyTile + p * width,
-                   kKeyTile, false, half ? width / 2 : width});
+          gemm({count, shape.head_dim, t.q + r * t.q_row, t.q_row, panels.data + p * panels.panel,
+                panels.row, t.scores + r * kKeyTile + p * width, kKeyTile, false,
+                half ? width / 2 : width});
         }
       }
     }
@@ -277,19 +280,19 @@ class AttentionKernel final : public Kernel {
       kernel.tile_ops_.dots({t.q, t.m, t.q_row, k + before * k_row, seen.size(), k_row,
                              shape.head_dim, t.scores + before, kKeyTile});
       auto [v, v_row] = problem.v.in_place({t.b, v_head, first, 0});
-      if (v == nullptr || shape.value_dim % kernel.product_.columns() != 0) {
+      if (v == nullptr || shape.value_dim % kernel.gemm_.columns() != 0) {
         load_rows<T>(problem.v, t.b, v_head, first, count, t.batch.keys, shape.value_dim,
                      kernel.dv_, t.v);
         v = t.v, v_row = kernel.dv_;
       }
-      keys.values = {v, kernel.product_.columns(), v_row};
+      keys.values = {v, kernel.gemm_.columns(), v_row};
     }
 
     // Turns the products of a row into scores, -inf in holes. Returns the columns they stand in;
     // what stands beside them is for the caller to overwrite.
     ScoreColumns score(const QueryTile& t, KeyTile& keys, std::int64_t r) const {
       const ScoreColumns seen = t.seen[r].within(keys.columns);
-      keys.partly_seen |= seen.size() < keys.columns.size() || problem.mask.has_holes();
+      keys.partly_masked |= seen.size() < keys.columns.size() || problem.mask.has_holes();
       if (seen.empty()) return seen;
       const Coords at = {t.b, t.head_of(r), t.row_of(r), seen.begin};
       T* row = t.scores + r * kKeyTile + (seen.begin - keys.columns.begin);
@@ -298,7 +301,7 @@ class AttentionKernel final : public Kernel {
                                    row);
       return seen;
     }
-    void clear_beside(const KeyTile& keys, ScoreColumns seen, T* row) const {
+    void zero_masked(const KeyTile& keys, ScoreColumns seen, T* row) const {
       const std::int64_t count = keys.columns.size();
       if (seen.empty()) return std::fill(row, row + count, T{0});
       std::fill(row, row + (seen.begin - keys.columns.begin), T{0});
@@ -313,52 +316,52 @@ class AttentionKernel final : public Kernel {
 
     // Turns products into weights relative to the running maximum, and brings what was summed
     // before to it.
-    void weigh(QueryTile& t, KeyTile& keys) const {
+    void softmax_step(QueryTile& t, KeyTile& keys) const {
       if (!plain) {
-        for (std::int64_t r = 0; r < t.m; ++r) weigh_any(t, keys, r);
+        for (std::int64_t r = 0; r < t.m; ++r) softmax_step_general(t, keys, r);
         return;
       }
       for (std::int64_t r = 0, count; r < t.m; r += count) {
         // Rows that see the same of the tile go together.
         const ScoreColumns seen = t.seen[r].within(keys.columns);
-        const std::int64_t most = std::min(t.m - r, kMostWeighedRows);
+        const std::int64_t most = std::min(t.m - r, kMaxWeighedRows);
         for (count = 1; count < most; ++count) {
           const ScoreColumns other = t.seen[r + count].within(keys.columns);
           if (other.begin != seen.begin || other.end != seen.end) break;
         }
-        weigh_plain(t, keys, r, count, seen);
+        softmax_step_plain(t, keys, r, count, seen);
       }
     }
-    void weigh_plain(QueryTile& t, KeyTile& keys, std::int64_t r, std::int64_t count,
-                     ScoreColumns seen) const {
+    void softmax_step_plain(QueryTile& t, KeyTile& keys, std::int64_t r, std::int64_t count,
+                            ScoreColumns seen) const {
       T* row = t.scores + r * kKeyTile;
       // What is no finite number takes the way that knows of it.
       if (seen.empty() ||
-          !kernel.tile_ops_.weigh({count, row + (seen.begin - keys.columns.begin), kKeyTile,
-                                   seen.size(), problem.scores.product_scale(), t.largest + r,
-                                   t.sums + r, t.o + r * kernel.dv_, kernel.dv_})) {
-        for (std::int64_t i = r; i < r + count; ++i) weigh_any(t, keys, i);
+          !kernel.tile_ops_.softmax_step({count, row + (seen.begin - keys.columns.begin), kKeyTile,
+                                          seen.size(), problem.scores.qk_scale(), t.largest + r,
+                                          t.sums + r, t.o + r * kernel.dv_, kernel.dv_})) {
+        for (std::int64_t i = r; i < r + count; ++i) softmax_step_general(t, keys, i);
         return;
       }
       if (seen.size() == keys.columns.size()) return;
-      keys.partly_seen = true;
-      for (std::int64_t i = 0; i < count; ++i) clear_beside(keys, seen, row + i * kKeyTile);
+      keys.partly_masked = true;
+      for (std::int64_t i = 0; i < count; ++i) zero_masked(keys, seen, row + i * kKeyTile);
     }
-    void weigh_any(QueryTile& t, KeyTile& keys, std::int64_t r) const {
+    void softmax_step_general(QueryTile& t, KeyTile& keys, std::int64_t r) const {
       T* row = t.scores + r * kKeyTile;
       ScoreColumns seen = score(t, keys, r);
       T* weights = row + (seen.begin - keys.columns.begin);
       if (!seen.empty()) {
         const T here = ops.fold(Fold::maximum, Premap::identity, weights, seen.size());
-        raise_largest(t, r, here);
+        raise_maximum(t, r, here);
         if (t.largest[r] == -std::numeric_limits<T>::infinity()) seen = {};
       }
-      clear_beside(keys, seen, row);
+      zero_masked(keys, seen, row);
       if (seen.empty()) return;
       t.sums[r] += ops.exp_shifted(weights, {&t.largest[r], false}, seen.size(), weights);
       drop(t, r, seen, weights);
     }
-    void raise_largest(QueryTile& t, std::int64_t r, T candidate) const {
+    void raise_maximum(QueryTile& t, std::int64_t r, T candidate) const {
       const T before = t.largest[r];
       t.largest[r] = maximum_or_nan(before, candidate);
       if (t.largest[r] == before || t.largest[r] == -std::numeric_limits<T>::infinity()) return;
@@ -373,16 +376,16 @@ class AttentionKernel final : public Kernel {
       T value;
       static constexpr T kAbsent = 0;
       sink.load({0, t.head_of(r), 0, 0}, 1, &value, &kAbsent);
-      raise_largest(t, r, value);
+      raise_maximum(t, r, value);
       if (t.largest[r] != -std::numeric_limits<T>::infinity())
         ops.exp_shifted(&value, {&t.largest[r], false}, 1, &value), t.sums[r] += value;
     }
     // Turns products into the weights themselves, now that their sums are known.
-    void weigh_again(QueryTile& t, KeyTile& keys, std::int64_t r) const {
+    void normalise_weights(QueryTile& t, KeyTile& keys, std::int64_t r) const {
       T* row = t.scores + r * kKeyTile;
       ScoreColumns seen = score(t, keys, r);
       if (t.largest[r] == -std::numeric_limits<T>::infinity()) seen = {};
-      clear_beside(keys, seen, row);
+      zero_masked(keys, seen, row);
       if (seen.empty()) return;
       T* weights = row + (seen.begin - keys.columns.begin);
       ops.exp_shifted(weights, {&t.largest[r], false}, seen.size(), weights);
@@ -398,12 +401,12 @@ class AttentionKernel final : public Kernel {
     // o += weights v. A weight of 0 does not stop NaN or infinity, so that a value which some rows
     // do not see meets only those that do.
     void add_values(QueryTile& t, const KeyTile& keys) const {
-      const std::int64_t rows = kernel.product_.rows();
-      if (!keys.partly_seen || finite(t, keys)) {
-        for (std::int64_t p = 0; p < kernel.product_.panels(shape.value_dim); ++p)
+      const std::int64_t rows = kernel.gemm_.rows();
+      if (!keys.partly_masked || finite(t, keys)) {
+        for (std::int64_t p = 0; p < kernel.gemm_.panels(shape.value_dim); ++p)
           for (std::int64_t r = 0; r < t.m; r += rows) {
             const std::int64_t count = std::min(rows, t.m - r);
-            const ScoreColumns seen = t.block_seen[r / rows].within(keys.columns);
+            const ScoreColumns seen = t.block_visible[r / rows].within(keys.columns);
             if (!seen.empty()) add_block(t, keys, r, count, seen, p);
           }
         return;
@@ -411,7 +414,7 @@ class AttentionKernel final : public Kernel {
       for (std::int64_t r = 0; r < t.m; ++r)
         problem.mask.for_each_run(
             t.b, t.head_of(r), t.row_of(r), t.seen[r].within(keys.columns), [&](ScoreColumns run) {
-              for (std::int64_t p = 0; p < kernel.product_.panels(shape.value_dim); ++p)
+              for (std::int64_t p = 0; p < kernel.gemm_.panels(shape.value_dim); ++p)
                 add_block(t, keys, r, 1, run, p);
             });
     }
@@ -419,35 +422,35 @@ class AttentionKernel final : public Kernel {
                    ScoreColumns run, std::int64_t p) const {
       const std::int64_t at = run.begin - keys.columns.begin;
       const TilePanels<T>& v = keys.values;
-      kernel.product_({count, run.size(), t.scores + r * kKeyTile + at, kKeyTile,
-                       v.data + p * v.panel + at * v.row, v.row,
-                       t.o + r * kernel.dv_ + p * kernel.product_.columns(), kernel.dv_, true});
+      kernel.gemm_({count, run.size(), t.scores + r * kKeyTile + at, kKeyTile,
+                    v.data + p * v.panel + at * v.row, v.row,
+                    t.o + r * kernel.dv_ + p * kernel.gemm_.columns(), kernel.dv_, true});
     }
     // Whether all values that some row sees are numbers.
     bool finite(const QueryTile& t, const KeyTile& keys) const {
-      const ScoreColumns seen = t.all_seen.within(keys.columns);
+      const ScoreColumns seen = t.all_visible.within(keys.columns);
       const TilePanels<T>& v = keys.values;
-      for (std::int64_t p = 0; p < kernel.product_.panels(shape.value_dim); ++p)
+      for (std::int64_t p = 0; p < kernel.gemm_.panels(shape.value_dim); ++p)
         if (!kernel.tile_ops_.finite(
                 v.data + p * v.panel + (seen.begin - keys.columns.begin) * v.row, v.row,
-                seen.size(), kernel.product_.columns()))
+                seen.size(), kernel.gemm_.columns()))
           return false;
       return true;
     }
 
     // What a part of the keys has made of a tile: rows of o, then largest and sums.
-    void keep_part(const QueryTile& t, std::int64_t at) const {
+    void store_partial(const QueryTile& t, std::int64_t at) const {
       T* part = parts + at * kernel.part_elements_;
       part = std::copy_n(t.o, t.m * kernel.dv_, part);
       part = std::copy_n(t.largest, t.m, part);
       std::copy_n(t.sums, t.m, part);
     }
-    void add_part(QueryTile& t, std::int64_t at) const {
+    void merge_partial(QueryTile& t, std::int64_t at) const {
       const T* part = parts + at * kernel.part_elements_;
       const T *most = part + t.m * kernel.dv_, *sums = most + t.m;
       for (std::int64_t r = 0; r < t.m; ++r) {
         if (most[r] == -std::numeric_limits<T>::infinity()) continue;
-        raise_largest(t, r, most[r]);
+        raise_maximum(t, r, most[r]);
         const T factor = most[r] == t.largest[r] ? T{1} : std::exp(most[r] - t.largest[r]);
         t.sums[r] += factor * sums[r];
         ops.axpy(factor, part + r * kernel.dv_, kernel.dv_, t.o + r * kernel.dv_);
@@ -490,17 +493,17 @@ class AttentionKernel final : public Kernel {
   AttentionTiling tiling_;
   const RowOps<T>& ops_;
   const AttentionTileOps<T>& tile_ops_;
-  TileMultiplier<T> product_;
+  TileGemm<T> gemm_;
   std::int64_t d_, dv_;  // head dims padded to panels
   std::int64_t thread_elements_, part_elements_;
-  LargestOutputs<T, 2> largest_;
+  AmaxOutputs<T, 2> largest_;
   Fp8Rounding<T> weight_rounding_;
-  FactorOperand<T> weight_scale_, descale_, o_scale_;
+  ScaleOperand<T> weight_scale_, descale_, o_scale_;
   Operand<T> sink_;
   bool two_passes_;
   int per_thread_, parts_;
   std::optional<PackedKeys<T>> packed_;
-  GuardedRows<T> q_, o_, stats_, max_, sum_exp_;
+  RaggedRows<T> q_, o_, stats_, max_, sum_exp_;
 };
 
 class AttentionEngine final : public Engine {

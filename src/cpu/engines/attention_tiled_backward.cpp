@@ -30,14 +30,14 @@ template <class T>
 class AttentionBackwardKernel final : public Kernel {
  public:
   AttentionBackwardKernel(const Region& region, const Graph& graph, const DeviceProps& device)
-      : tiles_(region, graph, scratch_book_, std::max(device.compute_units, 1)),
+      : tiles_(region, graph, scratch_layout_, std::max(device.compute_units, 1)),
         parts_(key_parts(tiles_.problem.shape, tiles_.threads)),
         dk_(region, graph, BackwardOut::dk, BackwardIn::k, BackwardIn::page_table_k,
             {BackwardIn::descale_dp, BackwardIn::descale_q}, BackwardIn::scale_dk,
-            tiles_.problem.shape, scratch_book_),
+            tiles_.problem.shape, scratch_layout_),
         dv_(region, graph, BackwardOut::dv, BackwardIn::v, BackwardIn::page_table_v,
             {BackwardIn::descale_s, BackwardIn::descale_do}, BackwardIn::scale_dv,
-            tiles_.problem.shape, scratch_book_),
+            tiles_.problem.shape, scratch_layout_),
         dq_descale_(region, {BackwardIn::descale_dp, BackwardIn::descale_k}),
         dq_scale_(region, {BackwardIn::scale_dq}),
         dq_(region.epilogue, 3, graph),
@@ -45,20 +45,21 @@ class AttentionBackwardKernel final : public Kernel {
         dsink_(output_program(region.anchor->outputs, BackwardOut::dsink), 3, graph),
         sink_(input_program(region, BackwardIn::sink), {1, tiles_.problem.shape.heads, 1, 1}, 3) {
     const AttentionShape& shape = tiles_.problem.shape;
-    const auto book = [&](const char* name, std::int64_t count, std::int64_t elements) {
-      return scratch_book_.add(
+    const auto reserve_scratch = [&](const char* name, std::int64_t count, std::int64_t elements) {
+      return scratch_layout_.add(
           name, checked_mul(checked_mul(count, elements), static_cast<std::int64_t>(sizeof(T))));
     };
     part_tiles_ = divide_up(shape.key_tiles(), parts_);
     sum_elements_ = part_tiles_ * kKeyTile * (tiles_.d + tiles_.dv);
-    sums_ = book("gradients of keys", tiles_.threads, sum_elements_);
+    sums_ = reserve_scratch("gradients of keys", tiles_.threads, sum_elements_);
     const bool apart = parts_ > 1 && dq_.present();
     padded_queries_ = round_up(shape.queries, kQueryTile);
-    dq_parts_ = book("gradients of queries", apart ? shape.batch * shape.heads * parts_ : 0,
-                     checked_mul(padded_queries_, shape.head_dim));
+    dq_parts_ =
+        reserve_scratch("gradients of queries", apart ? shape.batch * shape.heads * parts_ : 0,
+                        checked_mul(padded_queries_, shape.head_dim));
     if (!dbias_.present()) return;
     bias_dims_ = region.anchor->outputs[BackwardOut::dbias].dims;
-    bias_sums_ = book("gradients of the bias", tiles_.threads, kQueryTile * kKeyTile);
+    bias_sums_ = reserve_scratch("gradients of the bias", tiles_.threads, kQueryTile * kKeyTile);
   }
 
   void run(const KernelContext& context) const override {
@@ -84,9 +85,9 @@ class AttentionBackwardKernel final : public Kernel {
   using Tiles = BackwardTiles<T>;
   using Buffers = typename Tiles::Buffers;
   using Queries = typename Tiles::Queries;
-  using Meeting = typename Tiles::Bound::Meeting;
+  using KeyRange = typename Tiles::Bound::KeyRange;
   // Most panels in a tile of queries: those of a processor without vectors.
-  static constexpr std::int64_t kMostPanels = kQueryTile / 2;
+  static constexpr std::int64_t kMaxPanels = kQueryTile / 2;
 
   struct Run : Tiles::Bound {
     using Tiles::Bound::largest;
@@ -98,24 +99,24 @@ class AttentionBackwardKernel final : public Kernel {
     const AttentionBackwardKernel& kernel;
     T dq_factor, dq_scale;
     typename KeyGradientRows<T>::Bound dk, dv;
-    typename GuardedRows<T>::Bound dq, dbias, dsink;
+    typename RaggedRows<T>::Bound dq, dbias, dsink;
     typename Operand<T>::Bound sink;
     T *sums, *dq_parts, *bias_sums;
 
     Run(const AttentionBackwardKernel& owner, const KernelContext& context)
-        : Tiles::Bound(owner.tiles_, context, owner.scratch_book_),
+        : Tiles::Bound(owner.tiles_, context, owner.scratch_layout_),
           kernel(owner),
-          dq_factor(this->ds_factor() * owner.dq_descale_.load(context)),
+          dq_factor(this->ds_operand() * owner.dq_descale_.load(context)),
           dq_scale(owner.dq_scale_.load(context)),
-          dk(owner.dk_, context, owner.scratch_book_, this->ds_factor(), kAmaxDk, largest),
-          dv(owner.dv_, context, owner.scratch_book_, this->p_factor(), kAmaxDv, largest),
+          dk(owner.dk_, context, owner.scratch_layout_, this->ds_operand(), kAmaxDk, largest),
+          dv(owner.dv_, context, owner.scratch_layout_, this->p_operand(), kAmaxDv, largest),
           dq(owner.dq_.bind(context)),
           dbias(owner.dbias_.bind(context)),
           dsink(owner.dsink_.bind(context)),
           sink(owner.sink_.bind(context)),
-          sums(context.scratch<T>(owner.scratch_book_, owner.sums_)),
-          dq_parts(context.scratch<T>(owner.scratch_book_, owner.dq_parts_)),
-          bias_sums(context.scratch<T>(owner.scratch_book_, owner.bias_sums_)) {}
+          sums(context.scratch<T>(owner.scratch_layout_, owner.sums_)),
+          dq_parts(context.scratch<T>(owner.scratch_layout_, owner.dq_parts_)),
+          bias_sums(context.scratch<T>(owner.scratch_layout_, owner.bias_sums_)) {}
 
     // What is wanted of a pass over `heads` heads of keys, of values, or of both where they agree.
     struct Wanted {
@@ -172,42 +173,41 @@ class AttentionBackwardKernel final : public Kernel {
         if (this->hidden(t, q, keys)) continue;
         if (!std::exchange(packed, true)) this->pack_keys(tile, t);
         const std::int64_t panels =
-            tiles.product.panels(std::min(kQueryTile, t.queries.rows - q * kQueryTile));
-        Meeting meetings[kMostPanels];
-        bool cut = false;
+            tiles.gemm.panels(std::min(kQueryTile, t.queries.rows - q * kQueryTile));
+        KeyRange meetings[kMaxPanels];
+        bool masked = false;
         for (std::int64_t p = 0; p < panels; ++p) {
           const std::int64_t first = q * kQueryTile + p * this->columns();
-          meetings[p] = this->meeting(t, first);
-          cut |= meetings[p].cut;
-          if (meetings[p].begin < meetings[p].end) this->factors(t, first, meetings[p], p);
+          meetings[p] = this->key_range(t, first);
+          masked |= meetings[p].masked;
+          if (meetings[p].begin < meetings[p].end) this->recompute(t, first, meetings[p], p);
         }
         const Queries& rows = t.queries;
         if (wanted.dv)
           add_queries(t, q, panels, meetings, t.p, rows.d_o + q * kQueryTile * tiles.dv, tiles.dv,
-                      !cut || rows.do_finite[q], d_v);
+                      !masked || rows.do_finite[q], d_v);
         if (wanted.dk)
           add_queries(t, q, panels, meetings, t.ds, rows.q + q * kQueryTile * tiles.d, tiles.d,
-                      !cut || rows.q_finite[q], d_k);
-        if (wanted.dq) add_keys(t, q, panels, meetings, !cut || t.keys.finite);
+                      !masked || rows.q_finite[q], d_k);
+        if (wanted.dq) add_keys(t, q, panels, meetings, !masked || t.keys.finite);
       }
     }
 
     // sums += factors^T rows, for p^T do and ds^T q. A factor of 0 does not stop NaN or infinity:
     // unless all is `safe`, a row meets only the keys that its query sees.
     void add_queries(const Buffers& t, std::int64_t tile, std::int64_t panels,
-                     const Meeting* meetings, const T* factors, const T* rows, std::int64_t width,
-                     bool safe, T* sums_of_keys) const {
-      const std::int64_t columns = this->columns(), step = tiles.product.rows();
+                     const KeyRange* meetings, const T* recompute, const T* rows,
+                     std::int64_t width, bool safe, T* key_acc) const {
+      const std::int64_t columns = this->columns(), step = tiles.gemm.rows();
       if (!safe) {
         for_each_run(t, tile, [&](std::int64_t r, std::int64_t j) {
-          const T factor = factors[(r / columns * kKeyTile + j) * columns + r % columns];
+          const T factor = recompute[(r / columns * kKeyTile + j) * columns + r % columns];
           for (std::int64_t w = 0; w < width; w += columns)
-            ops.axpy(factor, rows + w * kQueryTile + r * columns, columns,
-                     sums_of_keys + j * width + w);
+            ops.axpy(factor, rows + w * kQueryTile + r * columns, columns, key_acc + j * width + w);
         });
         return;
       }
-      std::int64_t offsets[kMostPanels];
+      std::int64_t offsets[kMaxPanels];
       for (std::int64_t p = 0; p < panels; ++p) offsets[p] = p * kKeyTile * columns;
       const auto meets = [&](std::int64_t p, std::int64_t r) {
         return p < panels && meetings[p].begin <= r && r < meetings[p].end;
@@ -217,17 +217,17 @@ class AttentionBackwardKernel final : public Kernel {
           for (std::int64_t p = 0, end; p < panels; p = end + 1) {
             for (end = p; meets(end, r);) ++end;
             if (end > p)
-              tiles.product.multiply(
-                  {std::min(step, t.keys.count - r), columns, factors + r * columns, columns,
-                   rows + w * kQueryTile + p * columns * columns, columns,
-                   sums_of_keys + r * width + w, width, true},
+              tiles.gemm.multiply(
+                  {std::min(step, t.keys.count - r), columns, recompute + r * columns, columns,
+                   rows + w * kQueryTile + p * columns * columns, columns, key_acc + r * width + w,
+                   width, true},
                   end - p, offsets + p);
           }
     }
     // dq^T += k^T ds^T; careful in the same way.
-    void add_keys(Buffers& t, std::int64_t tile, std::int64_t panels, const Meeting* meetings,
+    void add_keys(Buffers& t, std::int64_t tile, std::int64_t panels, const KeyRange* meetings,
                   bool safe) const {
-      const std::int64_t columns = this->columns(), step = tiles.product.rows();
+      const std::int64_t columns = this->columns(), step = tiles.gemm.rows();
       T* dqt = t.queries.dqt + tile * kQueryTile * shape.head_dim;
       if (!safe) {
         for_each_run(t, tile, [&](std::int64_t r, std::int64_t j) {
@@ -239,13 +239,13 @@ class AttentionBackwardKernel final : public Kernel {
         return;
       }
       for (std::int64_t p = 0; p < panels; ++p) {
-        const Meeting& at = meetings[p];
+        const KeyRange& at = meetings[p];
         if (at.begin == at.end) continue;
         for (std::int64_t l = 0; l < shape.head_dim; l += step)
-          tiles.product({std::min(step, shape.head_dim - l), at.end - at.begin,
-                         t.keys.kt + l * kKeyTile + at.begin, kKeyTile,
-                         t.ds + (p * kKeyTile + at.begin) * columns, columns,
-                         dqt + (p * shape.head_dim + l) * columns, columns, true});
+          tiles.gemm({std::min(step, shape.head_dim - l), at.end - at.begin,
+                      t.keys.kt + l * kKeyTile + at.begin, kKeyTile,
+                      t.ds + (p * kKeyTile + at.begin) * columns, columns,
+                      dqt + (p * shape.head_dim + l) * columns, columns, true});
       }
     }
     // Calls body(row, key) for all a tile's queries see, relative to the tiles.
@@ -255,7 +255,7 @@ class AttentionBackwardKernel final : public Kernel {
       const ScoreColumns keys = this->columns_of(t.keys);
       for (std::int64_t r = 0; r < std::min(kQueryTile, q.rows - tile * kQueryTile); ++r) {
         const std::int64_t row = tile * kQueryTile + r;
-        problem.mask.for_each_run(q.b, q.h, q.first + row, this->seen_by(q, row).within(keys),
+        problem.mask.for_each_run(q.b, q.h, q.first + row, this->visible_to(q, row).within(keys),
                                   [&](ScoreColumns run) {
                                     for (std::int64_t j = run.begin; j < run.end; ++j)
                                       body(r, j - keys.begin);
@@ -354,7 +354,7 @@ class AttentionBackwardKernel final : public Kernel {
       if (this->hidden(t, 0, keys)) return;
       this->pack_keys(tile, t);
       for (std::int64_t first = 0; first < t.queries.rows; first += this->columns()) {
-        const Meeting at = this->meeting(t, first);
+        const KeyRange at = this->key_range(t, first);
         if (at.begin == at.end) continue;
         this->score_gradients(t, first, at);
         for (std::int64_t i = 0; i < std::min(this->columns(), t.queries.rows - first); ++i) {
@@ -390,9 +390,9 @@ class AttentionBackwardKernel final : public Kernel {
   std::int64_t parts_, part_tiles_, sum_elements_, padded_queries_;
   int sums_, dq_parts_, bias_sums_ = 0;
   KeyGradientRows<T> dk_, dv_;
-  FactorOperand<T> dq_descale_, dq_scale_;
+  ScaleOperand<T> dq_descale_, dq_scale_;
   Dims bias_dims_;
-  GuardedRows<T> dq_, dbias_, dsink_;
+  RaggedRows<T> dq_, dbias_, dsink_;
   Operand<T> sink_;
 };
 

@@ -1,13 +1,13 @@
 // How the work of attention forward is cut.
 #pragma once
 
-#include "cpu/engines/attention_factors.hpp"
+#include "cpu/engines/attention_fp8.hpp"
 #include "cpu/gemm/gemm.hpp"
-#include "cpu/kernels/panel_product.hpp"
+#include "cpu/kernels/gemm_micro_kernel.hpp"
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kMostRows = 18 * kPanelRowMultiple;  // of queries in a tile: for L2
+inline constexpr std::int64_t kMaxRows = 18 * kPanelRowMultiple;  // of queries in a tile: for L2
 inline constexpr std::int64_t kFewRows =
     8;  // up to so many, transposing keys costs more than it saves
 
@@ -31,13 +31,13 @@ struct AttentionTiling {
     const std::int64_t group = shape.k_heads == shape.v_heads && shape.k_heads > 0
                                    ? std::max<std::int64_t>(shape.heads / shape.k_heads, 1)
                                    : 1;
-    heads = queries * group <= kMostRows && queries <= kFewRows ? group : 1;
+    heads = queries * group <= kMaxRows && queries <= kFewRows ? group : 1;
     packed = heads * queries > kFewRows;
     // Eight tiles for each thread, so that none is the last for long.
     const std::int64_t share =
         divide_up(shape.batch * shape.heads * queries, 8 * threads * kPanelRowMultiple) *
         kPanelRowMultiple;
-    const std::int64_t most = std::min(kMostRows, share);
+    const std::int64_t most = std::min(kMaxRows, share);
     const std::int64_t even =
         divide_up(queries, divide_up(queries, std::max(most, kPanelRowMultiple)));
     rows = heads > 1 ? queries : std::min(queries, round_up(even, kPanelRowMultiple));

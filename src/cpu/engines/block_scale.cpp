@@ -16,25 +16,25 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kScalePiece = 1024;  // elements of a row held on the stack
+constexpr std::int64_t kScaleChunk = 1024;  // elements of a row held on the stack
 
 // How the last axis is cut: segments of whole blocks, walked in pieces that fit the stack.
 struct OwnColumns {
-  std::int64_t extent, block, segment, segments, piece;
+  std::int64_t extent, block, segment, segments, chunk;
 
   OwnColumns(std::int64_t length, std::int64_t block_extent)
       : extent(length),
         block(std::min(block_extent, std::max<std::int64_t>(length, 1))),
-        segment(block < kScalePiece ? kScalePiece / block * block : block),
+        segment(block < kScaleChunk ? kScaleChunk / block * block : block),
         segments((length + segment - 1) / segment),
-        piece(std::min(segment, kScalePiece)) {}
+        chunk(std::min(segment, kScaleChunk)) {}
 
   // visit(first, count) for the pieces of a segment.
   template <class Visit>
-  void for_pieces(std::int64_t begin, Visit&& visit) const {
+  void for_chunks(std::int64_t begin, Visit&& visit) const {
     const std::int64_t end = std::min(begin + segment, extent);
-    for (std::int64_t first = begin; first < end; first += piece)
-      visit(first, std::min(piece, end - first));
+    for (std::int64_t first = begin; first < end; first += chunk)
+      visit(first, std::min(chunk, end - first));
   }
   // visit(first in the piece, count, block of the segment) for the blocks a piece holds parts of.
   template <class Visit>
@@ -83,16 +83,16 @@ class ScaleRows {
     }
     // Zeros everywhere.
     void clear(const Dims& stored) const {
-      const T zeros[kScalePiece] = {};
+      const T zeros[kScaleChunk] = {};
       Dims rows = stored, index = stored;
       const int last = stored.rank() - 1;
-      rows[last] = (stored[last] + kScalePiece - 1) / kScalePiece;
+      rows[last] = (stored[last] + kScaleChunk - 1) / kScaleChunk;
       parallel_for(element_count(rows), 16, [&](std::int64_t begin, std::int64_t end, int) {
         Dims at = index;
         for (std::int64_t row = begin; row < end; ++row) {
           unflatten(row, rows, at);
-          at[last] *= kScalePiece;
-          bound_.store(coordinates(at).data(), std::min(kScalePiece, stored[last] - at[last]),
+          at[last] *= kScaleChunk;
+          bound_.store(coordinates(at).data(), std::min(kScaleChunk, stored[last] - at[last]),
                        zeros);
         }
       });
@@ -163,12 +163,12 @@ class QuantizeKernel final : public Kernel {
 
   // Blocks that stand side by side along the last axis.
   void one_group(const Bound& bound, std::int64_t item) const {
-    alignas(64) T row[kScalePiece], amax[kScalePiece] = {}, scales[kScalePiece];
+    alignas(64) T row[kScaleChunk], amax[kScaleChunk] = {}, scales[kScaleChunk];
     Dims group = groups_;
     unflatten(item, groups_, group);
     const std::int64_t begin = group[last_] * columns_.segment;
     for_rows(group, [&](Coords& coords) {
-      columns_.for_pieces(begin, [&](std::int64_t first, std::int64_t count) {
+      columns_.for_chunks(begin, [&](std::int64_t first, std::int64_t count) {
         coords[static_cast<std::size_t>(last_)] = first;
         bound.x.load(coords.data(), count, row);
         if (columns_.block == 1)
@@ -190,7 +190,7 @@ class QuantizeKernel final : public Kernel {
     for (std::int64_t i = 0; i < blocks; ++i)
       if (scales[i] == T{0}) scales[i] = T{1};  // of a block of zeros
     for_rows(group, [&](Coords& coords) {
-      columns_.for_pieces(begin, [&](std::int64_t first, std::int64_t count) {
+      columns_.for_chunks(begin, [&](std::int64_t first, std::int64_t count) {
         coords[static_cast<std::size_t>(last_)] = first;
         bound.x.load(coords.data(), count, row);
         columns_.for_blocks(begin, first, count,
@@ -247,12 +247,12 @@ class DequantizeKernel final : public Kernel {
     const auto scale = scale_.bind(context);
     const auto zero = zero_ ? zero_->bind(context) : typename ScaleRows<T>::Bound();
     parallel_for(element_count(rows_), grain_, [&](std::int64_t begin, std::int64_t end, int) {
-      alignas(64) T row[kScalePiece], scales[kScalePiece], zeros[kScalePiece];
+      alignas(64) T row[kScaleChunk], scales[kScaleChunk], zeros[kScaleChunk];
       Dims index = rows_;
       for (std::int64_t item = begin; item < end; ++item) {
         unflatten(item, rows_, index);
         const std::int64_t start = index[last_] * columns_.segment;
-        columns_.for_pieces(start, [&](std::int64_t first, std::int64_t count) {
+        columns_.for_chunks(start, [&](std::int64_t first, std::int64_t count) {
           Dims at = index, block = index;
           at[last_] = first;
           for (int axis = 0; axis <= last_; ++axis) block[axis] = at[axis] / block_[axis];

@@ -12,21 +12,21 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kMostKernelTaps = 32;
-constexpr std::int64_t kMostLanes = 64;
+constexpr std::int64_t kMaxKernelTaps = 32;
+constexpr std::int64_t kMaxLanes = 64;
 constexpr std::int64_t kTimeTile =
     4096;  // elements: time steps, with what stands around them, by lanes
 
 // How the work is cut. A tile is a run of time steps of one channel ("lanes" = 1), or some time
 // steps of neighbouring channels, with channels varying fastest.
-struct Cut {
+struct Blocking {
   std::int64_t batches, channels, steps, taps;
   std::int64_t lanes;       // channels side by side
   std::int64_t tile_steps;  // time steps at once
   bool silu;
 
   template <class Op>
-  Cut(const Region& region, const Op& op) {
+  Blocking(const Region& region, const Op& op) {
     const Dims& x = region.anchor->inputs[Op::x].dims;
     batches = x[0];
     channels = x[1];
@@ -36,8 +36,8 @@ struct Cut {
     const PointwiseProgram& source = region.prologues[Op::x];
     const bool along_channels =
         contiguous_views(source, 1) > contiguous_views(source, 2) && channels > 1;
-    lanes = along_channels ? std::min(kMostLanes, channels) : 1;
-    static_assert(kTimeTile / kMostLanes > 2 * (kMostKernelTaps - 1), "a tile has room for a step");
+    lanes = along_channels ? std::min(kMaxLanes, channels) : 1;
+    static_assert(kTimeTile / kMaxLanes > 2 * (kMaxKernelTaps - 1), "a tile has room for a step");
     tile_steps = std::min(kTimeTile / lanes - 2 * (taps - 1), std::max<std::int64_t>(steps, 1));
   }
   int axis() const { return lanes > 1 ? 1 : 2; }
@@ -56,8 +56,8 @@ template <class T>
 class TimeRows {
  public:
   TimeRows() = default;
-  TimeRows(const PointwiseProgram& program, const Cut& cut)
-      : program_(program, cut.axis()), along_time_(cut.lanes == 1) {}
+  TimeRows(const PointwiseProgram& program, const Blocking& blocking)
+      : program_(program, blocking.axis()), along_time_(blocking.lanes == 1) {}
 
   struct Bound {
     typename RowProgram<T>::Bound bound;
@@ -95,10 +95,11 @@ template <class T>
 class Past {
  public:
   template <class Op>
-  Past(const Region& region, const Cut& cut, Op) : cut_(cut), x_(region.prologues[Op::x], cut) {
+  Past(const Region& region, const Blocking& blocking, Op)
+      : blocking_(blocking), x_(region.prologues[Op::x], blocking) {
     const PointwiseProgram& state = input_program(region, Op::initial_state);
     has_state_ = !state.empty();
-    if (has_state_) state_ = TimeRows<T>(state, cut);
+    if (has_state_) state_ = TimeRows<T>(state, blocking);
   }
 
   struct Bound {
@@ -108,12 +109,12 @@ class Past {
     // Positions [position, position + count), all of them below history + steps.
     void load(const Stripe& at, std::int64_t position, std::int64_t count, T* tile) const {
       const std::int64_t before =
-          std::clamp<std::int64_t>(past->cut_.history() - position, 0, count);
+          std::clamp<std::int64_t>(past->blocking_.history() - position, 0, count);
       if (past->has_state_)
         state.load(at, position, before, tile);
       else
         std::fill_n(tile, before * at.width, T{0});
-      x.load(at, position + before - past->cut_.history(), count - before,
+      x.load(at, position + before - past->blocking_.history(), count - before,
              tile + before * at.width);
     }
   };
@@ -124,7 +125,7 @@ class Past {
   }
 
  private:
-  Cut cut_;
+  Blocking blocking_;
   TimeRows<T> x_, state_;
   bool has_state_ = false;
 };
@@ -132,8 +133,8 @@ class Past {
 // The filters and biases of a stripe: w[i * width + lane].
 template <class T>
 struct Filter {
-  alignas(64) T w[kMostKernelTaps * kMostLanes];
-  alignas(64) T bias[kMostLanes];
+  alignas(64) T w[kMaxKernelTaps * kMaxLanes];
+  alignas(64) T bias[kMaxLanes];
 };
 
 template <class T>
@@ -142,8 +143,8 @@ class CausalConvKernel : public Kernel {
   template <class Op>
   CausalConvKernel(const Region& region, const Op& op)
       : ops_(row_ops<T>()),
-        cut_(region, op),
-        past_(region, cut_, Op{}),
+        blocking_(region, op),
+        past_(region, blocking_, Op{}),
         w_(region.prologues[Op::w], 0) {
     const PointwiseProgram& bias = input_program(region, Op::bias);
     has_bias_ = !bias.empty();
@@ -160,7 +161,7 @@ class CausalConvKernel : public Kernel {
     return bound;
   }
   void load_filter(const Bound& bound, const Stripe& at, Filter<T>& filter) const {
-    for (std::int64_t i = 0; i < cut_.taps; ++i) {
+    for (std::int64_t i = 0; i < blocking_.taps; ++i) {
       const Coords coords{at.channel, i};
       bound.w.load(coords.data(), at.width, filter.w + i * at.width);
     }
@@ -183,16 +184,16 @@ class CausalConvKernel : public Kernel {
                  T* sums) const {
     for (std::int64_t t = 0; t < count; ++t)
       std::copy_n(filter.bias, at.width, sums + t * at.width);
-    for (std::int64_t i = 0; i < cut_.taps; ++i)
+    for (std::int64_t i = 0; i < blocking_.taps; ++i)
       add_tap(filter, at, i, count, past + i * at.width, sums);
   }
   Stripe stripe(std::int64_t batch, std::int64_t number) const {
-    const std::int64_t channel = number * cut_.lanes;
-    return {batch, channel, std::min(cut_.lanes, cut_.channels - channel)};
+    const std::int64_t channel = number * blocking_.lanes;
+    return {batch, channel, std::min(blocking_.lanes, blocking_.channels - channel)};
   }
 
   const RowOps<T>& ops_;
-  Cut cut_;
+  Blocking blocking_;
   Past<T> past_;
   RowProgram<T> w_, bias_;
   bool has_bias_;
@@ -205,30 +206,31 @@ class CausalConvForwardKernel final : public CausalConvKernel<T> {
   explicit CausalConvForwardKernel(const Region& region)
       : CausalConvKernel<T>(region, *region.anchor_as<Op>()),
         silu_(pointwise_row<T>(PointwiseMode::swish_fwd, false)),
-        y_(region.epilogue, this->cut_) {
+        y_(region.epilogue, this->blocking_) {
     const PointwiseProgram state = output_program(region.anchor->outputs, Op::final_state);
     has_state_ = !state.empty();
-    if (has_state_) state_ = TimeRows<T>(state, this->cut_);
+    if (has_state_) state_ = TimeRows<T>(state, this->blocking_);
   }
 
   void run(const KernelContext& context) const override {
-    const Cut& cut = this->cut_;
+    const Blocking& blocking = this->blocking_;
     const auto bound = this->bind(context);
     const auto y = y_.bind(context);
-    const std::int64_t tiles = cut.tiles();
-    parallel_for(cut.batches * cut.stripes() * tiles, items_per_thread(cut.tile_steps * cut.lanes),
+    const std::int64_t tiles = blocking.tiles();
+    parallel_for(blocking.batches * blocking.stripes() * tiles,
+                 items_per_thread(blocking.tile_steps * blocking.lanes),
                  [&](std::int64_t begin, std::int64_t end, int) {
                    alignas(64) T past[kTimeTile], sums[kTimeTile];
                    Filter<T> filter;
                    for (std::int64_t item = begin; item < end; ++item) {
-                     const std::int64_t number = item / tiles % cut.stripes();
-                     const Stripe at = this->stripe(item / tiles / cut.stripes(), number);
-                     const std::int64_t t = item % tiles * cut.tile_steps,
-                                        count = std::min(cut.tile_steps, cut.steps - t);
+                     const std::int64_t number = item / tiles % blocking.stripes();
+                     const Stripe at = this->stripe(item / tiles / blocking.stripes(), number);
+                     const std::int64_t t = item % tiles * blocking.tile_steps,
+                                        count = std::min(blocking.tile_steps, blocking.steps - t);
                      this->load_filter(bound, at, filter);
-                     bound.past.load(at, t, count + cut.history(), past);
+                     bound.past.load(at, t, count + blocking.history(), past);
                      this->make_sums(filter, at, count, past, sums);
-                     if (cut.silu)
+                     if (blocking.silu)
                        silu_(Pointwise{}, sums, nullptr, nullptr, count * at.width, sums);
                      y.store(at, t, count, sums);
                    }
@@ -238,15 +240,17 @@ class CausalConvForwardKernel final : public CausalConvKernel<T> {
 
  private:
   void store_state(const typename Past<T>::Bound& past, const KernelContext& context) const {
-    const Cut& cut = this->cut_;
+    const Blocking& blocking = this->blocking_;
     const auto state = state_.bind(context);
-    parallel_for(cut.batches * cut.stripes(), items_per_thread(cut.history() * cut.lanes),
+    parallel_for(blocking.batches * blocking.stripes(),
+                 items_per_thread(blocking.history() * blocking.lanes),
                  [&](std::int64_t begin, std::int64_t end, int) {
-                   alignas(64) T tile[kMostKernelTaps * kMostLanes];
+                   alignas(64) T tile[kMaxKernelTaps * kMaxLanes];
                    for (std::int64_t item = begin; item < end; ++item) {
-                     const Stripe at = this->stripe(item / cut.stripes(), item % cut.stripes());
-                     past.load(at, cut.steps, cut.history(), tile);
-                     state.store(at, 0, cut.history(), tile);
+                     const Stripe at =
+                         this->stripe(item / blocking.stripes(), item % blocking.stripes());
+                     past.load(at, blocking.steps, blocking.history(), tile);
+                     state.store(at, 0, blocking.history(), tile);
                    }
                  });
   }
@@ -263,12 +267,12 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
   explicit CausalConvBackwardKernel(const Region& region)
       : CausalConvKernel<T>(region, *region.anchor_as<Op>()),
         slope_(pointwise_row<T>(PointwiseMode::swish_bwd, false)),
-        dy_(region.prologues[Op::dy], this->cut_),
-        dx_(region.epilogue, this->cut_) {
+        dy_(region.prologues[Op::dy], this->blocking_),
+        dx_(region.epilogue, this->blocking_) {
     const auto& outputs = region.anchor->outputs;
     if (const auto program = output_program(outputs, Op::dinitial_state); !program.empty()) {
       has_state_ = true;
-      state_ = TimeRows<T>(program, this->cut_);
+      state_ = TimeRows<T>(program, this->blocking_);
     }
     if (const auto program = output_program(outputs, Op::dw); !program.empty()) {
       has_dw_ = true;
@@ -285,12 +289,14 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
     const auto bound = this->bind(context);
     const Gradients gradients{dy_.bind(context), dx_.bind(context),
                               has_state_ ? state_.bind(context) : typename TimeRows<T>::Bound{}};
-    const Cut& cut = this->cut_;
-    parallel_for(cut.stripes(), items_per_thread(cut.batches * cut.steps * cut.lanes * cut.taps),
-                 [&](std::int64_t begin, std::int64_t end, int) {
-                   for (std::int64_t number = begin; number < end; ++number)
-                     run_stripe(bound, gradients, number, context);
-                 });
+    const Blocking& blocking = this->blocking_;
+    parallel_for(
+        blocking.stripes(),
+        items_per_thread(blocking.batches * blocking.steps * blocking.lanes * blocking.taps),
+        [&](std::int64_t begin, std::int64_t end, int) {
+          for (std::int64_t number = begin; number < end; ++number)
+            run_stripe(bound, gradients, number, context);
+        });
   }
 
  private:
@@ -299,22 +305,23 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
   };
   // Sums over batches and time: in T within a tile, in double over tiles.
   struct Totals {
-    double w[kMostKernelTaps * kMostLanes] = {};
-    double bias[kMostLanes] = {};
+    double w[kMaxKernelTaps * kMaxLanes] = {};
+    double bias[kMaxLanes] = {};
   };
 
   void run_stripe(const typename CausalConvKernel<T>::Bound& bound, const Gradients& gradients,
                   std::int64_t number, const KernelContext& context) const {
-    const Cut& cut = this->cut_;
+    const Blocking& blocking = this->blocking_;
     Filter<T> filter;
     Totals totals;
     Stripe at = this->stripe(0, number);
     this->load_filter(bound, at, filter);
     // One tile more than the steps need: the states before x get gradients as well.
-    const std::int64_t positions = cut.steps + cut.history();
-    for (at.batch = 0; at.batch < cut.batches; ++at.batch)
-      for (std::int64_t p = 0; p < positions; p += cut.tile_steps)
-        run_tile(bound, gradients, filter, at, p, std::min(cut.tile_steps, positions - p), totals);
+    const std::int64_t positions = blocking.steps + blocking.history();
+    for (at.batch = 0; at.batch < blocking.batches; ++at.batch)
+      for (std::int64_t p = 0; p < positions; p += blocking.tile_steps)
+        run_tile(bound, gradients, filter, at, p, std::min(blocking.tile_steps, positions - p),
+                 totals);
     store_totals(totals, at, context);
   }
 
@@ -323,12 +330,12 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
   void run_tile(const typename CausalConvKernel<T>::Bound& bound, const Gradients& gradients,
                 const Filter<T>& filter, const Stripe& at, std::int64_t p, std::int64_t count,
                 Totals& totals) const {
-    const Cut& cut = this->cut_;
-    const std::int64_t history = cut.history(), width = at.width;
+    const Blocking& blocking = this->blocking_;
+    const std::int64_t history = blocking.history(), width = at.width;
     alignas(64) T past[kTimeTile], slopes[kTimeTile], sums[kTimeTile];
     // slopes[j] is the gradient of the sum of time p - history + j; zero outside [0, steps).
     const std::int64_t first = std::max<std::int64_t>(p - history, 0),
-                       last = std::min(p + count, cut.steps),
+                       last = std::min(p + count, blocking.steps),
                        times = std::max<std::int64_t>(last - first, 0);
     const std::int64_t lead = first - (p - history);
     T* live = slopes + lead * width;
@@ -336,13 +343,13 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
     if (times > 0) {
       gradients.dy.load(at, first, times, live);
       bound.past.load(at, first, times + history, past);
-      if (cut.silu) {
+      if (blocking.silu) {
         this->make_sums(filter, at, times, past, sums);
         slope_(Pointwise{}, live, sums, nullptr, times * width, live);
       }
     }
     std::fill_n(sums, count * width, T{0});
-    for (std::int64_t i = 0; i < cut.taps; ++i)
+    for (std::int64_t i = 0; i < blocking.taps; ++i)
       this->add_tap(filter, at, i, count, slopes + (history - i) * width, sums);
     const std::int64_t before = std::clamp<std::int64_t>(history - p, 0, count);
     if (has_state_) gradients.state.store(at, p, before, sums);
@@ -359,12 +366,12 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
     const RowOps<T>& ops = this->ops_;
     if (at.width == 1) {
       if (has_dw_)
-        for (std::int64_t i = 0; i < this->cut_.taps; ++i)
+        for (std::int64_t i = 0; i < this->blocking_.taps; ++i)
           totals.w[i] += static_cast<double>(ops.dot(slopes, past + i, count));
       totals.bias[0] += static_cast<double>(ops.fold(Fold::sum, Premap::identity, slopes, count));
       return;
     }
-    alignas(64) T sums[kMostLanes];
+    alignas(64) T sums[kMaxLanes];
     const auto gather = [&](double* target, const auto& add) {
       std::fill_n(sums, at.width, T{0});
       for (std::int64_t t = 0; t < count; ++t) add(t * at.width);
@@ -372,7 +379,7 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
         target[lane] += static_cast<double>(sums[lane]);
     };
     if (has_dw_)
-      for (std::int64_t i = 0; i < this->cut_.taps; ++i)
+      for (std::int64_t i = 0; i < this->blocking_.taps; ++i)
         gather(totals.w + i * at.width, [&](std::int64_t offset) {
           ops.dot_into(slopes + offset, past + offset + i * at.width, at.width, sums);
         });
@@ -382,14 +389,14 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
   }
 
   void store_totals(const Totals& totals, const Stripe& at, const KernelContext& context) const {
-    alignas(64) T row[kMostLanes];
+    alignas(64) T row[kMaxLanes];
     const auto rounded = [&](const double* source) {
       for (std::int64_t lane = 0; lane < at.width; ++lane) row[lane] = static_cast<T>(source[lane]);
       return row;
     };
     if (has_dw_) {
       const auto dw = dw_.bind(context);
-      for (std::int64_t i = 0; i < this->cut_.taps; ++i) {
+      for (std::int64_t i = 0; i < this->blocking_.taps; ++i) {
         const Coords coords{at.channel, i};
         dw.store(coords.data(), at.width, rounded(totals.w + i * at.width));
       }
@@ -419,8 +426,8 @@ class CausalConvEngine final : public Engine {
     if (!forward && !region.anchor_as<CausalConvBackward>())
       return Support::other_operation("the anchor is no causal convolution");
     static_assert(int{CausalConvForward::w} == int{CausalConvBackward::w});
-    if (region.anchor->inputs[CausalConvForward::w].dims[1] > kMostKernelTaps)
-      return Support::no("filters of more than {} taps", kMostKernelTaps);
+    if (region.anchor->inputs[CausalConvForward::w].dims[1] > kMaxKernelTaps)
+      return Support::no("filters of more than {} taps", kMaxKernelTaps);
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

@@ -41,7 +41,7 @@ class ChannelNormEngine final : public Engine {
     cost.bytes *= 2.5;  // statistics and results are separate trips through memory
     const auto config = [&](bool split) {
       return make_config({{"split", split ? 1 : 0}}, cost,
-                         build_channel_norm(region, split, device)->scratch_book().total_bytes());
+                         build_channel_norm(region, split, device)->scratch_layout().total_bytes());
     };
     const Config split = config(true);
     cost.bytes_fraction = cost.flops_fraction = 0.2;

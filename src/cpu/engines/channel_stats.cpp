@@ -13,11 +13,11 @@ namespace ashlar::cpu {
 namespace {
 
 using Bn = BnBackwardWeights;
-constexpr std::size_t kMostOutputs = 5;
+constexpr std::size_t kMaxOutputs = 5;
 
 struct StatsShape {
   PointwiseProgram x, dy, mean, inv_variance, scale;
-  std::array<PointwiseProgram, kMostOutputs> outputs;
+  std::array<PointwiseProgram, kMaxOutputs> outputs;
   Dims space, channels;
   int axis;
 
@@ -31,7 +31,7 @@ struct StatsShape {
     }
     channels[1] = space[1];
     outputs[0] = region.epilogue;
-    for (std::size_t slot = 1; slot < kMostOutputs; ++slot)
+    for (std::size_t slot = 1; slot < kMaxOutputs; ++slot)
       outputs[slot] = output_program(region.anchor->outputs, static_cast<int>(slot));
     std::vector<PointwiseProgram*> programs = {&x, &dy, &mean, &inv_variance, &scale};
     for (PointwiseProgram& output : outputs) programs.push_back(&output);
@@ -48,12 +48,12 @@ class ChannelStatsKernel final : public Kernel {
 
   void run(const KernelContext& context) const override {
     const Bound bound = bind(context);
-    T* partial = context.scratch<T>(scratch_book_, partial_);
-    const std::int64_t size = kSums * space_.most_width();
+    T* partial = context.scratch<T>(scratch_layout_, partial_);
+    const std::int64_t size = kSums * space_.max_width();
     parallel_for(space_.items() * splits_, 1, [&](std::int64_t begin, std::int64_t end, int) {
       Rows rows;
-      for (std::int64_t piece = begin; piece < end; ++piece)
-        sum_piece(bound, piece, rows, partial + piece * size);
+      for (std::int64_t chunk = begin; chunk < end; ++chunk)
+        sum_chunk(bound, chunk, rows, partial + chunk * size);
     });
     constexpr std::int64_t kItemsPerThread = 64;
     parallel_for(space_.items(), kItemsPerThread, [&](std::int64_t begin, std::int64_t end, int) {
@@ -69,7 +69,7 @@ class ChannelStatsKernel final : public Kernel {
   struct Bound {
     typename RowProgram<T>::Bound x, dy;
     typename Operand<T>::Bound mean, inv_variance, scale;
-    std::array<typename Operand<T>::Bound, kMostOutputs> outputs;
+    std::array<typename Operand<T>::Bound, kMaxOutputs> outputs;
   };
   // Buffers of one thread.
   struct Rows {
@@ -91,11 +91,11 @@ class ChannelStatsKernel final : public Kernel {
     mean_ = operand(shape.mean);
     inv_variance_ = operand(shape.inv_variance);
     scale_ = operand(shape.scale);
-    for (std::size_t slot = 0; slot < kMostOutputs; ++slot)
+    for (std::size_t slot = 0; slot < kMaxOutputs; ++slot)
       outputs_[slot] = operand(shape.outputs[slot]);
     partial_ =
-        scratch_book_.add("partial sums", space_.items() * splits_ * kSums * space_.most_width() *
-                                              static_cast<std::int64_t>(sizeof(T)));
+        scratch_layout_.add("partial sums", space_.items() * splits_ * kSums * space_.max_width() *
+                                                static_cast<std::int64_t>(sizeof(T)));
   }
 
   Bound bind(const KernelContext& context) const {
@@ -105,17 +105,17 @@ class ChannelStatsKernel final : public Kernel {
     bound.mean = mean_.bind(context);
     bound.inv_variance = inv_variance_.bind(context);
     bound.scale = scale_.bind(context);
-    for (std::size_t slot = 0; slot < kMostOutputs; ++slot)
+    for (std::size_t slot = 0; slot < kMaxOutputs; ++slot)
       bound.outputs[slot] = outputs_[slot].bind(context);
     return bound;
   }
 
-  void sum_piece(const Bound& bound, std::int64_t piece, Rows& rows, T* totals) const {
+  void sum_chunk(const Bound& bound, std::int64_t chunk, Rows& rows, T* totals) const {
     static constexpr T kZero = 0, kOne = 1;
     RowArg<T> mean{}, inv_variance{};
     if (gradient_) {
       Coords origin;
-      const std::int64_t width = space_.origin(piece / splits_, origin);
+      const std::int64_t width = space_.origin(chunk / splits_, origin);
       bound.mean.load(origin, width, rows.mean, nullptr);
       bound.inv_variance.load(origin, width, rows.inv_variance, nullptr);
       mean = {rows.mean, space_.columns()};
@@ -129,7 +129,7 @@ class ChannelStatsKernel final : public Kernel {
       ops_.normalise(rows.x, mean, inv_variance, {&kOne, false}, {&kZero, false}, n, rows.x);
     };
     fold_boxes<T, kSums>(
-        ops_, space_, piece / splits_, piece % splits_, splits_, Fold::sum,
+        ops_, space_, chunk / splits_, chunk % splits_, splits_, Fold::sum,
         [&](const Coords& coords, std::int64_t n, T(&values)[kSums]) {
           load(coords, n);
           values[0] = ops_.fold(Fold::sum, Premap::identity, gradient_ ? rows.dy : rows.x, n);
@@ -140,12 +140,12 @@ class ChannelStatsKernel final : public Kernel {
           ops_.fold_into(Fold::sum, Premap::identity, gradient_ ? rows.dy : rows.x, n, sums[0]);
           ops_.dot_into(gradient_ ? rows.dy : rows.x, rows.x, n, sums[1]);
         },
-        totals, space_.most_width());
+        totals, space_.max_width());
   }
 
   void finish(const Bound& bound, std::int64_t item, Rows& rows, const T* partial) const {
     Coords coords;
-    const std::int64_t width = space_.origin(item, coords), stride = space_.most_width();
+    const std::int64_t width = space_.origin(item, coords), stride = space_.max_width();
     for (int q = 0; q < kSums; ++q)
       for (std::int64_t i = 0; i < width; ++i) {
         double total = 0;
@@ -183,7 +183,7 @@ class ChannelStatsKernel final : public Kernel {
   int partial_;
   RowProgram<T> x_, dy_;
   Operand<T> mean_, inv_variance_, scale_;
-  std::array<Operand<T>, kMostOutputs> outputs_;
+  std::array<Operand<T>, kMaxOutputs> outputs_;
 };
 
 class ChannelStatsEngine final : public Engine {
@@ -202,9 +202,9 @@ class ChannelStatsEngine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
-    return {
-        make_config({}, row_cost(region, 0.5),
-                    build_for_precision<ChannelStatsKernel>(region)->scratch_book().total_bytes())};
+    return {make_config(
+        {}, row_cost(region, 0.5),
+        build_for_precision<ChannelStatsKernel>(region)->scratch_layout().total_bytes())};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,

@@ -12,10 +12,10 @@ namespace ashlar::cpu {
 namespace {
 
 // How a region is walked. Rows need no scratch; they are the last resort.
-enum Walk : std::int64_t { kRows, kLines, kPlanes };
+enum Strategy : std::int64_t { kRows, kLines, kPlanes };
 
 // Lines where channels lie together, else planes.
-Walk best_walk(const Region& region, const ConvGeometry& geometry) {
+Strategy best_strategy(const Region& region, const ConvGeometry& geometry) {
   const PointwiseProgram& source = region.prologues[0];
   const std::vector<ConvPhase> phases = phases_of(geometry, region);
   if (contiguous_views(source, 1) > contiguous_views(source, source.space.rank() - 1))
@@ -26,17 +26,17 @@ Walk best_walk(const Region& region, const ConvGeometry& geometry) {
 // Rows are held on the stack.
 Support rows_fit(const ConvGeometry& geometry) {
   const std::int64_t terms = geometry.tap_count() * std::max(geometry.channels, geometry.filters);
-  if (terms > kMostTerms)
-    return Support::no("{} products per result, at most {}", terms, kMostTerms);
+  if (terms > kMaxTerms) return Support::no("{} products per result, at most {}", terms, kMaxTerms);
   const std::int64_t weights = geometry.tap_count() * geometry.channels * geometry.filters;
-  if (weights > kMostGroupWeights)
-    return Support::no("{} weights per group, at most {}", weights, kMostGroupWeights);
+  if (weights > kMaxGroupWeights)
+    return Support::no("{} weights per group, at most {}", weights, kMaxGroupWeights);
   return Support::yes();
 }
 
-std::unique_ptr<Kernel> build_walk(Walk walk, const Region& region, const DeviceProps& device) {
+std::unique_ptr<Kernel> build_strategy(Strategy strategy, const Region& region,
+                                       const DeviceProps& device) {
   const bool filter = region.anchor_as<ConvBackwardFilter>() != nullptr;
-  switch (walk) {
+  switch (strategy) {
     case kLines:
       if (filter) return build_for_precision<ConvLinesFilterKernel>(region, device);
       return build_for_precision<ConvLinesKernel>(region, device);
@@ -66,27 +66,26 @@ class ConvDepthwiseEngine final : public Engine {
       if (view.ragged_offset != kNoTensor) return Support::no("a ragged operand");
     const ConvGeometry geometry(*region.anchor);
     if (geometry.groups < 2) return Support::no("one group: a matrix product is faster");
-    if (geometry.channels > kMostGroupChannels)
-      return Support::no("{} channels per group, at most {}", geometry.channels,
-                         kMostGroupChannels);
-    if (geometry.filters > kMostGroupChannels)
-      return Support::no("{} filters per group, at most {}", geometry.filters, kMostGroupChannels);
-    return best_walk(region, geometry) == kRows ? rows_fit(geometry) : Support::yes();
+    if (geometry.channels > kMaxGroupChannels)
+      return Support::no("{} channels per group, at most {}", geometry.channels, kMaxGroupChannels);
+    if (geometry.filters > kMaxGroupChannels)
+      return Support::no("{} filters per group, at most {}", geometry.filters, kMaxGroupChannels);
+    return best_strategy(region, geometry) == kRows ? rows_fit(geometry) : Support::yes();
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const ConvGeometry geometry(*region.anchor);
     std::vector<Config> configs;
-    const Walk best = best_walk(region, geometry);
+    const Strategy best = best_strategy(region, geometry);
     if (best != kRows) {
-      Config config = make_config({{"walk", best}}, row_cost(region, 1.0));
+      Config config = make_config({{"strategy", best}}, row_cost(region, 1.0));
       const bool depthwise = geometry.channels == 1 && geometry.filters == 1;
       config.cost.flops_fraction = best == kPlanes ? 0.2 : depthwise ? 0.6 : 0.3;
-      config.scratch_bytes = build_walk(best, region, device)->scratch_book().total_bytes();
+      config.scratch_bytes = build_strategy(best, region, device)->scratch_layout().total_bytes();
       configs.push_back(config);
     }
     if (rows_fit(geometry)) {
-      Config rows = make_config({{"walk", kRows}}, row_cost(region, 1.0));
+      Config rows = make_config({{"strategy", kRows}}, row_cost(region, 1.0));
       rows.cost.flops_fraction = 0.05;
       configs.push_back(rows);
     }
@@ -95,7 +94,7 @@ class ConvDepthwiseEngine final : public Engine {
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps& device) const override {
-    return build_walk(static_cast<Walk>(config.knob("walk")), region, device);
+    return build_strategy(static_cast<Strategy>(config.knob("strategy")), region, device);
   }
 };
 

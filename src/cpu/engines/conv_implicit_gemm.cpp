@@ -3,7 +3,7 @@
 #include "cpu/conv/conv_rows.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/gemm/product.hpp"
+#include "cpu/gemm/gemm_region.hpp"
 
 namespace ashlar::cpu {
 
@@ -70,11 +70,11 @@ class PixelConvKernel final : public Kernel {
         store_(region.epilogue, z_of(region), geometry_,
                pixels_are_rows_ ? 1 : 1 + geometry_.spatial,
                pixels_are_rows_ || forward_ ? 1 : geometry_.stride[kMaxSpatial - 1]),
-        scratch_(scratch_book_.add("panels",
-                                   gemm_scratch_bytes(covering(shapes_), blocks_, sizeof(T)))) {}
+        scratch_(scratch_layout_.add("panels",
+                                     gemm_scratch_bytes(covering(shapes_), blocks_, sizeof(T)))) {}
 
   void run(const KernelContext& context) const override {
-    T* scratch = context.scratch<T>(scratch_book_, scratch_);
+    T* scratch = context.scratch<T>(scratch_layout_, scratch_);
     for (std::size_t i = 0; i < phases_.size(); ++i) {
       const PatchOperand<T> patches(patches_, geometry_, phases_[i], true, context);
       const FilterOperand<T> filter(filter_, geometry_, phases_[i], context);
@@ -117,13 +117,13 @@ class FilterConvKernel final : public Kernel {
                      geometry_.stride[kMaxSpatial - 1])),
         dy_(gather<T>(region.prologues[ConvBackwardFilter::dy], geometry_.y, geometry_.filters, 1)),
         store_(region.epilogue, z_of(region), geometry_, 1, 1),
-        scratch_(scratch_book_.add("panels", gemm_scratch_bytes(shape_, blocks_, sizeof(T)))) {}
+        scratch_(scratch_layout_.add("panels", gemm_scratch_bytes(shape_, blocks_, sizeof(T)))) {}
 
   void run(const KernelContext& context) const override {
     const PatchOperand<T> dy(dy_, geometry_, dy_phase_, false, context);
     const PatchOperand<T> x(x_, geometry_, x_phase_, false, context);
     const FilterSink<T> sink(store_, geometry_, x_phase_, context);
-    gemm<T>(shape_, blocks_, kernel_, dy, x, sink, context.scratch<T>(scratch_book_, scratch_));
+    gemm<T>(shape_, blocks_, kernel_, dy, x, sink, context.scratch<T>(scratch_layout_, scratch_));
   }
 
  private:
@@ -157,7 +157,7 @@ class ConvImplicitGemmEngine final : public Engine {
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const bool may_split = region.anchor_as<ConvBackwardFilter>() != nullptr;
-    std::vector<Config> configs = product_configs(shapes_of(region), region, device, may_split);
+    std::vector<Config> configs = gemm_region_configs(shapes_of(region), region, device, may_split);
     // Gathering patches costs about as much again as the product of a matmul of these extents.
     for (Config& config : configs) config.cost.flops_fraction /= 2;
     return configs;
@@ -166,8 +166,8 @@ class ConvImplicitGemmEngine final : public Engine {
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps&) const override {
     if (region.anchor_as<ConvBackwardFilter>())
-      return build_product<FilterConvKernel>(region, config);
-    return build_product<PixelConvKernel>(region, config);
+      return build_gemm_kernel<FilterConvKernel>(region, config);
+    return build_gemm_kernel<PixelConvKernel>(region, config);
   }
 };
 

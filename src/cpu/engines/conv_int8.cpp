@@ -6,7 +6,7 @@
 #include "cpu/conv/int8_image.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/gemm/quad_kernel.hpp"
+#include "cpu/gemm/int8_gemm_kernel.hpp"
 #include "cpu/kernels/convert.hpp"
 
 namespace ashlar::cpu {
@@ -20,9 +20,9 @@ struct Int8Conv {
   bool is_matrix;    // 1 x 1: pixels of x are rows of a matrix, whatever image they are of
   StridedRowLayout matrix;
   Int8ImageLayout image;
-  QuadColumnSource columns;
-  QuadShape shape;
-  QuadResult result = QuadResult::i32;
+  Int8ColumnSource columns;
+  Int8GemmShape shape;
+  Int8Output result = Int8Output::i32;
   bool in_place;  // results go straight to y
 
   explicit Int8Conv(const Region& region, std::int64_t kernel_rows)
@@ -45,15 +45,15 @@ struct Int8Conv {
     set_columns();
   }
 
-  QuadMemory memory(const QuadBlocks& blocks) const {
+  Int8GemmScratch memory(const Int8GemmBlocks& blocks) const {
     const std::int64_t lines = blocks.lines(shape);
-    return quad_memory(shape, blocks,
-                       is_matrix ? matrix.staged_bytes(lines) : image.staged_bytes(lines, geometry),
-                       in_place);
+    return int8_gemm_scratch(
+        shape, blocks, is_matrix ? matrix.staged_bytes(lines) : image.staged_bytes(lines, geometry),
+        in_place);
   }
-  std::int64_t row_bytes() const {  // of a block: see choose_quad_blocks
+  std::int64_t row_bytes() const {  // of a block: see choose_int8_blocks
     const std::int64_t operand = is_matrix ? matrix.staged_row()
-                                           : image.planes * image.line_step * image.line_distance /
+                                           : image.planes * image.line_step * image.line_stride /
                                                  std::max<std::int64_t>(shape.width, 1);
     return operand + shape.columns * (in_place ? result_bytes(result) : 4);
   }
@@ -82,9 +82,9 @@ struct Int8Conv {
     const int last = a.dims().rank() - 1;
     matrix = {.batch_offsets = {},
               .rows = shape.rows,
-              .depth = geometry.channels,
+              .k = geometry.channels,
               .row_stride = pixel_distance(a.dims(), a.strides(), last),
-              .depth_stride = a.strides()[1],
+              .k_stride = a.strides()[1],
               .width = std::clamp<std::int64_t>(shape.rows, 1, kernel_rows),
               .is_signed = a.is_signed()};
     for (std::int64_t group = 0; group < geometry.groups; ++group)
@@ -92,7 +92,7 @@ struct Int8Conv {
     shape.width = matrix.width;
     shape.lines = divide_up(shape.rows, shape.width);
     shape.segments = 1;
-    shape.depth = geometry.channels;
+    shape.k = geometry.channels;
   }
   // Axes of extent 1 have a stride that says nothing.
   static std::int64_t pixel_distance(const Dims& dims, const Dims& strides, int last) {
@@ -107,7 +107,7 @@ struct Int8Conv {
     shape.width = geometry.y[kLast];
     shape.lines = geometry.images * geometry.y[0] * geometry.y[1];
     shape.segments = static_cast<std::int64_t>(image.segment_offsets.size());
-    shape.depth = image.taps_per_segment() * geometry.channels;
+    shape.k = image.taps_per_segment() * geometry.channels;
   }
 
   void set_columns() {
@@ -139,7 +139,7 @@ struct Int8Conv {
 
 // T: what sums become before the epilogue.
 template <class T>
-class ConvSink final : public QuadSink {
+class ConvSink final : public Int8Sink {
  public:
   ConvSink(const ConvStore<T>& store, const ConvGeometry& geometry, const ConvPhase& phase,
            const View& view, bool along_filters, const KernelContext& context)
@@ -159,30 +159,30 @@ class ConvSink final : public QuadSink {
   }
 
   void store(std::int64_t group, std::int64_t row, std::int64_t rows, std::int64_t column,
-             std::int64_t columns, const std::int32_t* sums, std::int64_t sums_row) const override {
-    constexpr std::int64_t kConvPiece = 512;
-    alignas(64) T piece[kConvPiece];
+             std::int64_t columns, const std::int32_t* acc, std::int64_t acc_row) const override {
+    constexpr std::int64_t kConvChunk = 512;
+    alignas(64) T chunk[kConvChunk];
     const LoadRow<T> load = load_row<T>(i32);
     if (along_filters_) {
       for (std::int64_t i = 0; i < rows; ++i)
-        for (std::int64_t first = 0; first < columns; first += kConvPiece) {
-          const std::int64_t count = std::min(kConvPiece, columns - first);
-          load(sums, i * sums_row + first, 1, count, piece);
+        for (std::int64_t first = 0; first < columns; first += kConvChunk) {
+          const std::int64_t count = std::min(kConvChunk, columns - first);
+          load(acc, i * acc_row + first, 1, count, chunk);
           bound_.row(coords_of(ConvPixel(phase_, row + i), group, column + first), 1, 1, count,
-                     piece);
+                     chunk);
         }
       return;
     }
     for_pixel_runs(phase_, row, rows,
                    [&](const ConvPixel& pixel, std::int64_t length, std::int64_t done) {
-                     for (std::int64_t first = 0; first < length; first += kConvPiece) {
-                       const std::int64_t count = std::min(kConvPiece, length - first);
+                     for (std::int64_t first = 0; first < length; first += kConvChunk) {
+                       const std::int64_t count = std::min(kConvChunk, length - first);
                        ConvPixel start = pixel;
                        start.at[kMaxSpatial - 1] += first;
                        for (std::int64_t j = 0; j < columns; ++j) {
-                         load(sums, (done + first) * sums_row + j, sums_row, count, piece);
+                         load(acc, (done + first) * acc_row + j, acc_row, count, chunk);
                          bound_.row(coords_of(start, group, column + j), 1 + geometry_.spatial, 1,
-                                    count, piece);
+                                    count, chunk);
                        }
                      }
                    });
@@ -210,10 +210,10 @@ class ConvSink final : public QuadSink {
 };
 
 template <class T>
-class ConvInt8Kernel final : public QuadKernel<Int8Conv> {
+class ConvInt8Kernel final : public Int8GemmKernel<Int8Conv> {
  public:
   ConvInt8Kernel(const Region& region, const Config& config, const PointwiseProgram& epilogue)
-      : QuadKernel(region, config, ConvForward::w, Int8Conv(region, quad_product().rows)),
+      : Int8GemmKernel(region, config, ConvForward::w, Int8Conv(region, int8_micro_kernel().rows)),
         phase_(problem_.geometry.forward_phase()),
         along_filters_(contiguous_views(epilogue, 1) >=
                        contiguous_views(epilogue, epilogue.space.rank() - 1)),
@@ -253,14 +253,14 @@ class ConvInt8Engine final : public Engine {
       return Support::no("{} spatial axes, 1 to 3 are supported", spatial);
     if (touches_ragged(region)) return Support::no("a ragged operand");
     const ConvGeometry geometry(*region.anchor);
-    return int8_product(region, geometry.tap_count() * geometry.channels);
+    return int8_gemm_support(region, geometry.tap_count() * geometry.channels);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    const Int8Conv problem(region, kMostQuadRows);
-    const QuadBlocks blocks = choose_quad_blocks(problem.shape, device, problem.row_bytes());
-    return {quad_config(region, problem.shape, blocks, problem.memory(blocks),
-                        problem.a.made_bytes() + problem.b.made_bytes())};
+    const Int8Conv problem(region, kMaxQuadRows);
+    const Int8GemmBlocks blocks = choose_int8_blocks(problem.shape, device, problem.row_bytes());
+    return {int8_gemm_config(region, problem.shape, blocks, problem.memory(blocks),
+                             problem.a.materialised_bytes() + problem.b.materialised_bytes())};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,

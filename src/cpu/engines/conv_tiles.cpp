@@ -70,7 +70,7 @@ class ConvTilesEngine final : public Engine {
     cost.flops += kFlopsPerPacked * real(work.partial_elements());
     // A tile has fewer filters than rows, or the rows of pixels are short.
     const double row = real(work.block().extent[2]) * (work.phases.size() > 1 ? 14.0 : 1.0);
-    const double filters = std::min(real(geometry.filters) / kMostProductRows, 1.0);
+    const double filters = std::min(real(geometry.filters) / kMaxProductRows, 1.0);
     cost.flops_fraction = 0.93 * row / (row + 2) * filters;
     return cost;
   }
@@ -86,7 +86,7 @@ class ConvTilesEngine final : public Engine {
     cost.flops =
         region.epilogue.flops_per_element() *
             static_cast<double>(element_count(region.epilogue.space)) +
-        2 * pixels * real(work.summed()) * real(round_up(work.results(), kMostProductRows)) +
+        2 * pixels * real(work.summed()) * real(round_up(work.results(), kMaxProductRows)) +
         kFlopsPerPacked * pixels * real(work.summed() * work.filter_parts);
     cost.flops_fraction = 0.93;
     return cost;
@@ -105,7 +105,7 @@ class ConvTilesEngine final : public Engine {
                  static_cast<double>(element_count(region.epilogue.space));
     for (const TilePhase& phase : work.phases) {
       const double pixels = real(phase.grid.pixels() * work.geometry.groups);
-      cost.flops += 2 * pixels * real(wide) * real(phase.depth());
+      cost.flops += 2 * pixels * real(wide) * real(phase.k());
       if (!phase.in_place)
         cost.flops += kFlopsPerStaged *
                       real(phase.block_count() * work.geometry.groups * phase.staged_elements());

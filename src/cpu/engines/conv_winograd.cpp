@@ -7,7 +7,7 @@
 #include "cpu/conv/winograd_source.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/kernels/row_product.hpp"
+#include "cpu/kernels/igemm_micro_kernel.hpp"
 
 namespace ashlar::cpu {
 
@@ -26,42 +26,43 @@ class WinogradConvKernel final : public Kernel {
         forward_(region.anchor_as<ConvForward>() != nullptr),
         shape_(geometry_, forward_, blocks_.outputs),
         kernel_(winograd_kernel(static_cast<int>(blocks_.outputs), 3)),
-        product_(row_product<float>()),
+        micro_kernel_(igemm_micro_kernel<float>()),
         weights_(region.prologues[1]),
         source_(region.prologues[0], source_grid(shape_), kernel_.input, kernel_.lanes),
         filter_(region.prologues[1], forward_, shape_, kernel_),
         result_(region, geometry_, shape_, kernel_) {
-    v_tile_ = round_up(shape_.depth, kLine);
+    v_tile_ = round_up(shape_.k, kLine);
     v_point_ = blocks_.tiles * v_tile_ + kLine;
-    m_point_ = blocks_.tiles * product_.columns + kLine;
-    u_point_ = blocks_.depth * product_.columns + kLine;
+    m_point_ = blocks_.tiles * micro_kernel_.columns + kLine;
+    u_point_ = blocks_.k * micro_kernel_.columns + kLine;
     for (std::int64_t tile = 0; tile < blocks_.tiles; ++tile) {
       v_rows_.push_back(tile * v_tile_);
-      m_rows_.push_back(tile * product_.columns);
+      m_rows_.push_back(tile * micro_kernel_.columns);
     }
     stage_floats_ = round_up(std::max(source_.stage_size(), result_.stage_size()), kLine);
-    book(true);
+    reserve_scratch(true);
   }
 
   void keep_constants(const KernelContext& constants) override {
     if (!is_constant(weights_, constants)) return;
-    kept_.allocate(filter_.floats());
-    filter_.transform(constants, kept_.data());
-    scratch_book_ = {};
-    book(false);
+    prepacked_.allocate(filter_.floats());
+    filter_.transform(constants, prepacked_.data());
+    scratch_layout_ = {};
+    reserve_scratch(false);
   }
 
   void run(const KernelContext& context) const override {
-    Run run{.source = {source_, context},
-            .filter = {filter_, context},
-            .result = {result_, context, context.scratch<float>(scratch_book_, finish_booking_)},
-            .u = kept_.data(),
-            .own_u = nullptr,
-            .v = context.scratch<float>(scratch_book_, v_booking_),
-            .m = context.scratch<float>(scratch_book_, m_booking_),
-            .stages = context.scratch<float>(scratch_book_, stage_booking_)};
-    if (kept_.data() == nullptr) {
-      float* u = context.scratch<float>(scratch_book_, u_booking_);
+    Run run{
+        .source = {source_, context},
+        .filter = {filter_, context},
+        .result = {result_, context, context.scratch<float>(scratch_layout_, finish_reservation_)},
+        .u = prepacked_.data(),
+        .own_u = nullptr,
+        .v = context.scratch<float>(scratch_layout_, v_reservation_),
+        .m = context.scratch<float>(scratch_layout_, m_reservation_),
+        .stages = context.scratch<float>(scratch_layout_, stage_reservation_)};
+    if (prepacked_.data() == nullptr) {
+      float* u = context.scratch<float>(scratch_layout_, u_reservation_);
       if (blocks_.shared)
         run.own_u = u;
       else
@@ -99,19 +100,19 @@ class WinogradConvKernel final : public Kernel {
     int thread;
   };
 
-  void book(bool with_filter) {
+  void reserve_scratch(bool with_filter) {
     const auto add = [&](const char* name, std::int64_t count, std::int64_t floats) {
-      return scratch_book_.add(
+      return scratch_layout_.add(
           name, checked_mul(checked_mul(count, floats), static_cast<std::int64_t>(sizeof(float))));
     };
     const std::int64_t points = shape_.points(), threads = blocks_.threads;
     if (with_filter)
-      u_booking_ = blocks_.shared ? add("filter", threads, points * u_point_)
-                                  : add("filter", 1, filter_.floats());
-    v_booking_ = add("tiles", blocks_.shared ? 1 : threads, points * v_point_);
-    m_booking_ = add("sums", threads, points * m_point_);
-    stage_booking_ = add("stage", threads, stage_floats_);
-    finish_booking_ = add("finish", 1, result_.finish_size());
+      u_reservation_ = blocks_.shared ? add("filter", threads, points * u_point_)
+                                      : add("filter", 1, filter_.floats());
+    v_reservation_ = add("tiles", blocks_.shared ? 1 : threads, points * v_point_);
+    m_reservation_ = add("sums", threads, points * m_point_);
+    stage_reservation_ = add("stage", threads, stage_floats_);
+    finish_reservation_ = add("finish", 1, result_.post_ops_size());
   }
   // No more threads than have memory.
   template <class Body>
@@ -134,7 +135,7 @@ class WinogradConvKernel final : public Kernel {
     transform(run, group, first, tiles, v, thread);
     for (std::int64_t panel = 0; panel < filter_.panels(); ++panel) {
       const std::int64_t number = group * filter_.panels() + panel;
-      multiply(run, {group, panel, first, tiles, thread}, v, 0, shape_.depth,
+      multiply(run, {group, panel, first, tiles, thread}, v, 0, shape_.k,
                run.u + number * filter_.panel_floats(), filter_.point());
       write(run, group, first, tiles, panel, thread);
     }
@@ -151,7 +152,7 @@ class WinogradConvKernel final : public Kernel {
       for (std::int64_t panel = begin; panel < end; ++panel) {
         const std::int64_t number = group * filter_.panels() + panel;
         if (run.u != nullptr)
-          multiply(run, {group, panel, first, tiles, thread}, run.v, 0, shape_.depth,
+          multiply(run, {group, panel, first, tiles, thread}, run.v, 0, shape_.k,
                    run.u + number * filter_.panel_floats(), filter_.point());
         else
           multiply_fresh(run, {group, panel, first, tiles, thread});
@@ -166,8 +167,8 @@ class WinogradConvKernel final : public Kernel {
 
   void multiply_fresh(const Run& run, const Part& part) const {
     float* u = run.own_u + part.thread * shape_.points() * u_point_;
-    for (std::int64_t first = 0; first < shape_.depth; first += blocks_.depth) {
-      const std::int64_t count = std::min(blocks_.depth, shape_.depth - first);
+    for (std::int64_t first = 0; first < shape_.k; first += blocks_.k) {
+      const std::int64_t count = std::min(blocks_.k, shape_.k - first);
       run.filter.transform(part.group * filter_.panels() + part.panel, first, count, u, u_point_);
       multiply(run, part, run.v, first, count, u, u_point_);
     }
@@ -185,39 +186,40 @@ class WinogradConvKernel final : public Kernel {
   // that of the first of them. Meanwhile what write() will touch comes to L2.
   void multiply(const Run& run, const Part& part, const float* v, std::int64_t first,
                 std::int64_t count, const float* u, std::int64_t u_point) const {
-    const std::int64_t pieces = divide_up(count, kDeepest), no_offset = 0;
-    RowOperands<float> operands;
+    const std::int64_t chunks = divide_up(count, kDeepest), no_offset = 0;
+    IgemmMicroArgs<float> operands;
     operands.rows = part.tiles;
-    operands.columns = operands.b_row = product_.columns;
+    operands.columns = operands.b_row = micro_kernel_.columns;
     operands.a_rows = v_rows_.data();
     operands.a_segments = &no_offset;
     operands.c_rows = m_rows_.data();
     for (std::int64_t point = 0; point < shape_.points(); ++point) {
       if (first == 0) {
         const auto pixels =
-            run.result.pixels(point, part.group, part.panel * product_.columns, part.tile);
-        operands.beside = pixels.first;
-        operands.beside_rows = pixels.tiles;
+            run.result.pixels(point, part.group, part.panel * micro_kernel_.columns, part.tile);
+        operands.extra_prefetch = pixels.first;
+        operands.extra_prefetch_rows = pixels.tiles;
       }
-      for (std::int64_t piece = 0; piece < pieces; ++piece) {
-        const std::int64_t begin = count * piece / pieces;
-        operands.depth = count * (piece + 1) / pieces - begin;
+      for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+        const std::int64_t begin = count * chunk / chunks;
+        operands.k = count * (chunk + 1) / chunks - begin;
         operands.accumulate = first + begin > 0;
         operands.a = v + point * v_point_ + first + begin;
-        operands.b = u + point * u_point + begin * product_.columns;
+        operands.b = u + point * u_point + begin * micro_kernel_.columns;
         operands.c = sums(run, part.thread) + point * m_point_;
-        product_.multiply(operands);
+        micro_kernel_.multiply(operands);
       }
     }
   }
 
   void write(const Run& run, std::int64_t group, std::int64_t first, std::int64_t count,
              std::int64_t panel, int thread) const {
-    const std::int64_t channel = panel * product_.columns;
-    const std::int64_t channels = std::min(product_.columns, shape_.results - channel);
+    const std::int64_t channel = panel * micro_kernel_.columns;
+    const std::int64_t channels = std::min(micro_kernel_.columns, shape_.results - channel);
     for_tile_runs(shape_.tiles, first, count, [&](const TileRun& tiles, std::int64_t done) {
-      run.result.write(tiles, group, channel, channels, sums(run, thread) + done * product_.columns,
-                       m_point_, product_.columns, run.stages + thread * stage_floats_);
+      run.result.write(tiles, group, channel, channels,
+                       sums(run, thread) + done * micro_kernel_.columns, m_point_,
+                       micro_kernel_.columns, run.stages + thread * stage_floats_);
     });
   }
 
@@ -226,15 +228,16 @@ class WinogradConvKernel final : public Kernel {
   bool forward_;
   WinogradShape shape_;
   const WinogradKernel& kernel_;
-  const RowProduct<float>& product_;
+  const IgemmMicroKernel<float>& micro_kernel_;
   PointwiseProgram weights_;
   WinogradSource source_;
   WinogradFilter filter_;
   WinogradResult result_;
   std::vector<std::int64_t> v_rows_, m_rows_;  // offsets of the tiles of a block
   std::int64_t v_tile_, v_point_, m_point_, u_point_, stage_floats_;
-  int u_booking_ = -1, v_booking_ = -1, m_booking_ = -1, stage_booking_ = -1, finish_booking_ = -1;
-  KeptMemory<float> kept_;  // U of constant weights
+  int u_reservation_ = -1, v_reservation_ = -1, m_reservation_ = -1, stage_reservation_ = -1,
+      finish_reservation_ = -1;
+  PrepackedBuffer<float> prepacked_;  // U of constant weights
 };
 
 class ConvWinogradEngine final : public Engine {

@@ -4,7 +4,7 @@
 #include "cpu/conv/winograd_source.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/kernels/panel_product.hpp"
+#include "cpu/kernels/gemm_micro_kernel.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {
@@ -22,7 +22,7 @@ class WinogradFilterKernel final : public Kernel {
       : blocks_(WinogradBlocks::from_knobs(config)),
         geometry_(*region.anchor),
         kernel_(winograd_kernel(3, static_cast<int>(blocks_.outputs))),
-        product_(panel_product<float>()),
+        micro_kernel_(gemm_micro_kernel<float>()),
         transpose_(transpose_tile()),
         x_(region.prologues[ConvBackwardFilter::x],
            grid(geometry_.x, geometry_.channels, blocks_.outputs + 2, geometry_.padding),
@@ -46,23 +46,24 @@ class WinogradFilterKernel final : public Kernel {
     m_point_ = geometry_.filters * columns_ + kLine;
     stage_floats_ =
         round_up(std::max({x_.stage_size(), dy_.stage_size(), kTaps * kChannelChunk}), kLine);
-    const auto book = [&](const char* name, std::int64_t floats) {
-      return scratch_book_.add(name, checked_mul(floats, static_cast<std::int64_t>(sizeof(float))));
+    const auto reserve_scratch = [&](const char* name, std::int64_t floats) {
+      return scratch_layout_.add(name,
+                                 checked_mul(floats, static_cast<std::int64_t>(sizeof(float))));
     };
     const std::int64_t copies = blocks_.shared ? 1 : blocks_.threads;
-    v_booking_ = book("tiles of x", checked_mul(copies * points_, v_point_));
-    d_booking_ = book("tiles of dy", checked_mul(copies * points_, d_point_));
-    m_booking_ = book("sums", checked_mul(copies * points_, m_point_));
-    stage_booking_ = book("stage", blocks_.threads * stage_floats_);
+    v_reservation_ = reserve_scratch("tiles of x", checked_mul(copies * points_, v_point_));
+    d_reservation_ = reserve_scratch("tiles of dy", checked_mul(copies * points_, d_point_));
+    m_reservation_ = reserve_scratch("sums", checked_mul(copies * points_, m_point_));
+    stage_reservation_ = reserve_scratch("stage", blocks_.threads * stage_floats_);
   }
 
   void run(const KernelContext& context) const override {
     const Run run{.x = {x_, context},
                   .dy = {dy_, context},
-                  .v = context.scratch<float>(scratch_book_, v_booking_),
-                  .d = context.scratch<float>(scratch_book_, d_booking_),
-                  .m = context.scratch<float>(scratch_book_, m_booking_),
-                  .stages = context.scratch<float>(scratch_book_, stage_booking_)};
+                  .v = context.scratch<float>(scratch_layout_, v_reservation_),
+                  .d = context.scratch<float>(scratch_layout_, d_reservation_),
+                  .m = context.scratch<float>(scratch_layout_, m_reservation_),
+                  .stages = context.scratch<float>(scratch_layout_, stage_reservation_)};
     for (std::int64_t group = 0; group < geometry_.groups; ++group) {
       if (blocks_.shared)
         sum_together(run, group);
@@ -96,7 +97,7 @@ class WinogradFilterKernel final : public Kernel {
   };
 
   std::int64_t tile_count() const { return geometry_.images * tiles_[0] * tiles_[1]; }
-  std::int64_t panels() const { return divide_up(columns_, product_.columns); }
+  std::int64_t panels() const { return divide_up(columns_, micro_kernel_.columns); }
 
   // All threads on one block after the other, each with its points and panels of M.
   void sum_together(const Run& run, std::int64_t group) const {
@@ -152,24 +153,24 @@ class WinogradFilterKernel final : public Kernel {
 
   void multiply(std::int64_t point, std::int64_t panel, std::int64_t tiles, bool accumulate,
                 const float* v, const float* d, float* m) const {
-    const std::int64_t row_blocks = divide_up(geometry_.filters, product_.rows);
-    const std::int64_t pieces = divide_up(tiles, kDeepest);
-    PanelOperands<float> operands;
-    operands.columns = product_.columns;
+    const std::int64_t row_blocks = divide_up(geometry_.filters, micro_kernel_.rows);
+    const std::int64_t chunks = divide_up(tiles, kDeepest);
+    GemmMicroArgs<float> operands;
+    operands.columns = micro_kernel_.columns;
     operands.a_row = d_tile_;
     operands.b_row = v_tile_;
     operands.c_row = columns_;
-    for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      const std::int64_t begin = tiles * piece / pieces;
-      operands.depth = tiles * (piece + 1) / pieces - begin;
-      operands.accumulate = accumulate || piece > 0;
-      operands.b = v + point * v_point_ + begin * v_tile_ + panel * product_.columns;
+    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+      const std::int64_t begin = tiles * chunk / chunks;
+      operands.k = tiles * (chunk + 1) / chunks - begin;
+      operands.accumulate = accumulate || chunk > 0;
+      operands.b = v + point * v_point_ + begin * v_tile_ + panel * micro_kernel_.columns;
       for (std::int64_t block = 0; block < row_blocks; ++block) {
         const std::int64_t row = geometry_.filters * block / row_blocks;
         operands.rows = geometry_.filters * (block + 1) / row_blocks - row;
         operands.a = d + point * d_point_ + begin * d_tile_ + row;
-        operands.c = m + point * m_point_ + row * columns_ + panel * product_.columns;
-        product_.packed(operands);
+        operands.c = m + point * m_point_ + row * columns_ + panel * micro_kernel_.columns;
+        micro_kernel_.packed(operands);
       }
     }
   }
@@ -217,14 +218,14 @@ class WinogradFilterKernel final : public Kernel {
   WinogradBlocks blocks_;
   ConvGeometry geometry_;
   const WinogradKernel& kernel_;
-  const PanelProduct<float>& product_;
+  const GemmMicroKernel<float>& micro_kernel_;
   TransposeTile transpose_;
   WinogradSource x_, dy_;
   ConvStore<float> rows_;
   View plain_;  // dw where it takes the sums as they are
   std::int64_t tiles_[2];
   std::int64_t points_, columns_, v_tile_, d_tile_, v_point_, d_point_, m_point_, stage_floats_;
-  int v_booking_, d_booking_, m_booking_, stage_booking_;
+  int v_reservation_, d_reservation_, m_reservation_, stage_reservation_;
 };
 
 class ConvWinogradFilterEngine final : public Engine {

@@ -45,20 +45,20 @@ class CtcKernel final : public Kernel {
     const std::int64_t count = element_count(labels);
     const std::int64_t states =
         checked_add(checked_mul(2, count), checked_mul(batch_, 1 + kBefore));
-    const auto book = [&](const char* name, std::int64_t elements, std::size_t size) {
-      return scratch_book_.add(name, checked_mul(elements, static_cast<std::int64_t>(size)));
+    const auto reserve_scratch = [&](const char* name, std::int64_t elements, std::size_t size) {
+      return scratch_layout_.add(name, checked_mul(elements, static_cast<std::int64_t>(size)));
     };
     const std::int64_t kept = has_gradient_ ? std::max<std::int64_t>(times_, 1) : 1;
-    starts_ = book("starts of labels", batch_ + 1, sizeof(std::int64_t));
-    classes_of_ = book("labels", count, sizeof(std::int64_t));
-    before_ = book("before", checked_mul(kept, states), sizeof(T));
-    rows_ = book("states", checked_mul(kRows, states), sizeof(T));
-    sums_ = book("softmax", checked_mul(3 * batch_, times_), sizeof(T));
-    x_rows_ = book("row of x", checked_mul(batch_, classes_), sizeof(T));
+    starts_ = reserve_scratch("starts of labels", batch_ + 1, sizeof(std::int64_t));
+    classes_of_ = reserve_scratch("labels", count, sizeof(std::int64_t));
+    before_ = reserve_scratch("before", checked_mul(kept, states), sizeof(T));
+    rows_ = reserve_scratch("states", checked_mul(kRows, states), sizeof(T));
+    sums_ = reserve_scratch("softmax", checked_mul(3 * batch_, times_), sizeof(T));
+    x_rows_ = reserve_scratch("row of x", checked_mul(batch_, classes_), sizeof(T));
   }
 
   void run(const KernelContext& context) const override {
-    std::int64_t* starts = context.scratch<std::int64_t>(scratch_book_, starts_);
+    std::int64_t* starts = context.scratch<std::int64_t>(scratch_layout_, starts_);
     starts[0] = 0;
     for (std::int64_t n = 0; n < batch_; ++n) {
       const std::int64_t most = flat_ ? label_extent_ - starts[n] : label_extent_;
@@ -132,15 +132,15 @@ class CtcKernel final : public Kernel {
 
     // Finds the parts of the sequence; `possible` says whether its labels are classes.
     Sequence open(std::int64_t n, bool& possible) const {
-      const auto scratch = [&](int booking) {
-        return context.scratch<T>(kernel.scratch_book_, booking);
+      const auto scratch = [&](int reservation) {
+        return context.scratch<T>(kernel.scratch_layout_, reservation);
       };
       const std::int64_t* starts =
-          context.scratch<std::int64_t>(kernel.scratch_book_, kernel.starts_);
+          context.scratch<std::int64_t>(kernel.scratch_layout_, kernel.starts_);
       const std::int64_t count = starts[n + 1] - starts[n];
       const std::int64_t first = kernel.flat_ ? starts[n] : n * kernel.label_extent_;
       std::int64_t* labels =
-          context.scratch<std::int64_t>(kernel.scratch_book_, kernel.classes_of_) + first;
+          context.scratch<std::int64_t>(kernel.scratch_layout_, kernel.classes_of_) + first;
       for (std::int64_t i = 0; i < count; ++i) {
         const Coords at = kernel.flat_ ? Coords{first + i} : Coords{n, i};
         labels[i] = kernel.labels_.load(context, at, 0);
@@ -287,7 +287,7 @@ class CtcEngine final : public Engine {
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
     return {make_config({}, row_cost(region, 0.3),
-                        build_for_precision<CtcKernel>(region)->scratch_book().total_bytes())};
+                        build_for_precision<CtcKernel>(region)->scratch_layout().total_bytes())};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,

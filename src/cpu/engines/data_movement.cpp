@@ -11,7 +11,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kPieces = 64;  // shares the work is cut into
+constexpr std::int64_t kChunks = 64;  // shares the work is cut into
 
 bool reads_coordinates(const PointwiseProgram& program) {
   return std::any_of(program.steps.begin(), program.steps.end(), [](const auto& step) {
@@ -70,15 +70,15 @@ class JoinKernel final : public Kernel {
     const auto destination = destination_.bind(context);
     for (const Source& source : sources_) {
       const auto from = source.program.bind(context);
-      const std::int64_t pieces = std::min(kPieces, source.space.rows());
+      const std::int64_t chunks = std::min(kChunks, source.space.rows());
       if (source.space.items() == 0) continue;
-      parallel_for(pieces,
-                   items_per_thread(source.space.box_size() / std::max<std::int64_t>(pieces, 1)),
+      parallel_for(chunks,
+                   items_per_thread(source.space.box_size() / std::max<std::int64_t>(chunks, 1)),
                    [&](std::int64_t begin, std::int64_t end, int) {
                      alignas(64) T buffer[kRowLength];
-                     for (std::int64_t piece = begin; piece < end; ++piece)
+                     for (std::int64_t chunk = begin; chunk < end; ++chunk)
                        source.space.for_rows(
-                           0, piece, pieces, [&](const Coords& coords, std::int64_t count) {
+                           0, chunk, chunks, [&](const Coords& coords, std::int64_t count) {
                              const T* row = from.view(coords.data(), count, buffer);
                              Coords to = coords;
                              to[join_axis_] += source.begin;

@@ -25,31 +25,31 @@ class GridSampleForwardKernel final : public Kernel {
     if (across_)
       x_ = RowProgram<T>(x, 1);
     else
-      planes_ = Planes<T>(x, scratch_book_);
+      planes_ = Planes<T>(x, scratch_layout_);
   }
 
   void run(const KernelContext& context) const override {
-    if (element_count(grid_.walk().dims) == 0 || channels_ == 0) return;
+    if (element_count(grid_.loop().dims) == 0 || channels_ == 0) return;
     across_ ? run_across(context) : run_along(context);
   }
 
  private:
   std::int64_t grain() const {
-    return items_per_thread(std::min(kGridChunk, grid_.walk().dims[grid_.walk().axis]) * channels_ *
+    return items_per_thread(std::min(kGridChunk, grid_.loop().dims[grid_.loop().axis]) * channels_ *
                             sampler_.taps());
   }
 
   void run_across(const KernelContext& context) const {
     const auto x = x_.bind(context), y = y_.bind(context), grid = grid_.bind(context);
-    parallel_for(grid_.walk().count(), grain(), [&](std::int64_t begin, std::int64_t end, int) {
+    parallel_for(grid_.loop().count(), grain(), [&](std::int64_t begin, std::int64_t end, int) {
       alignas(64) T sums[kChannelRow], buffer[kChannelRow];
       for (std::int64_t item = begin; item < end; ++item) {
         Coords at;
-        const std::int64_t count = grid_.walk().locate(item, at);
+        const std::int64_t count = grid_.loop().locate(item, at);
         grid_.for_positions(grid, at, count, [&](std::int64_t p, const T* position) {
           const PointTaps<T> taps = sampler_.at(position);
           Coords here = at;
-          here[static_cast<std::size_t>(grid_.walk().axis)] += p;
+          here[static_cast<std::size_t>(grid_.loop().axis)] += p;
           for (std::int64_t c = 0; c < channels_; c += kChannelRow) {
             const std::int64_t width = std::min(kChannelRow, channels_ - c);
             std::fill(sums, sums + width, T{0});
@@ -73,13 +73,13 @@ class GridSampleForwardKernel final : public Kernel {
 
   void run_along(const KernelContext& context) const {
     const auto y = y_.bind(context), grid = grid_.bind(context);
-    const T* x = planes_.prepare(context, scratch_book_);
-    parallel_for(grid_.walk().count(), grain(), [&](std::int64_t begin, std::int64_t end, int) {
+    const T* x = planes_.prepare(context, scratch_layout_);
+    parallel_for(grid_.loop().count(), grain(), [&](std::int64_t begin, std::int64_t end, int) {
       TapTable<T> table;
       alignas(64) T results[kGridChunk];
       for (std::int64_t item = begin; item < end; ++item) {
         Coords at;
-        const std::int64_t count = grid_.walk().locate(item, at);
+        const std::int64_t count = grid_.loop().locate(item, at);
         grid_.for_positions(grid, at, count, [&](std::int64_t p, const T* position) {
           table.set(sampler_, p, sampler_.at(position), planes_.strides(), false);
         });
@@ -122,7 +122,7 @@ class GridSampleEngine final : public Engine {
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
     const bool across = samples_across_channels(region.prologues[0]);
     return {make_config({{"across", across ? 1 : 0}}, row_cost(region, across ? 0.3 : 0.15),
-                        make(region)->scratch_book().total_bytes())};
+                        make(region)->scratch_layout().total_bytes())};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,

@@ -31,22 +31,22 @@ class GridSampleBackwardKernel final : public Kernel {
       if (across_)
         x_ = RowProgram<T>(region.prologues[SampleIn::x], 1);
       else
-        planes_ = Planes<T>(region.prologues[SampleIn::x], scratch_book_);
+        planes_ = Planes<T>(region.prologues[SampleIn::x], scratch_layout_);
     }
     std::int64_t step = across_ ? dims_[1] : 1;
     for (int s = sampler_.spatial() - 1; s >= 0; --s) {
       strides_[static_cast<std::size_t>(s)] = step;
       step = checked_mul(step, dims_[s + 2]);
     }
-    sums_ = scratch_book_.add(
+    sums_ = scratch_layout_.add(
         "sums", checked_mul(element_count(dims_), static_cast<std::int64_t>(sizeof(T))));
   }
 
   void run(const KernelContext& context) const override {
-    T* sums = context.scratch<T>(scratch_book_, sums_);
+    T* sums = context.scratch<T>(scratch_layout_, sums_);
     if (element_count(dims_) > 0)
       across_ ? input_gradient_across(context, sums) : input_gradient_along(context, sums);
-    if (!has_dgrid_ || element_count(grid_.walk().dims) == 0) return;
+    if (!has_dgrid_ || element_count(grid_.loop().dims) == 0) return;
     across_ ? grid_gradient_across(context) : grid_gradient_along(context);
   }
 
@@ -59,7 +59,7 @@ class GridSampleBackwardKernel final : public Kernel {
     return size;
   }
   // Rows of the grid that belong to one image.
-  std::int64_t rows_per_image() const { return grid_.walk().count() / dims_[0]; }
+  std::int64_t rows_per_image() const { return grid_.loop().count() / dims_[0]; }
 
   // --- dx, planes side by side: a thread owns planes
   void input_gradient_along(const KernelContext& context, T* sums) const {
@@ -77,7 +77,7 @@ class GridSampleBackwardKernel final : public Kernel {
         std::fill(block, block + (last - first) * plane, T{0});
         for (std::int64_t row = n * rows_per_image(); row < (n + 1) * rows_per_image(); ++row) {
           Coords at;
-          const std::int64_t count = grid_.walk().locate(row, at);
+          const std::int64_t count = grid_.loop().locate(row, at);
           grid_.for_positions(grid, at, count, [&](std::int64_t p, const T* position) {
             table.set(sampler_, p, sampler_.at(position), strides_, false);
           });
@@ -136,11 +136,11 @@ class GridSampleBackwardKernel final : public Kernel {
           std::fill(image + i * dims_[1], image + i * dims_[1] + width, T{0});
         for (std::int64_t row = n * rows_per_image(); row < (n + 1) * rows_per_image(); ++row) {
           Coords at;
-          const std::int64_t count = grid_.walk().locate(row, at);
+          const std::int64_t count = grid_.loop().locate(row, at);
           grid_.for_positions(grid, at, count, [&](std::int64_t p, const T* position) {
             const PointTaps<T> taps = sampler_.at(position);
             Coords here = at;
-            here[static_cast<std::size_t>(grid_.walk().axis)] += p;
+            here[static_cast<std::size_t>(grid_.loop().axis)] += p;
             const T* values = dy.view(GridRows<T>::in_result(here, c).data(), width, gradient);
             for (int k = 0; k < sampler_.taps(); ++k) {
               const T weight = taps.weight[static_cast<std::size_t>(k)];
@@ -169,7 +169,7 @@ class GridSampleBackwardKernel final : public Kernel {
 
   // --- dgrid
   std::int64_t grain() const {
-    return items_per_thread(std::min(kGridChunk, grid_.walk().dims[grid_.walk().axis]) *
+    return items_per_thread(std::min(kGridChunk, grid_.loop().dims[grid_.loop().axis]) *
                             std::max<std::int64_t>(dims_[1], 1) * sampler_.taps());
   }
   void emit_positions(const typename RowProgram<T>::Bound& dgrid, Coords at, std::int64_t count,
@@ -180,13 +180,13 @@ class GridSampleBackwardKernel final : public Kernel {
 
   void grid_gradient_along(const KernelContext& context) const {
     const auto dy = dy_.bind(context), dgrid = dgrid_.bind(context), grid = grid_.bind(context);
-    const T* x = planes_.prepare(context, scratch_book_);
-    parallel_for(grid_.walk().count(), grain(), [&](std::int64_t begin, std::int64_t end, int) {
+    const T* x = planes_.prepare(context, scratch_layout_);
+    parallel_for(grid_.loop().count(), grain(), [&](std::int64_t begin, std::int64_t end, int) {
       TapTable<T> table;
       alignas(64) T gradient[kGridChunk], change[kGridChunk], totals[3][kGridChunk];
       for (std::int64_t item = begin; item < end; ++item) {
         Coords at;
-        const std::int64_t count = grid_.walk().locate(item, at);
+        const std::int64_t count = grid_.loop().locate(item, at);
         grid_.for_positions(grid, at, count, [&](std::int64_t p, const T* position) {
           table.set(sampler_, p, sampler_.at(position), planes_.strides(), true);
         });
@@ -212,17 +212,17 @@ class GridSampleBackwardKernel final : public Kernel {
   void grid_gradient_across(const KernelContext& context) const {
     const auto dy = dy_.bind(context), dgrid = dgrid_.bind(context), grid = grid_.bind(context);
     const auto x = x_.bind(context);
-    parallel_for(grid_.walk().count(), grain(), [&](std::int64_t begin, std::int64_t end, int) {
+    parallel_for(grid_.loop().count(), grain(), [&](std::int64_t begin, std::int64_t end, int) {
       alignas(64) T gradient[kChannelRow], buffer[kChannelRow], totals[3][kGridChunk];
       for (std::int64_t item = begin; item < end; ++item) {
         Coords at;
-        const std::int64_t count = grid_.walk().locate(item, at);
+        const std::int64_t count = grid_.loop().locate(item, at);
         for (auto& total : totals) std::fill(total, total + count, T{0});
         if (!sampler_.nearest())
           grid_.for_positions(grid, at, count, [&](std::int64_t p, const T* position) {
             const PointTaps<T> taps = sampler_.at(position);
             Coords here = at;
-            here[static_cast<std::size_t>(grid_.walk().axis)] += p;
+            here[static_cast<std::size_t>(grid_.loop().axis)] += p;
             for (std::int64_t c = 0; c < dims_[1]; c += kChannelRow) {
               const std::int64_t width = std::min(kChannelRow, dims_[1] - c);
               const T* values = dy.view(GridRows<T>::in_result(here, c).data(), width, gradient);

@@ -13,7 +13,7 @@
 
 namespace ashlar::cpu {
 
-inline constexpr int kMostTaps = 8;                // corners of a cell in three axes
+inline constexpr int kMaxTaps = 8;                 // corners of a cell in three axes
 inline constexpr std::int64_t kGridChunk = 256;    // positions worked on at once
 inline constexpr std::int64_t kChannelRow = 1024;  // channels worked on at once
 
@@ -21,9 +21,9 @@ inline constexpr std::int64_t kChannelRow = 1024;  // channels worked on at once
 template <class T>
 struct PointTaps {
   std::array<std::int64_t, 3> low{};  // by spatial axis: the tap's coordinate, or the lower of two
-  std::array<T, kMostTaps> weight{};
-  std::array<std::array<T, kMostTaps>, 3> change{};  // d weight / d position on each axis
-  std::array<T, 3> slope{};                          // d position / d coordinate of the grid
+  std::array<T, kMaxTaps> weight{};
+  std::array<std::array<T, kMaxTaps>, 3> change{};  // d weight / d position on each axis
+  std::array<T, 3> slope{};                         // d position / d coordinate of the grid
 
   std::int64_t coordinate(int tap, int axis) const {
     return low[static_cast<std::size_t>(axis)] + (tap >> axis & 1);
@@ -128,9 +128,9 @@ class GridSampler {
 // Positions of a chunk as tables for GatherSum, and the coordinates of the grid they come from.
 template <class T>
 struct TapTable {
-  alignas(64) GatherIndex<T> index[kMostTaps * kGridChunk];
-  alignas(64) T weight[kMostTaps * kGridChunk];
-  alignas(64) T change[3][kMostTaps * kGridChunk];
+  alignas(64) GatherIndex<T> index[kMaxTaps * kGridChunk];
+  alignas(64) T weight[kMaxTaps * kGridChunk];
+  alignas(64) T change[3][kMaxTaps * kGridChunk];
   alignas(64) T slope[3][kGridChunk];
 
   // `strides` are those of a plane, by spatial axis. Taps that see nothing index element 0.
@@ -159,14 +159,15 @@ class Planes {
   static constexpr DType kOwn = sizeof(T) == 4 ? f32 : f64;
 
   Planes() = default;
-  Planes(const PointwiseProgram& program, ScratchBook& book)
+  Planes(const PointwiseProgram& program, ScratchLayout& scratch_layout)
       : dims_(program.space), in_place_(program.is_plain_load() && view_of(program).dtype == kOwn) {
     if (in_place_) {
       view_ = view_of(program);
       return;
     }
     load_ = RowProgram<T>(program, dims_.rank() - 1);
-    copy_ = book.add("x", checked_mul(element_count(dims_), static_cast<std::int64_t>(sizeof(T))));
+    copy_ = scratch_layout.add(
+        "x", checked_mul(element_count(dims_), static_cast<std::int64_t>(sizeof(T))));
     view_.strides = row_major.strides_for(dims_);
   }
 
@@ -177,11 +178,11 @@ class Planes {
     return result;
   }
   // Plane (0, 0); fills the copy.
-  const T* prepare(const KernelContext& context, const ScratchBook& book) const {
+  const T* prepare(const KernelContext& context, const ScratchLayout& scratch_layout) const {
     if (in_place_) return static_cast<const T*>(context.pointer(view_.tensor)) + view_.offset;
-    T* copy = context.scratch<T>(book, copy_);
+    T* copy = context.scratch<T>(scratch_layout, copy_);
     const auto load = load_.bind(context);
-    const RowWalk rows{dims_, dims_.rank() - 1, std::max<std::int64_t>(dims_[dims_.rank() - 1], 1)};
+    const RowLoop rows{dims_, dims_.rank() - 1, std::max<std::int64_t>(dims_[dims_.rank() - 1], 1)};
     parallel_for(rows.count(), std::max<std::int64_t>(16384 / rows.length, 1),
                  [&](std::int64_t begin, std::int64_t end, int) {
                    for (std::int64_t row = begin; row < end; ++row) {
@@ -223,12 +224,12 @@ class GridRows {
  public:
   GridRows() = default;
   GridRows(const PointwiseProgram& program, int spatial) : spatial_(spatial) {
-    for (int a = 0; a <= spatial; ++a) walk_.dims.push_back(program.space[a]);
-    walk_.axis = spatial;
-    walk_.length = kGridChunk;
+    for (int a = 0; a <= spatial; ++a) loop_.dims.push_back(program.space[a]);
+    loop_.axis = spatial;
+    loop_.length = kGridChunk;
     grid_ = RowProgram<T>(program, spatial);
   }
-  const RowWalk& walk() const { return walk_; }
+  const RowLoop& loop() const { return loop_; }
   typename RowProgram<T>::Bound bind(const KernelContext& context) const {
     return grid_.bind(context);
   }
@@ -258,7 +259,7 @@ class GridRows {
 
  private:
   int spatial_ = 0;
-  RowWalk walk_;
+  RowLoop loop_;
   RowProgram<T> grid_;
 };
 

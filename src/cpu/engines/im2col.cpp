@@ -84,7 +84,7 @@ class Im2ColKernel final : public Kernel {
   Im2Col op_;
   Dims x_dims_;
   int spatial_;
-  RowWalk rows_;
+  RowLoop rows_;
   RowProgram<T> x_, y_;
 };
 

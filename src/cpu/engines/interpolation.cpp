@@ -225,7 +225,7 @@ class InterpolationKernel final : public Kernel {
   GatherSum<T> gather_;
   bool along_;
   std::size_t axis_;
-  RowWalk rows_;
+  RowLoop rows_;
   std::int64_t grain_;
   RowProgram<T> from_, to_;
   std::vector<AxisTaps> axes_;  // by spatial axis

@@ -20,7 +20,7 @@ using Step = PointwiseProgram::Step;
 
 // Of both sides of a tile, in elements; a tile and its transpose stay in L1.
 constexpr std::int64_t kCopyTile = 64;
-constexpr std::int64_t kMostElementBytes = 8;
+constexpr std::int64_t kMaxElementBytes = 8;
 constexpr std::int64_t kRun = 4096;  // elements of a run copied at once
 
 // A load, perhaps an identity, a store: no arithmetic.
@@ -135,8 +135,8 @@ class LayoutCopyKernel final : public Kernel {
   // Those of the tile at `next` are fetched while results are written.
   void copy_tile(const std::byte* from, const std::byte* next, std::byte* to, std::int64_t rows,
                  std::int64_t columns) const {
-    alignas(64) std::byte tile[kCopyTile * kCopyTile * kMostElementBytes];
-    alignas(64) std::byte turned[kCopyTile * kCopyTile * kMostElementBytes];
+    alignas(64) std::byte tile[kCopyTile * kCopyTile * kMaxElementBytes];
+    alignas(64) std::byte turned[kCopyTile * kCopyTile * kMaxElementBytes];
     const std::int64_t pitch = kCopyTile * bytes_;
     const std::int64_t from_step = shape_.from.strides[shape_.to_axis] * bytes_,
                        to_step = shape_.to.strides[shape_.from_axis] * bytes_;
@@ -144,7 +144,7 @@ class LayoutCopyKernel final : public Kernel {
       std::memcpy(tile + c * pitch, from + c * from_step, static_cast<std::size_t>(rows * bytes_));
     transpose_(tile, kCopyTile, turned, kCopyTile, columns, rows);
     for (std::int64_t r = 0; r < rows; ++r) {
-      if (next != nullptr && r < columns) fetch_ahead(next + r * from_step, pitch);
+      if (next != nullptr && r < columns) prefetch_to_l1(next + r * from_step, pitch);
       std::byte* row = to + r * to_step;
       if (stream_)
         stream_row(turned + r * pitch, columns * bytes_, row);
@@ -174,7 +174,7 @@ class LayoutCopyEngine final : public Engine {
     if (!is_copy(region.epilogue)) return Support::no("the region is more than a copy");
     if (touches_ragged(region)) return Support::no("a ragged tensor: rows of different lengths");
     const std::int64_t bits = bit_width(region.epilogue.stores[0].view.dtype);
-    if (bits % 8 != 0 || bits / 8 > kMostElementBytes)
+    if (bits % 8 != 0 || bits / 8 > kMaxElementBytes)
       return Support::no("elements of {} bits", bits);
     if (!CopyShape(region).valid) return Support::no("a side has no axis without gaps");
     return Support::yes();

@@ -16,7 +16,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kMostHalo = 1024;  // what a window along the rows may reach past both ends
+constexpr std::int64_t kMaxHalo = 1024;  // what a window along the rows may reach past both ends
 
 const LocalNormAttributes* attributes_of(const Region& region) {
   if (const auto* op = region.anchor_as<LrnForward>()) return op;
@@ -96,7 +96,7 @@ class LocalNormKernel final : public Kernel {
         return;
       }
       const std::int64_t place = position(coords);
-      T* back = bound.handed_back + place;
+      T* back = bound.gradient_share + place;
       divided_by_(sums, k_, factor_, beta_, n, bound.powers + place, back);
       const T* x = bound.x.view(coords.data(), n, rows.loaded);
       const T* dy = bound.dy.view(coords.data(), n, rows.other);
@@ -113,13 +113,13 @@ class LocalNormKernel final : public Kernel {
  private:
   struct Bound {
     typename RowProgram<T>::Bound x, dy, means, result, dmeans;
-    T* powers;       // s^-beta, by element
-    T* handed_back;  // dy x s^(-beta - 1), by element
+    T* powers;          // s^-beta, by element
+    T* gradient_share;  // dy x s^(-beta - 1), by element
   };
   // Buffers of one thread.
   struct Rows {
-    alignas(64) T loaded[kRowLength + kMostHalo], other[kRowLength + kMostHalo];
-    alignas(64) T reached[kRowLength + kMostHalo], sums[kRowLength];
+    alignas(64) T loaded[kRowLength + kMaxHalo], other[kRowLength + kMaxHalo];
+    alignas(64) T reached[kRowLength + kMaxHalo], sums[kRowLength];
   };
 
   LocalNormKernel(const LocalNormAttributes& op, bool backward, const WindowShape& shape)
@@ -150,8 +150,8 @@ class LocalNormKernel final : public Kernel {
       step *= space_[a];
     }
     const std::int64_t bytes = element_count(space_) * static_cast<std::int64_t>(sizeof(T));
-    powers_ = scratch_book_.add("s^-beta", bytes);
-    handed_back_ = scratch_book_.add("dy x s^(-beta - 1)", bytes);
+    powers_ = scratch_layout_.add("s^-beta", bytes);
+    handed_back_ = scratch_layout_.add("dy x s^(-beta - 1)", bytes);
   }
 
   Bound bind(const KernelContext& context) const {
@@ -162,8 +162,8 @@ class LocalNormKernel final : public Kernel {
     if (has_dmeans_) bound.dmeans = dmeans_.bind(context);
     if (!backward_) return bound;
     bound.dy = dy_.bind(context);
-    bound.powers = context.scratch<T>(scratch_book_, powers_);
-    bound.handed_back = context.scratch<T>(scratch_book_, handed_back_);
+    bound.powers = context.scratch<T>(scratch_layout_, powers_);
+    bound.gradient_share = context.scratch<T>(scratch_layout_, handed_back_);
     return bound;
   }
 
@@ -293,13 +293,13 @@ class LocalNormKernel final : public Kernel {
 
   // What the windows that hold an element hand back to it, over slope_: x times a sum, or with
   // means sums of products.
-  T* handed_back(const Bound& bound, const Coords& coords, std::int64_t n, Rows& rows) const {
+  T* gradient_share(const Bound& bound, const Coords& coords, std::int64_t n, Rows& rows) const {
     const T* x = bound.x.view(coords.data(), n, rows.other);
     if (!has_means_) {
       T* sums = window_sums(coords, n, above_, below_, rows,
                             [&](const Coords& at, std::int64_t count, T* totals) {
                               ops_.fold_into(Fold::sum, Premap::identity,
-                                             bound.handed_back + position(at), count, totals);
+                                             bound.gradient_share + position(at), count, totals);
                             });
       ops_.multiply(sums, {x, true}, n, sums);
       return sums;
@@ -309,14 +309,14 @@ class LocalNormKernel final : public Kernel {
         coords, n, above_, below_, [&](const Coords& at, std::int64_t from, std::int64_t count) {
           std::copy(x + from, x + from + count, rows.loaded);
           ops_.axpy(T{-1}, bound.means.view(at.data(), count, rows.reached), count, rows.loaded);
-          ops_.dot_into(rows.loaded, bound.handed_back + position(at), count, rows.sums + from);
+          ops_.dot_into(rows.loaded, bound.gradient_share + position(at), count, rows.sums + from);
         });
     return rows.sums;
   }
 
   void input_gradient(const Bound& bound) const {
     over_rows([&](const Coords& coords, std::int64_t n, Rows& rows) {
-      const T* back = handed_back(bound, coords, n, rows);
+      const T* back = gradient_share(bound, coords, n, rows);
       const T* dy = bound.dy.view(coords.data(), n, rows.loaded);
       ops_.multiply(dy, {bound.powers + position(coords), true}, n, rows.loaded);
       ops_.axpy(-slope_, back, n, rows.loaded);
@@ -347,16 +347,15 @@ class LocalNormEngine final : public Engine {
       return Support::other_operation("the anchor is no local normalisation");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     const std::int64_t halo = WindowShape(region).halo();
-    if (halo > kMostHalo)
-      return Support::no("the window reaches {} elements past a row, more than {}", halo,
-                         kMostHalo);
+    if (halo > kMaxHalo)
+      return Support::no("the window reaches {} elements past a row, more than {}", halo, kMaxHalo);
     return Support::yes();
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
     const auto kernel = build_for_precision<LocalNormKernel>(region);
     return {make_config({}, row_cost(region, is_backward(region) ? 0.1 : 0.2),
-                        kernel->scratch_book().total_bytes())};
+                        kernel->scratch_layout().total_bytes())};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,

@@ -64,9 +64,9 @@ struct ComplexMatrix {
       const bool imaginary = ((start + first) % 2 == 1) != turned;
       const std::int64_t numbers = (count - first + 1) / 2;
       const std::int64_t at = origin + (start + first) / 2 * 2 * stride + (imaginary ? 1 : 0);
-      T values[kPiece];
-      for (std::int64_t done = 0; done < numbers; done += kPiece) {
-        const std::int64_t length = std::min(kPiece, numbers - done);
+      T values[kChunk];
+      for (std::int64_t done = 0; done < numbers; done += kChunk) {
+        const std::int64_t length = std::min(kChunk, numbers - done);
         load(data, at + done * 2 * stride, 2 * stride, length, values);
         const bool negated = turned && imaginary;
         for (std::int64_t i = 0; i < length; ++i)
@@ -75,7 +75,7 @@ struct ComplexMatrix {
     }
   }
 
-  static constexpr std::int64_t kPiece = 256;
+  static constexpr std::int64_t kChunk = 256;
 };
 
 template <class T>
@@ -83,7 +83,7 @@ class LeftOperand final : public GemmOperand<T> {
  public:
   LeftOperand(const ComplexMatrix<T>& matrix, const KernelContext& context)
       : matrix_(matrix), data_(context.pointer(matrix.view.tensor)) {}
-  bool along_depth() const override { return true; }
+  bool along_k() const override { return true; }
   bool same_for_all_batches() const override { return matrix_.same_for_all_batches(); }
   void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
@@ -101,7 +101,7 @@ class RightOperand final : public GemmOperand<T> {
  public:
   RightOperand(const ComplexMatrix<T>& matrix, const KernelContext& context)
       : matrix_(matrix), data_(context.pointer(matrix.view.tensor)) {}
-  bool along_depth() const override { return false; }
+  bool along_k() const override { return false; }
   bool same_for_all_batches() const override { return matrix_.same_for_all_batches(); }
   void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
@@ -142,11 +142,11 @@ class ComplexMatmulKernel final : public Kernel {
         a_(region.prologues[Matmul::a].steps[0].view, region.epilogue.space),
         b_(region.prologues[Matmul::b].steps[0].view, region.epilogue.space),
         c_(region.epilogue.stores[0].view, region.epilogue.space),
-        scratch_(scratch_book_.add("panels", gemm_scratch_bytes(shape_, blocks_, sizeof(T)))) {}
+        scratch_(scratch_layout_.add("panels", gemm_scratch_bytes(shape_, blocks_, sizeof(T)))) {}
 
   void run(const KernelContext& context) const override {
     gemm<T>(shape_, blocks_, kernel_, LeftOperand<T>(a_, context), RightOperand<T>(b_, context),
-            ComplexSink<T>(c_, context), context.scratch<T>(scratch_book_, scratch_));
+            ComplexSink<T>(c_, context), context.scratch<T>(scratch_layout_, scratch_));
   }
 
  private:

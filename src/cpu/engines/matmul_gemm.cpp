@@ -5,9 +5,9 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/matmul_lengths.hpp"
+#include "cpu/gemm/gemm_region.hpp"
 #include "cpu/gemm/orientation.hpp"
-#include "cpu/gemm/panel_finish.hpp"
-#include "cpu/gemm/product.hpp"
+#include "cpu/gemm/post_ops.hpp"
 #include "cpu/row_program.hpp"
 
 namespace ashlar::cpu {
@@ -44,15 +44,15 @@ GemmShape shape_of(const Region& region) {
 }
 
 // What is done to sums on their way to memory, where memory takes them as they are.
-std::optional<FinishPattern> finish_of(const Region& region) {
+std::optional<PostOpsPattern> post_ops_of(const Region& region) {
   const int rank = region.epilogue.space.rank();
   const DType sums = region.precision();
-  if (MatmulLengths(region).cuts_result()) return std::nullopt;
+  if (MatmulLengths(region).limits_result()) return std::nullopt;
   const int columns = rank - (swaps_operands(region.epilogue) ? 2 : 1);
-  std::optional<FinishPattern> finish =
-      match_finish(region.epilogue, columns, sums, Activations::matched);
-  if (finish && finish->result.dtype != sums) finish.reset();
-  return finish;
+  std::optional<PostOpsPattern> post_ops =
+      match_post_ops(region.epilogue, columns, sums, Activations::matched);
+  if (post_ops && post_ops->result.dtype != sums) post_ops.reset();
+  return post_ops;
 }
 
 // A or B with the work fused into it, compiled for rows along its contiguous axis.
@@ -60,17 +60,16 @@ template <class T>
 struct Matrix {
   RowProgram<T> program;
   Dims dims;
-  int index_axis, depth_axis;
-  bool along_depth;
-  std::int64_t row_distance = 0;
+  int index_axis, k_axis;
+  bool along_k;
+  std::int64_t row_stride = 0;
 
-  Matrix(const PointwiseProgram& source, int index, int depth)
-      : dims(source.space), index_axis(index), depth_axis(depth) {
-    along_depth = contiguous_views(source, depth) > contiguous_views(source, index) ||
-                  (contiguous_views(source, index) == 0 && dims[depth] >= dims[index]);
-    program = RowProgram<T>(source, along_depth ? depth : index);
-    if (source.is_plain_load())
-      row_distance = source.steps[0].view.strides[along_depth ? index : depth];
+  Matrix(const PointwiseProgram& source, int index, int k)
+      : dims(source.space), index_axis(index), k_axis(k) {
+    along_k = contiguous_views(source, k) > contiguous_views(source, index) ||
+              (contiguous_views(source, index) == 0 && dims[k] >= dims[index]);
+    program = RowProgram<T>(source, along_k ? k : index);
+    if (source.is_plain_load()) row_stride = source.steps[0].view.strides[along_k ? index : k];
   }
 };
 
@@ -84,27 +83,27 @@ class MatrixOperand final : public GemmOperand<T> {
         lengths_(lengths),
         context_(context),
         bound_(matrix.program.bind(context)) {}
-  bool along_depth() const override { return matrix_.along_depth; }
+  bool along_k() const override { return matrix_.along_k; }
   bool same_for_all_batches() const override {
-    return !lengths_.cuts_depth() && std::all_of(matrix_.dims.begin(), matrix_.dims.end() - 2,
-                                                 [](std::int64_t extent) { return extent == 1; });
+    return !lengths_.limits_k() && std::all_of(matrix_.dims.begin(), matrix_.dims.end() - 2,
+                                               [](std::int64_t extent) { return extent == 1; });
   }
-  std::int64_t row_distance() const override {
-    return !lengths_.cuts_depth() && bound_.is_memory() ? matrix_.row_distance : 0;
+  std::int64_t row_stride() const override {
+    return !lengths_.limits_k() && bound_.is_memory() ? matrix_.row_stride : 0;
   }
   const T* view(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
                 T* buffer) const override {
-    if (!lengths_.cuts_depth())
+    if (!lengths_.limits_k())
       return bound_.view(coords_of(batch, fixed, start).data(), count, buffer);
     row(batch, fixed, start, count, buffer);
     return buffer;
   }
   void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
-    if (lengths_.cuts_depth()) {  // zeros past this batch's k
+    if (lengths_.limits_k()) {  // zeros past this batch's k
       const std::int64_t k = batch_.lengths(lengths_, context_, batch).k;
       const std::int64_t terms =
-          along_depth() ? std::clamp<std::int64_t>(k - start, 0, count) : (fixed < k ? count : 0);
+          along_k() ? std::clamp<std::int64_t>(k - start, 0, count) : (fixed < k ? count : 0);
       std::fill(destination + terms, destination + count, T{0});
       if ((count = terms) == 0) return;
     }
@@ -115,8 +114,8 @@ class MatrixOperand final : public GemmOperand<T> {
   Coords coords_of(std::int64_t batch, std::int64_t fixed, std::int64_t start) const {
     Coords coords;
     batch_.decode(batch, matrix_.dims, coords);
-    coords[static_cast<std::size_t>(matrix_.index_axis)] = along_depth() ? fixed : start;
-    coords[static_cast<std::size_t>(matrix_.depth_axis)] = along_depth() ? start : fixed;
+    coords[static_cast<std::size_t>(matrix_.index_axis)] = along_k() ? fixed : start;
+    coords[static_cast<std::size_t>(matrix_.k_axis)] = along_k() ? start : fixed;
     return coords;
   }
 
@@ -131,7 +130,7 @@ template <class T>
 class MatrixSink final : public GemmSink<T> {
  public:
   MatrixSink(const RowProgram<T>& epilogue, const BatchAxes& batch, const MatmulLengths& lengths,
-             const Dims& dims, bool swapped, const FinishPattern* finish,
+             const Dims& dims, bool swapped, const PostOpsPattern* post_ops,
              const KernelContext& context)
       : batch_(batch),
         lengths_(lengths),
@@ -139,13 +138,13 @@ class MatrixSink final : public GemmSink<T> {
         swapped_(swapped),
         context_(context),
         bound_(epilogue.bind(context)),
-        finish_(finish) {
-    if (finish != nullptr && finish->activation)
-      activate_ = pointwise_row<T>(finish->activation->mode, false);
+        post_ops_(post_ops) {
+    if (post_ops != nullptr && post_ops->activation)
+      activate_ = pointwise_row<T>(post_ops->activation->mode, false);
   }
   void row(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t count,
            T* values) const override {
-    if (lengths_.cuts_result()) {  // past this batch's m and n stands padding
+    if (lengths_.limits_result()) {  // past this batch's m and n stands padding
       const MatmulLengths::Batch own = batch_.lengths(lengths_, context_, batch);
       const bool inside = m < (swapped_ ? own.n : own.m);
       const std::int64_t end = swapped_ ? own.m : own.n;
@@ -154,23 +153,23 @@ class MatrixSink final : public GemmSink<T> {
     }
     bound_.store(coords_of(batch, m, n).data(), count, values);
   }
-  bool place(std::int64_t batch, std::int64_t m, std::int64_t n,
-             GemmPlace<T>& place) const override {
-    if (!finish_) return false;
+  bool dest(std::int64_t batch, std::int64_t m, std::int64_t n,
+            GemmDestination<T>& dest) const override {
+    if (!post_ops_) return false;
     const Coords coords = coords_of(batch, m, n);
     const int row_axis = dims_.rank() - (swapped_ ? 1 : 2);
-    place.c = element_at<T>(finish_->result, coords.data(), context_);
-    place.c_row = finish_->result.strides[row_axis];
-    place.has_finish = !finish_->only_stores();
-    if (!place.has_finish) return true;
-    place.finish.bias = element_at<T>(finish_->bias, coords.data(), context_);
-    place.finish.addend = element_at<T>(finish_->addend, coords.data(), context_);
-    if (finish_->addend.present()) place.finish.addend_row = finish_->addend.strides[row_axis];
-    place.finish.low = static_cast<T>(finish_->low);
-    place.finish.high = static_cast<T>(finish_->high);
-    if (finish_->activation) {
-      place.finish.activation = &*finish_->activation;
-      place.finish.activate = activate_;
+    dest.c = element_at<T>(post_ops_->result, coords.data(), context_);
+    dest.c_row = post_ops_->result.strides[row_axis];
+    dest.has_post_ops = !post_ops_->only_stores();
+    if (!dest.has_post_ops) return true;
+    dest.post_ops.bias = element_at<T>(post_ops_->bias, coords.data(), context_);
+    dest.post_ops.addend = element_at<T>(post_ops_->addend, coords.data(), context_);
+    if (post_ops_->addend.present()) dest.post_ops.addend_row = post_ops_->addend.strides[row_axis];
+    dest.post_ops.low = static_cast<T>(post_ops_->low);
+    dest.post_ops.high = static_cast<T>(post_ops_->high);
+    if (post_ops_->activation) {
+      dest.post_ops.activation = &*post_ops_->activation;
+      dest.post_ops.activate = activate_;
     }
     return true;
   }
@@ -191,7 +190,7 @@ class MatrixSink final : public GemmSink<T> {
   bool swapped_;
   const KernelContext& context_;
   typename RowProgram<T>::Bound bound_;
-  const FinishPattern* finish_;  // null: rows go through the program
+  const PostOpsPattern* post_ops_;  // null: rows go through the program
   PointwiseRow<T> activate_;
 };
 
@@ -208,15 +207,15 @@ class MatmulKernel final : public Kernel {
         a_(region.prologues[Matmul::a], dims_.rank() - 2, dims_.rank() - 1),
         b_(region.prologues[Matmul::b], dims_.rank() - 1, dims_.rank() - 2),
         epilogue_(region.epilogue, swapped_ ? dims_.rank() - 2 : dims_.rank() - 1),
-        scratch_(scratch_book_.add("panels", gemm_scratch_bytes(shape_, blocks_, sizeof(T)))) {
+        scratch_(scratch_layout_.add("panels", gemm_scratch_bytes(shape_, blocks_, sizeof(T)))) {
     for (int axis = 0; axis < dims_.rank() - 2; ++axis) batch_.extents.push_back(dims_[axis]);
-    finish_ = finish_of(region);
+    post_ops_ = post_ops_of(region);
     right_ = region.prologues[swapped_ ? Matmul::a : Matmul::b];
   }
 
   // Packs the right side of the product for good.
   void keep_constants(const KernelContext& constants) override {
-    if (blocks_.threads == 0 || lengths_.cuts_depth() || !is_constant(right_, constants)) return;
+    if (blocks_.threads == 0 || lengths_.limits_k() || !is_constant(right_, constants)) return;
     const MatrixOperand<T> right(swapped_ ? a_ : b_, batch_, lengths_, constants);
     packed_.allocate(packed_b_elements(shape_, right));
     pack_b(shape_, right, packed_.data());
@@ -226,9 +225,9 @@ class MatmulKernel final : public Kernel {
     const MatrixOperand<T> a(a_, batch_, lengths_, context);
     const MatrixOperand<T> b(b_, batch_, lengths_, context);
     const MatrixSink<T> sink(epilogue_, batch_, lengths_, dims_, swapped_,
-                             finish_ ? &*finish_ : nullptr, context);
+                             post_ops_ ? &*post_ops_ : nullptr, context);
     gemm<T>(shape_, blocks_, kernel_, swapped_ ? b : a, swapped_ ? a : b, sink,
-            context.scratch<T>(scratch_book_, scratch_), packed_.data());
+            context.scratch<T>(scratch_layout_, scratch_), packed_.data());
   }
 
  private:
@@ -241,9 +240,9 @@ class MatmulKernel final : public Kernel {
   MatmulLengths lengths_;
   Matrix<T> a_, b_;
   RowProgram<T> epilogue_;
-  std::optional<FinishPattern> finish_;
+  std::optional<PostOpsPattern> post_ops_;
   PointwiseProgram right_;  // what the product's right side is made of
-  KeptMemory<T> packed_;
+  PrepackedBuffer<T> packed_;
   int scratch_;
 };
 
@@ -267,12 +266,13 @@ class MatmulGemmEngine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    return product_configs({shape_of(region)}, region, device, true, finish_of(region).has_value());
+    return gemm_region_configs({shape_of(region)}, region, device, true,
+                               post_ops_of(region).has_value());
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps&) const override {
-    return build_product<MatmulKernel>(region, config);
+    return build_gemm_kernel<MatmulKernel>(region, config);
   }
 };
 

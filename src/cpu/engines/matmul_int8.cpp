@@ -3,8 +3,8 @@
 
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
+#include "cpu/gemm/int8_gemm_kernel.hpp"
 #include "cpu/gemm/orientation.hpp"
-#include "cpu/gemm/quad_kernel.hpp"
 #include "cpu/kernels/convert.hpp"
 #include "cpu/operand.hpp"
 
@@ -30,41 +30,41 @@ std::vector<std::int64_t> batch_offsets(const Dims& c, const Dims& dims, const D
 }
 
 // The product as kernels see it: rows of one operand, columns of the other.
-struct Int8Product {
+struct Int8Matmul {
   bool swapped;
   ByteOperand a, b;  // rows and columns
   StridedRowLayout rows;
-  QuadColumnSource columns;
-  QuadShape shape;
-  QuadResult result = QuadResult::i32;
+  Int8ColumnSource columns;
+  Int8GemmShape shape;
+  Int8Output result = Int8Output::i32;
   bool in_place;  // results go straight to C
 
-  explicit Int8Product(const Region& region, std::int64_t kernel_rows)
+  explicit Int8Matmul(const Region& region, std::int64_t kernel_rows)
       : swapped(swaps_operands(region.epilogue)),
         a(operand(region, swapped ? Matmul::b : Matmul::a)),
         b(operand(region, swapped ? Matmul::a : Matmul::b)) {
     const Dims& c = region.anchor->outputs[Matmul::c].dims;
     const int last = c.rank() - 1;
     const int row_axis = swapped ? last : last - 1, column_axis = swapped ? last - 1 : last;
-    const int a_depth = swapped ? last - 1 : last, b_depth = swapped ? last : last - 1;
+    const int a_k = swapped ? last - 1 : last, b_k = swapped ? last : last - 1;
     rows = {.batch_offsets = batch_offsets(c, a.dims(), a.strides()),
             .rows = c[row_axis],
-            .depth = a.dims()[a_depth],
+            .k = a.dims()[a_k],
             .row_stride = a.strides()[row_axis],
-            .depth_stride = a.strides()[a_depth],
+            .k_stride = a.strides()[a_k],
             .width = std::clamp<std::int64_t>(c[row_axis], 1, kernel_rows),
             .is_signed = a.is_signed()};
     columns.batch_offsets = batch_offsets(c, b.dims(), b.strides());
-    columns.channels = rows.depth;
+    columns.channels = rows.k;
     columns.column_stride = b.strides()[column_axis];
-    columns.channel_stride = b.strides()[b_depth];
+    columns.channel_stride = b.strides()[b_k];
     shape = {.batch = static_cast<std::int64_t>(rows.batch_offsets.size()),
              .lines = divide_up(rows.rows, rows.width),
              .width = rows.width,
              .rows = rows.rows,
              .columns = c[column_axis],
              .segments = 1,
-             .depth = rows.depth,
+             .k = rows.k,
              .a_signed = a.is_signed(),
              .b_signed = b.is_signed()};
     shape.one_b = std::all_of(b.dims().begin(), b.dims().end() - 2,
@@ -76,14 +76,14 @@ struct Int8Product {
   static ByteOperand operand(const Region& region, int slot) {
     return {region, slot, region.anchor->inputs[static_cast<std::size_t>(slot)].dims.rank() - 1};
   }
-  QuadMemory memory(const QuadBlocks& blocks) const {
-    return quad_memory(shape, blocks, rows.staged_bytes(blocks.lines(shape)), in_place);
+  Int8GemmScratch memory(const Int8GemmBlocks& blocks) const {
+    return int8_gemm_scratch(shape, blocks, rows.staged_bytes(blocks.lines(shape)), in_place);
   }
 };
 
 // T: what sums become before the epilogue.
 template <class T>
-class MatmulSink final : public QuadSink {
+class MatmulSink final : public Int8Sink {
  public:
   MatmulSink(const RowProgram<T>& epilogue, const View& view, const Dims& dims, bool swapped,
              const KernelContext& context)
@@ -102,15 +102,15 @@ class MatmulSink final : public QuadSink {
   }
 
   void store(std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t column,
-             std::int64_t columns, const std::int32_t* sums, std::int64_t sums_row) const override {
-    constexpr std::int64_t kProductPiece = 512;
-    alignas(64) T piece[kProductPiece];
+             std::int64_t columns, const std::int32_t* acc, std::int64_t acc_row) const override {
+    constexpr std::int64_t kInt8Chunk = 512;
+    alignas(64) T chunk[kInt8Chunk];
     const LoadRow<T> load = load_row<T>(i32);
     for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t first = 0; first < columns; first += kProductPiece) {
-        const std::int64_t count = std::min(kProductPiece, columns - first);
-        load(sums, i * sums_row + first, 1, count, piece);
-        bound_.store(coords_of(batch, row + i, column + first).data(), count, piece);
+      for (std::int64_t first = 0; first < columns; first += kInt8Chunk) {
+        const std::int64_t count = std::min(kInt8Chunk, columns - first);
+        load(acc, i * acc_row + first, 1, count, chunk);
+        bound_.store(coords_of(batch, row + i, column + first).data(), count, chunk);
       }
   }
 
@@ -135,11 +135,11 @@ class MatmulSink final : public QuadSink {
 };
 
 template <class T>
-class MatmulInt8Kernel final : public QuadKernel<Int8Product> {
+class MatmulInt8Kernel final : public Int8GemmKernel<Int8Matmul> {
  public:
   MatmulInt8Kernel(const Region& region, const Config& config, const PointwiseProgram& epilogue)
-      : QuadKernel(region, config, swaps_operands(region.epilogue) ? Matmul::a : Matmul::b,
-                   Int8Product(region, quad_product().rows)),
+      : Int8GemmKernel(region, config, swaps_operands(region.epilogue) ? Matmul::a : Matmul::b,
+                       Int8Matmul(region, int8_micro_kernel().rows)),
         dims_(region.anchor->outputs[Matmul::c].dims),
         epilogue_(epilogue, dims_.rank() - (problem_.swapped ? 2 : 1)),
         view_(epilogue.stores[0].view) {}
@@ -169,17 +169,17 @@ class MatmulInt8Engine final : public Engine {
       if (region.anchor->inputs[slot].present()) return Support::no("extents given for each batch");
     if (touches_ragged(region)) return Support::no("a ragged operand");
     const Dims& a = region.anchor->inputs[Matmul::a].dims;
-    return int8_product(region, a[a.rank() - 1]);
+    return int8_gemm_support(region, a[a.rank() - 1]);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    const Int8Product problem(region, kMostQuadRows);
-    const std::int64_t sums =
+    const Int8Matmul problem(region, kMaxQuadRows);
+    const std::int64_t acc =
         problem.shape.columns * (problem.in_place ? result_bytes(problem.result) : 4);
-    const QuadBlocks blocks =
-        choose_quad_blocks(problem.shape, device, problem.rows.staged_row() + sums);
-    return {quad_config(region, problem.shape, blocks, problem.memory(blocks),
-                        problem.a.made_bytes() + problem.b.made_bytes())};
+    const Int8GemmBlocks blocks =
+        choose_int8_blocks(problem.shape, device, problem.rows.staged_row() + acc);
+    return {int8_gemm_config(region, problem.shape, blocks, problem.memory(blocks),
+                             problem.a.materialised_bytes() + problem.b.materialised_bytes())};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,

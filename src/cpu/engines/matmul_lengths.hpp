@@ -23,8 +23,8 @@ class MatmulLengths {
     const int rank = c.rank();
     most_ = {c[rank - 2], c[rank - 1], a[rank - 1]};
   }
-  bool cuts_depth() const { return k_.integers.present(); }
-  bool cuts_result() const { return m_.integers.present() || n_.integers.present(); }
+  bool limits_k() const { return k_.integers.present(); }
+  bool limits_result() const { return m_.integers.present() || n_.integers.present(); }
   double padding_value() const { return padding_value_; }
 
   // `decode(dims, coords)` writes the coordinates an operand of these dims has in the batch.

@@ -19,7 +19,7 @@ class RowsOperand final : public GemmOperand<T> {
   RowsOperand(const typename RowProgram<T>::Bound& bound, const std::int64_t* rows,
               bool rows_are_index)
       : bound_(bound), rows_(rows), rows_are_index_(rows_are_index) {}
-  bool along_depth() const override { return rows_are_index_; }
+  bool along_k() const override { return rows_are_index_; }
   void row(std::int64_t, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
     const Coords coords{0, rows_[fixed], start};
@@ -36,14 +36,13 @@ class RowsOperand final : public GemmOperand<T> {
 template <class T>
 struct Weights {
   RowProgram<T> program;
-  int index_axis = 2, depth_axis = 1;
-  bool along_depth = false;
+  int index_axis = 2, k_axis = 1;
+  bool along_k = false;
 
   Weights() = default;
-  Weights(const PointwiseProgram& source, int index, int depth)
-      : index_axis(index), depth_axis(depth) {
-    along_depth = contiguous_views(source, depth) > contiguous_views(source, index);
-    program = RowProgram<T>(source, along_depth ? depth : index);
+  Weights(const PointwiseProgram& source, int index, int k) : index_axis(index), k_axis(k) {
+    along_k = contiguous_views(source, k) > contiguous_views(source, index);
+    program = RowProgram<T>(source, along_k ? k : index);
   }
 };
 
@@ -53,12 +52,12 @@ class WeightOperand final : public GemmOperand<T> {
   WeightOperand(const Weights<T>& weights, const typename RowProgram<T>::Bound& bound,
                 std::int64_t expert)
       : weights_(weights), bound_(bound), expert_(expert) {}
-  bool along_depth() const override { return weights_.along_depth; }
+  bool along_k() const override { return weights_.along_k; }
   void row(std::int64_t, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
     Coords coords{expert_};
-    coords[static_cast<std::size_t>(weights_.index_axis)] = along_depth() ? fixed : start;
-    coords[static_cast<std::size_t>(weights_.depth_axis)] = along_depth() ? start : fixed;
+    coords[static_cast<std::size_t>(weights_.index_axis)] = along_k() ? fixed : start;
+    coords[static_cast<std::size_t>(weights_.k_axis)] = along_k() ? start : fixed;
     bound_.load(coords.data(), count, destination);
   }
 
@@ -112,7 +111,7 @@ class MoeKernel : public Kernel {
     const std::int64_t together = gemm_scratch_bytes(covering(shapes), blocks_, sizeof(T)),
                        alone = gemm_scratch_bytes(covering(shapes), alone_, sizeof(T));
     per_thread_ = round_up(alone, kWorkspaceAlignment) / static_cast<std::int64_t>(sizeof(T));
-    panels_ = scratch_book_.add(
+    panels_ = scratch_layout_.add(
         "panels", std::max(together, blocks_.threads * round_up(alone, kWorkspaceAlignment)));
   }
 
@@ -121,7 +120,7 @@ class MoeKernel : public Kernel {
   template <class Run>
   void for_items(const std::int64_t* start, std::int64_t items, const KernelContext& context,
                  const Run& run) const {
-    T* scratch = context.scratch<T>(this->scratch_book_, panels_);
+    T* scratch = context.scratch<T>(this->scratch_layout_, panels_);
     const std::int64_t total = start[items], threads = thread_count();
     std::int64_t busy = 0;
     for (std::int64_t item = 0; item < items; ++item) busy += start[item + 1] > start[item];
@@ -144,8 +143,8 @@ class MoeKernel : public Kernel {
 
   // row[0..columns) of every t: the sum of the products at the positions of its list.
   template <class Store>
-  static void add_rows(const RowSums::Lists& lists, std::int64_t rows, std::int64_t columns,
-                       const T* products, const Store& store) {
+  static void add_rows(const RowContributions::Lists& lists, std::int64_t rows,
+                       std::int64_t columns, const T* products, const Store& store) {
     const RowOps<T>& ops = row_ops<T>();
     parallel_for(rows, items_per_thread(columns), [&](std::int64_t begin, std::int64_t end, int) {
       alignas(64) T sum[kRowLength];
@@ -177,7 +176,7 @@ class MoeKernel : public Kernel {
 };
 
 struct MoeShape {
-  std::int64_t tokens, rows, depth, columns, experts, output_rows;
+  std::int64_t tokens, rows, k, columns, experts, output_rows;
   bool dweight = false, dtoken = false;  // backward
 
   explicit MoeShape(const Region& region) {
@@ -201,16 +200,16 @@ struct MoeShape {
         region.anchor->outputs.size() > Op::dtoken && region.anchor->outputs[Op::dtoken].present();
   }
   std::vector<GemmShape> products() const {
-    if (!dweight) return {{.m = rows, .n = columns, .k = depth}};
-    std::vector<GemmShape> shapes = {{.m = depth, .n = columns, .k = rows}};
-    if (dtoken) shapes.push_back({.m = rows, .n = depth, .k = columns});
+    if (!dweight) return {{.m = rows, .n = columns, .k = k}};
+    std::vector<GemmShape> shapes = {{.m = k, .n = columns, .k = rows}};
+    if (dtoken) shapes.push_back({.m = rows, .n = k, .k = columns});
     return shapes;
   }
 
  private:
   void set_tokens(const Dims& token, MoeMode mode, const Dims& index) {
     tokens = token[1];
-    depth = token[2];
+    k = token[2];
     rows = mode == MoeMode::gather ? index[1] : tokens;
   }
 };
@@ -223,27 +222,27 @@ class MoeForwardKernel final : public MoeKernel<T> {
       : MoeForwardKernel(region, config, MoeShape(region)) {}
 
   void run(const KernelContext& context) const override {
-    const RoutedRows routed = routing_.route(context, this->scratch_book_);
+    const RoutedRows routed = routing_.route(context, this->scratch_layout_);
     const auto token = token_.bind(context), weight = weights_.program.bind(context),
                output = output_.bind(context);
-    T* products = scatter_ ? context.scratch<T>(this->scratch_book_, products_) : nullptr;
-    this->for_items(
-        routed.start, shape_.experts, context,
-        [&](std::int64_t expert, std::int64_t begin, std::int64_t end, const GemmBlocks& blocks,
-            T* scratch) {
-          const RowsOperand<T> a(token, routed.source + begin, true);
-          const WeightOperand<T> b(weights_, weight, expert);
-          const GemmShape shape{.m = end - begin, .n = shape_.columns, .k = shape_.depth};
-          if (scatter_)
-            gemm<T>(shape, blocks, this->kernel_, a, b,
-                    BufferSink<T>(products + begin * shape_.columns, shape_.columns), scratch);
-          else
-            gemm<T>(shape, blocks, this->kernel_, a, b,
-                    RowsSink<T>(output, 0, routed.destination + begin), scratch);
-        });
+    T* products = scatter_ ? context.scratch<T>(this->scratch_layout_, products_) : nullptr;
+    this->for_items(routed.start, shape_.experts, context,
+                    [&](std::int64_t expert, std::int64_t begin, std::int64_t end,
+                        const GemmBlocks& blocks, T* scratch) {
+                      const RowsOperand<T> a(token, routed.source + begin, true);
+                      const WeightOperand<T> b(weights_, weight, expert);
+                      const GemmShape shape{.m = end - begin, .n = shape_.columns, .k = shape_.k};
+                      if (scatter_)
+                        gemm<T>(shape, blocks, this->kernel_, a, b,
+                                BufferSink<T>(products + begin * shape_.columns, shape_.columns),
+                                scratch);
+                      else
+                        gemm<T>(shape, blocks, this->kernel_, a, b,
+                                RowsSink<T>(output, 0, routed.destination + begin), scratch);
+                    });
     if (!scatter_) return this->clear_dropped(routed, output, shape_.columns);
-    const RowSums::Lists lists =
-        sums_.sort(routed.destination, routed.start[shape_.experts], context, this->scratch_book_);
+    const RowContributions::Lists lists = sums_.sort(
+        routed.destination, routed.start[shape_.experts], context, this->scratch_layout_);
     this->add_rows(lists, shape_.output_rows, shape_.columns, products,
                    [&](std::int64_t t, std::int64_t n, std::int64_t count, const T* sum) {
                      const Coords coords{0, t, n};
@@ -257,13 +256,13 @@ class MoeForwardKernel final : public MoeKernel<T> {
         shape_(shape),
         scatter_(region.anchor_as<Op>()->mode == MoeMode::scatter),
         routing_(*region.anchor_as<Op>(), region, shape.experts, shape.output_rows,
-                 this->scratch_book_),
+                 this->scratch_layout_),
         token_(region.prologues[Op::token], 2),
         weights_(region.prologues[Op::weight], 2, 1),
         output_(region.epilogue, 2) {
     if (!scatter_) return;
-    sums_ = RowSums(shape.rows, shape.output_rows, this->scratch_book_);
-    products_ = this->scratch_book_.add(
+    sums_ = RowContributions(shape.rows, shape.output_rows, this->scratch_layout_);
+    products_ = this->scratch_layout_.add(
         "products",
         checked_mul(checked_mul(shape.rows, shape.columns), static_cast<int>(sizeof(T))));
   }
@@ -274,7 +273,7 @@ class MoeForwardKernel final : public MoeKernel<T> {
   RowProgram<T> token_;
   Weights<T> weights_;
   RowProgram<T> output_;
-  RowSums sums_;
+  RowContributions sums_;
   int products_ = -1;
 };
 
@@ -286,7 +285,7 @@ class MoeBackwardKernel final : public MoeKernel<T> {
       : MoeBackwardKernel(region, config, MoeShape(region)) {}
 
   void run(const KernelContext& context) const override {
-    const RoutedRows routed = routing_.route(context, this->scratch_book_);
+    const RoutedRows routed = routing_.route(context, this->scratch_layout_);
     const auto doutput = doutput_.bind(context);
     make_dweight(context, routed, doutput);
     if (shape_.dtoken) make_dtoken(context, routed, doutput);
@@ -300,26 +299,26 @@ class MoeBackwardKernel final : public MoeKernel<T> {
         shape_(shape),
         gather_(region.anchor_as<Op>()->mode == MoeMode::gather),
         routing_(*region.anchor_as<Op>(), region, shape.experts, shape.output_rows,
-                 this->scratch_book_),
+                 this->scratch_layout_),
         doutput_(region.prologues[Op::doutput], 2),
         token_(region.prologues[Op::token], 2),
         dweight_(region.epilogue, 2) {
-    starts_ = this->scratch_book_.add(
+    starts_ = this->scratch_layout_.add(
         "experts", (shape.experts + 1) * static_cast<std::int64_t>(sizeof(std::int64_t)));
     if (!shape.dtoken) return;
     weights_ = Weights<T>(region.prologues[Op::weight], 1, 2);
     dtoken_ = RowProgram<T>(plain_store(region.anchor->outputs[Op::dtoken]), 2);
     if (!gather_) return;
-    sums_ = RowSums(shape.rows, shape.tokens, this->scratch_book_);
-    products_ = this->scratch_book_.add(
-        "products", checked_mul(checked_mul(shape.rows, shape.depth), static_cast<int>(sizeof(T))));
+    sums_ = RowContributions(shape.rows, shape.tokens, this->scratch_layout_);
+    products_ = this->scratch_layout_.add(
+        "products", checked_mul(checked_mul(shape.rows, shape.k), static_cast<int>(sizeof(T))));
   }
 
   // Experts without rows have a gradient too: zeros. So here every expert is an item of one unit.
   void make_dweight(const KernelContext& context, const RoutedRows& routed,
                     const Bound& doutput) const {
     const auto token = token_.bind(context), dweight = dweight_.bind(context);
-    auto* units = context.scratch<std::int64_t>(this->scratch_book_, starts_);
+    auto* units = context.scratch<std::int64_t>(this->scratch_layout_, starts_);
     for (std::int64_t e = 0; e <= shape_.experts; ++e) units[e] = e;
     this->for_items(
         units, shape_.experts, context,
@@ -327,7 +326,7 @@ class MoeBackwardKernel final : public MoeKernel<T> {
           const std::int64_t begin = routed.start[expert], rows = routed.start[expert + 1] - begin;
           const RowsOperand<T> a(token, routed.source + begin, false),
               b(doutput, routed.destination + begin, false);
-          gemm<T>({.m = shape_.depth, .n = shape_.columns, .k = rows}, blocks, this->kernel_, a, b,
+          gemm<T>({.m = shape_.k, .n = shape_.columns, .k = rows}, blocks, this->kernel_, a, b,
                   RowsSink<T>(dweight, expert, nullptr), scratch);
         });
   }
@@ -335,25 +334,24 @@ class MoeBackwardKernel final : public MoeKernel<T> {
   void make_dtoken(const KernelContext& context, const RoutedRows& routed,
                    const Bound& doutput) const {
     const auto weight = weights_.program.bind(context), dtoken = dtoken_.bind(context);
-    T* products = gather_ ? context.scratch<T>(this->scratch_book_, products_) : nullptr;
-    this->for_items(
-        routed.start, shape_.experts, context,
-        [&](std::int64_t expert, std::int64_t begin, std::int64_t end, const GemmBlocks& blocks,
-            T* scratch) {
-          const RowsOperand<T> a(doutput, routed.destination + begin, true);
-          const WeightOperand<T> b(weights_, weight, expert);
-          const GemmShape shape{.m = end - begin, .n = shape_.depth, .k = shape_.columns};
-          if (gather_)
-            gemm<T>(shape, blocks, this->kernel_, a, b,
-                    BufferSink<T>(products + begin * shape_.depth, shape_.depth), scratch);
-          else
-            gemm<T>(shape, blocks, this->kernel_, a, b,
-                    RowsSink<T>(dtoken, 0, routed.source + begin), scratch);
-        });
-    if (!gather_) return this->clear_dropped(routed, dtoken, shape_.depth);
-    const RowSums::Lists lists =
-        sums_.sort(routed.source, routed.start[shape_.experts], context, this->scratch_book_);
-    this->add_rows(lists, shape_.tokens, shape_.depth, products,
+    T* products = gather_ ? context.scratch<T>(this->scratch_layout_, products_) : nullptr;
+    this->for_items(routed.start, shape_.experts, context,
+                    [&](std::int64_t expert, std::int64_t begin, std::int64_t end,
+                        const GemmBlocks& blocks, T* scratch) {
+                      const RowsOperand<T> a(doutput, routed.destination + begin, true);
+                      const WeightOperand<T> b(weights_, weight, expert);
+                      const GemmShape shape{.m = end - begin, .n = shape_.k, .k = shape_.columns};
+                      if (gather_)
+                        gemm<T>(shape, blocks, this->kernel_, a, b,
+                                BufferSink<T>(products + begin * shape_.k, shape_.k), scratch);
+                      else
+                        gemm<T>(shape, blocks, this->kernel_, a, b,
+                                RowsSink<T>(dtoken, 0, routed.source + begin), scratch);
+                    });
+    if (!gather_) return this->clear_dropped(routed, dtoken, shape_.k);
+    const RowContributions::Lists lists =
+        sums_.sort(routed.source, routed.start[shape_.experts], context, this->scratch_layout_);
+    this->add_rows(lists, shape_.tokens, shape_.k, products,
                    [&](std::int64_t t, std::int64_t n, std::int64_t count, const T* sum) {
                      const Coords coords{0, t, n};
                      dtoken.store(coords.data(), count, sum);
@@ -365,7 +363,7 @@ class MoeBackwardKernel final : public MoeKernel<T> {
   MoeRouting routing_;
   RowProgram<T> doutput_, token_, dweight_, dtoken_;
   Weights<T> weights_;
-  RowSums sums_;
+  RowContributions sums_;
   int starts_, products_ = -1;
 };
 

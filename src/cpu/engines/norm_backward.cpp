@@ -101,19 +101,19 @@ class NormBackwardKernel final : public Kernel {
 
     constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
     const std::int64_t statistics = element_count(shape.statistics) * kSize;
-    means_ = scratch_book_.add("mean", statistics);
-    invs_ = scratch_book_.add("inv_variance", statistics);
-    gradients_ = scratch_book_.add("mean of g", statistics);
-    products_ = scratch_book_.add("mean of g x_hat", statistics);
-    const auto pieces = [](const BoxSpace& space, std::int64_t splits) {
-      return 2 * space.items() * splits * space.most_width();
+    means_ = scratch_layout_.add("mean", statistics);
+    invs_ = scratch_layout_.add("inv_variance", statistics);
+    gradients_ = scratch_layout_.add("mean of g", statistics);
+    products_ = scratch_layout_.add("mean of g x_hat", statistics);
+    const auto chunks = [](const BoxSpace& space, std::int64_t splits) {
+      return 2 * space.items() * splits * space.max_width();
     };
     if (split && shared_ && dx_.present()) plan_columns(shape, store_to);
-    partial_ = scratch_book_.add(
+    partial_ = scratch_layout_.add(
         "partial sums",
-        kSize * std::max({pieces(boxes_, splits_), pieces(parameters_, parameter_splits_),
-                          2 * columns_.pieces * columns_.width}));
-    if (columns_.width > 0) factors_ = scratch_book_.add("factor", statistics);
+        kSize * std::max({chunks(boxes_, splits_), chunks(parameters_, parameter_splits_),
+                          2 * columns_.chunks * columns_.width}));
+    if (columns_.width > 0) factors_ = scratch_layout_.add("factor", statistics);
   }
 
   void plan_columns(const GradientShape& shape, StoreTo store_to) {
@@ -140,11 +140,11 @@ class NormBackwardKernel final : public Kernel {
                                dx = kernel.dx_.bind(context), dscale = kernel.dscale_.bind(context),
                                dbias = kernel.dbias_.bind(context);
     T epsilon = kernel.epsilon_.load(context);
-    T* means = context.scratch<T>(kernel.scratch_book_, kernel.means_);
-    T* invs = context.scratch<T>(kernel.scratch_book_, kernel.invs_);
-    T* gradients = context.scratch<T>(kernel.scratch_book_, kernel.gradients_);
-    T* products = context.scratch<T>(kernel.scratch_book_, kernel.products_);
-    T* partial = context.scratch<T>(kernel.scratch_book_, kernel.partial_);
+    T* means = context.scratch<T>(kernel.scratch_layout_, kernel.means_);
+    T* invs = context.scratch<T>(kernel.scratch_layout_, kernel.invs_);
+    T* gradients = context.scratch<T>(kernel.scratch_layout_, kernel.gradients_);
+    T* products = context.scratch<T>(kernel.scratch_layout_, kernel.products_);
+    T* partial = context.scratch<T>(kernel.scratch_layout_, kernel.partial_);
 
     // Buffers of one thread.
     struct Rows {
@@ -218,11 +218,11 @@ class NormBackwardKernel final : public Kernel {
     }
 
     // Sums of the gradient and of gradient * x_hat over one piece, into partial.
-    void sum_piece(const BoxSpace& space, std::int64_t piece, std::int64_t splits, bool scaled,
+    void sum_chunk(const BoxSpace& space, std::int64_t chunk, std::int64_t splits, bool scaled,
                    Rows& rows) const {
-      const std::int64_t width = space.most_width();
+      const std::int64_t width = space.max_width();
       fold_boxes<T, 2>(
-          ops, space, piece / splits, piece % splits, splits, Fold::sum,
+          ops, space, chunk / splits, chunk % splits, splits, Fold::sum,
           [&](const Coords& coords, std::int64_t n, T(&values)[2]) {
             const T* g = load_rows(dy, coords, n, scaled, rows);
             values[0] = ops.fold(Fold::sum, Premap::identity, g, n);
@@ -233,13 +233,13 @@ class NormBackwardKernel final : public Kernel {
             ops.fold_into(Fold::sum, Premap::identity, g, n, sums[0]);
             ops.dot_into(g, rows.x_hat, n, sums[1]);
           },
-          partial + piece * 2 * width, width);
+          partial + chunk * 2 * width, width);
     }
 
     // Totals of quantity q (0: gradients, 1: products) of an item's pieces.
     void gather(const BoxSpace& space, std::int64_t item, std::int64_t splits, int q,
                 std::int64_t boxes, T* totals) const {
-      const std::int64_t width = space.most_width();
+      const std::int64_t width = space.max_width();
       for (std::int64_t i = 0; i < boxes; ++i) {
         double total = 0;
         for (std::int64_t split = 0; split < splits; ++split)
@@ -271,9 +271,9 @@ class NormBackwardKernel final : public Kernel {
           gx[i] /= kernel.count_;
         }
       };
-      const auto emit = [&](std::int64_t piece, Rows& rows) {
+      const auto emit = [&](std::int64_t chunk, Rows& rows) {
         boxes.for_rows(
-            piece / splits, piece % splits, splits, [&](const Coords& coords, std::int64_t n) {
+            chunk / splits, chunk % splits, splits, [&](const Coords& coords, std::int64_t n) {
               const T* row = load_rows(dy_written, coords, n, true, rows);
               const RowArg<T> g = kernel.grid_.row(gradients, coords, n, rows.statistics[0]);
               const RowArg<T> gx = kernel.grid_.row(products, coords, n, rows.statistics[0]);
@@ -289,25 +289,25 @@ class NormBackwardKernel final : public Kernel {
         parallel_for(boxes.items(), 1, [&](std::int64_t begin, std::int64_t end, int) {
           Rows rows;
           for (std::int64_t item = begin; item < end; ++item) {
-            sum_piece(boxes, item, 1, !kernel.shared_, rows);
+            sum_chunk(boxes, item, 1, !kernel.shared_, rows);
             finish(item);
             emit(item, rows);
           }
         });
         return;
       }
-      over_pieces(boxes, splits, [&](std::int64_t piece, Rows& rows) {
-        sum_piece(boxes, piece, splits, !kernel.shared_, rows);
+      over_chunks(boxes, splits, [&](std::int64_t chunk, Rows& rows) {
+        sum_chunk(boxes, chunk, splits, !kernel.shared_, rows);
       });
       for (std::int64_t item = 0; item < boxes.items(); ++item) finish(item);
-      over_pieces(boxes, splits, emit);
+      over_chunks(boxes, splits, emit);
     }
 
     void parameter_gradients() const {
       const BoxSpace& space = kernel.parameters_;
       const std::int64_t splits = kernel.parameter_splits_;
-      over_pieces(space, splits, [&](std::int64_t piece, Rows& rows) {
-        sum_piece(space, piece, splits, false, rows);
+      over_chunks(space, splits, [&](std::int64_t chunk, Rows& rows) {
+        sum_chunk(space, chunk, splits, false, rows);
       });
       alignas(64) T totals[kStripeLength];
       for (std::int64_t item = 0; item < space.items(); ++item) {
@@ -326,33 +326,33 @@ class NormBackwardKernel final : public Kernel {
       const Columns& columns = kernel.columns_;
       const NormRows<T>& blocks = kernel.row_kernels_;
       const std::int64_t width = columns.width;
-      const std::int64_t grain = items_per_thread(columns.rows / columns.pieces * width);
-      T* factors = context.scratch<T>(kernel.scratch_book_, kernel.factors_);
+      const std::int64_t grain = items_per_thread(columns.rows / columns.chunks * width);
+      T* factors = context.scratch<T>(kernel.scratch_layout_, kernel.factors_);
       const auto flat_x = kernel.flat_x_.bind(context), flat_dy = kernel.flat_dy_.bind(context),
                  flat_dy_written = kernel.flat_dy_written_.bind(context),
                  flat_dx = kernel.flat_dx_.bind(context);
-      parallel_for(columns.pieces, grain, [&](std::int64_t begin, std::int64_t end, int) {
+      parallel_for(columns.chunks, grain, [&](std::int64_t begin, std::int64_t end, int) {
         alignas(64) T x_buffer[kColumnsBlock], dy_buffer[kColumnsBlock];
-        alignas(64) T sums[kMostColumns], dots[kMostColumns];
-        for (std::int64_t piece = begin; piece < end; ++piece) {
-          T *piece_sums = partial + piece * 2 * width, *piece_dots = piece_sums + width;
-          std::fill(piece_sums, piece_sums + 2 * width, T{0});
-          columns.for_blocks(piece, [&](std::int64_t row, std::int64_t rows) {
+        alignas(64) T sums[kMaxColumns], dots[kMaxColumns];
+        for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+          T *chunk_sums = partial + chunk * 2 * width, *chunk_dots = chunk_sums + width;
+          std::fill(chunk_sums, chunk_sums + 2 * width, T{0});
+          columns.for_blocks(chunk, [&](std::int64_t row, std::int64_t rows) {
             const std::int64_t at = row * width, count = rows * width;
             std::fill(sums, sums + width, T{0});
             std::fill(dots, dots + width, T{0});
             blocks.add_column_products(flat_dy.view(&at, count, dy_buffer),
                                        flat_x.view(&at, count, x_buffer), rows, width, means, invs,
                                        sums, dots);
-            ops.fold_into(Fold::sum, Premap::identity, sums, width, piece_sums);
-            ops.fold_into(Fold::sum, Premap::identity, dots, width, piece_dots);
+            ops.fold_into(Fold::sum, Premap::identity, sums, width, chunk_sums);
+            ops.fold_into(Fold::sum, Premap::identity, dots, width, chunk_dots);
           });
         }
       });
       const auto total = [&](std::int64_t channel, std::int64_t q) {
         double sum = 0;
-        for (std::int64_t piece = 0; piece < columns.pieces; ++piece)
-          sum += static_cast<double>(partial[(piece * 2 + q) * width + channel]);
+        for (std::int64_t chunk = 0; chunk < columns.chunks; ++chunk)
+          sum += static_cast<double>(partial[(chunk * 2 + q) * width + channel]);
         return static_cast<T>(sum);
       };
       for (std::int64_t item = 0; item < kernel.boxes_.items(); ++item) {
@@ -374,10 +374,10 @@ class NormBackwardKernel final : public Kernel {
           gx[i] /= kernel.count_;
         }
       }
-      parallel_for(columns.pieces, grain, [&](std::int64_t begin, std::int64_t end, int) {
+      parallel_for(columns.chunks, grain, [&](std::int64_t begin, std::int64_t end, int) {
         alignas(64) T x_buffer[kColumnsBlock], dy_buffer[kColumnsBlock];
-        for (std::int64_t piece = end; piece-- > begin;)
-          columns.for_blocks_backwards(piece, [&](std::int64_t row, std::int64_t rows) {
+        for (std::int64_t chunk = end; chunk-- > begin;)
+          columns.for_blocks_backwards(chunk, [&](std::int64_t row, std::int64_t rows) {
             const std::int64_t at = row * width, count = rows * width;
             const T* dy_values = flat_dy_written.view(&at, count, dy_buffer);
             const T* x_values = flat_x.view(&at, count, x_buffer);
@@ -391,10 +391,10 @@ class NormBackwardKernel final : public Kernel {
     }
 
     template <class Body>
-    void over_pieces(const BoxSpace& space, std::int64_t splits, Body&& body) const {
+    void over_chunks(const BoxSpace& space, std::int64_t splits, Body&& body) const {
       parallel_for(space.items() * splits, 1, [&](std::int64_t begin, std::int64_t end, int) {
         Rows rows;
-        for (std::int64_t piece = begin; piece < end; ++piece) body(piece, rows);
+        for (std::int64_t chunk = begin; chunk < end; ++chunk) body(chunk, rows);
       });
     }
   };

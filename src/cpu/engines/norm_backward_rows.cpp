@@ -14,9 +14,9 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kBlock = 8192;     // elements of a block of rows, and of a row at most
-constexpr std::int64_t kStripe = 512;     // parameters worked on at once
-constexpr std::int64_t kMostPieces = 32;  // parts of the sums over rows; not the threads' number
+constexpr std::int64_t kBlock = 8192;    // elements of a block of rows, and of a row at most
+constexpr std::int64_t kStripe = 512;    // parameters worked on at once
+constexpr std::int64_t kMaxPieces = 32;  // parts of the sums over rows; not the threads' number
 
 template <class T>
 class NormBackwardRowsKernel final : public Kernel {
@@ -27,7 +27,7 @@ class NormBackwardRowsKernel final : public Kernel {
         width_(shape.space[shape.axis]),
         rows_(element_count(shape.space) / width_),
         block_rows_(kBlock / width_),
-        pieces_(std::clamp<std::int64_t>(rows_ / block_rows_, 1, kMostPieces)),
+        chunks_(std::clamp<std::int64_t>(rows_ / block_rows_, 1, kMaxPieces)),
         centred_(region.anchor_as<NormBackward>()->mode != NormMode::rms),
         epsilon_(input_program(region, NormBackward::epsilon_tensor),
                  region.anchor_as<NormBackward>()->epsilon),
@@ -42,8 +42,8 @@ class NormBackwardRowsKernel final : public Kernel {
     if (!shape.inv_variance.empty()) inv_ = RowProgram<T>(flat(shape.inv_variance, shape.axis), 0);
     has_mean_ = !shape.mean.empty();
     has_inv_ = !shape.inv_variance.empty();
-    partial_ = scratch_book_.add("partial sums",
-                                 pieces_ * 2 * width_ * static_cast<std::int64_t>(sizeof(T)));
+    partial_ = scratch_layout_.add("partial sums",
+                                   chunks_ * 2 * width_ * static_cast<std::int64_t>(sizeof(T)));
   }
 
   // Whether the tensors lie as this kernel walks them.
@@ -71,18 +71,18 @@ class NormBackwardRowsKernel final : public Kernel {
                       has_inv_ ? inv_.bind(context) : typename RowProgram<T>::Bound(),
                       epsilon_.load(context)};
     const auto scale = scale_.bind(context);
-    T* partial = context.scratch<T>(scratch_book_, partial_);
-    parallel_for(pieces_, items_per_thread(rows_ / pieces_ * width_),
+    T* partial = context.scratch<T>(scratch_layout_, partial_);
+    parallel_for(chunks_, items_per_thread(rows_ / chunks_ * width_),
                  [&](std::int64_t begin, std::int64_t end, int) {
                    alignas(64) T scales[kBlock];
                    std::fill(scales, scales + width_, T{1});
                    if (scale.present()) scale.load({}, width_, scales, nullptr);
-                   for (std::int64_t piece = begin; piece < end; ++piece)
-                     run_piece(bound, scales, piece, partial + piece * 2 * width_);
+                   for (std::int64_t chunk = begin; chunk < end; ++chunk)
+                     run_chunk(bound, scales, chunk, partial + chunk * 2 * width_);
                  });
     const auto dscale = dscale_.bind(context), dbias = dbias_.bind(context);
     if (!dscale.present() && !dbias.present()) return;
-    parallel_for((width_ + kStripe - 1) / kStripe, items_per_thread(kStripe * pieces_),
+    parallel_for((width_ + kStripe - 1) / kStripe, items_per_thread(kStripe * chunks_),
                  [&](std::int64_t begin, std::int64_t end, int) {
                    for (std::int64_t stripe = begin; stripe < end; ++stripe) {
                      store_total(dbias, partial, stripe * kStripe);
@@ -103,12 +103,12 @@ class NormBackwardRowsKernel final : public Kernel {
   }
 
   // dx of the piece's rows, and the sums of dy and of dy * x_hat over them.
-  void run_piece(const Bound& bound, const T* scales, std::int64_t piece, T* sums) const {
+  void run_chunk(const Bound& bound, const T* scales, std::int64_t chunk, T* sums) const {
     alignas(64) T x_buffer[kBlock], dy_buffer[kBlock];
     alignas(64) T means[kBlock], invs[kBlock];  // rows may be one element long
     std::fill(sums, sums + 2 * width_, T{0});
-    const std::int64_t end = rows_ * (piece + 1) / pieces_;
-    for (std::int64_t row = rows_ * piece / pieces_; row < end; row += block_rows_) {
+    const std::int64_t end = rows_ * (chunk + 1) / chunks_;
+    for (std::int64_t row = rows_ * chunk / chunks_; row < end; row += block_rows_) {
       const std::int64_t rows = std::min(block_rows_, end - row);
       const std::int64_t at = row * width_, count = rows * width_;
       const T* x = bound.x.view(&at, count, x_buffer);
@@ -144,9 +144,9 @@ class NormBackwardRowsKernel final : public Kernel {
     alignas(64) double totals[kStripe] = {};
     alignas(64) T rounded[kStripe];
     const std::int64_t count = std::min(kStripe, width_ - first);
-    for (std::int64_t piece = 0; piece < pieces_; ++piece)
+    for (std::int64_t chunk = 0; chunk < chunks_; ++chunk)
       for (std::int64_t i = 0; i < count; ++i)
-        totals[i] += static_cast<double>(partial[piece * 2 * width_ + first + i]);
+        totals[i] += static_cast<double>(partial[chunk * 2 * width_ + first + i]);
     for (std::int64_t i = 0; i < count; ++i) rounded[i] = static_cast<T>(totals[i]);
     Coords coords{};
     coords[axis_] = first;
@@ -155,7 +155,7 @@ class NormBackwardRowsKernel final : public Kernel {
 
   const RowOps<T>& ops_;
   const NormRows<T>& kernels_;
-  std::int64_t width_, rows_, block_rows_, pieces_;
+  std::int64_t width_, rows_, block_rows_, chunks_;
   bool centred_;  // rms norm takes the mean as 0
   bool has_mean_ = false, has_inv_ = false;
   Single<T> epsilon_;

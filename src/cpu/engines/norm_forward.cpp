@@ -18,8 +18,9 @@ namespace {
 using NormIn = NormForward::In;
 using NormOut = NormForward::Out;
 
-constexpr std::int64_t kFetchAhead = 1024;      // elements
-constexpr std::int64_t kNormFetchBytes = 1024;  // what the processor can have on the way at a time
+constexpr std::int64_t kPrefetchElements = 1024;  // elements
+constexpr std::int64_t kNormPrefetchBytes =
+    1024;  // what the processor can have on the way at a time
 
 // Operands with axes merged, and the walk over the boxes that share a statistic.
 struct NormShape {
@@ -68,8 +69,8 @@ class NormForwardKernel final : public Kernel {
     parallel_for(space_.items() * splits, grain_, [&](std::int64_t begin, std::int64_t end, int) {
       alignas(64) T mean[kStripeLength];
       alignas(64) T inv[kStripeLength];
-      for (std::int64_t piece = begin; piece < end; ++piece) {
-        const std::int64_t item = piece / splits;
+      for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+        const std::int64_t item = chunk / splits;
         if (given_) {
           load_statistics(bound, item, mean, inv);
         } else if (space_.rows() == 1 && !space_.columns()) {
@@ -81,7 +82,7 @@ class NormForwardKernel final : public Kernel {
           squares(bound, item, 0, 1, mean, inv);
           finish(bound, item, mean, inv);
         }
-        normalise(bound, item, piece % splits, splits, mean, inv);
+        normalise(bound, item, chunk % splits, splits, mean, inv);
       }
     });
   }
@@ -128,17 +129,17 @@ class NormForwardKernel final : public Kernel {
       plan_blocks(shape, store_to);
     if (columns_.width > 0) {
       const std::int64_t channels =
-          space_.items() * space_.most_width() * static_cast<std::int64_t>(sizeof(T));
-      partial_ = scratch_book_.add("partial", columns_.pieces * 2 * channels);
-      means_ = scratch_book_.add("mean", channels);
-      invs_ = scratch_book_.add("inv_variance", channels);
-      factors_ = scratch_book_.add("factor", 2 * channels);
+          space_.items() * space_.max_width() * static_cast<std::int64_t>(sizeof(T));
+      partial_ = scratch_layout_.add("partial", columns_.chunks * 2 * channels);
+      means_ = scratch_layout_.add("mean", channels);
+      invs_ = scratch_layout_.add("inv_variance", channels);
+      factors_ = scratch_layout_.add("factor", 2 * channels);
     } else if (splits_ > 1 && !given_) {
       const std::int64_t statistics =
-          space_.items() * space_.most_width() * static_cast<std::int64_t>(sizeof(T));
-      partial_ = scratch_book_.add("partial", statistics * splits_);
-      means_ = scratch_book_.add("mean", statistics);
-      invs_ = scratch_book_.add("inv_variance", statistics);
+          space_.items() * space_.max_width() * static_cast<std::int64_t>(sizeof(T));
+      partial_ = scratch_layout_.add("partial", statistics * splits_);
+      means_ = scratch_layout_.add("mean", statistics);
+      invs_ = scratch_layout_.add("inv_variance", statistics);
     }
   }
 
@@ -161,14 +162,14 @@ class NormForwardKernel final : public Kernel {
   }
 
   void run_in_phases(const Bound& bound, const KernelContext& context) const {
-    T* partial = context.scratch<T>(scratch_book_, partial_);
-    T* means = context.scratch<T>(scratch_book_, means_);
-    T* invs = context.scratch<T>(scratch_book_, invs_);
-    const std::int64_t width = space_.most_width();
-    const auto over_pieces = [&](auto&& body) {
+    T* partial = context.scratch<T>(scratch_layout_, partial_);
+    T* means = context.scratch<T>(scratch_layout_, means_);
+    T* invs = context.scratch<T>(scratch_layout_, invs_);
+    const std::int64_t width = space_.max_width();
+    const auto over_chunks = [&](auto&& body) {
       parallel_for(space_.items() * splits_, 1, [&](std::int64_t begin, std::int64_t end, int) {
-        for (std::int64_t piece = begin; piece < end; ++piece)
-          body(piece / splits_, piece % splits_);
+        for (std::int64_t chunk = begin; chunk < end; ++chunk)
+          body(chunk / splits_, chunk % splits_);
       });
     };
     const auto gather = [&](std::int64_t item, T* totals) {
@@ -180,14 +181,14 @@ class NormForwardKernel final : public Kernel {
       }
     };
     std::fill(partial, partial + space_.items() * splits_ * width, T{0});
-    over_pieces([&](std::int64_t item, std::int64_t split) {
+    over_chunks([&](std::int64_t item, std::int64_t split) {
       sum(bound, item, split, splits_, partial + (item * splits_ + split) * width);
     });
     for (std::int64_t item = 0; item < space_.items(); ++item) {
       gather(item, means + item * width);
       to_mean(item, means + item * width);
     }
-    over_pieces([&](std::int64_t item, std::int64_t split) {
+    over_chunks([&](std::int64_t item, std::int64_t split) {
       squares(bound, item, split, splits_, means + item * width,
               partial + (item * splits_ + split) * width);
     });
@@ -195,7 +196,7 @@ class NormForwardKernel final : public Kernel {
       gather(item, invs + item * width);
       finish(bound, item, means + item * width, invs + item * width);
     }
-    over_pieces([&](std::int64_t item, std::int64_t split) {
+    over_chunks([&](std::int64_t item, std::int64_t split) {
       normalise(bound, item, split, splits_, means + item * width, invs + item * width);
     });
   }
@@ -204,22 +205,22 @@ class NormForwardKernel final : public Kernel {
   // through memory, backwards, which finds the end of the first one still in the caches.
   void run_columns(const Bound& bound, const KernelContext& context) const {
     const std::int64_t width = columns_.width;
-    T* partial = context.scratch<T>(scratch_book_, partial_);
-    T* means = context.scratch<T>(scratch_book_, means_);
-    T* invs = context.scratch<T>(scratch_book_, invs_);
-    T* factors = context.scratch<T>(scratch_book_, factors_);
+    T* partial = context.scratch<T>(scratch_layout_, partial_);
+    T* means = context.scratch<T>(scratch_layout_, means_);
+    T* invs = context.scratch<T>(scratch_layout_, invs_);
+    T* factors = context.scratch<T>(scratch_layout_, factors_);
     T* biases = factors + width;
-    const std::int64_t grain = items_per_thread(columns_.rows / columns_.pieces * width);
+    const std::int64_t grain = items_per_thread(columns_.rows / columns_.chunks * width);
     const auto x = flat_x_.bind(context), last_x = flat_last_x_.bind(context);
     const auto y = flat_y_.bind(context);
     if (!given_)
-      parallel_for(columns_.pieces, grain, [&](std::int64_t begin, std::int64_t end, int) {
-        for (std::int64_t piece = begin; piece < end; ++piece)
-          column_moments(x, piece, partial + piece * 2 * width, partial + (piece * 2 + 1) * width);
+      parallel_for(columns_.chunks, grain, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t chunk = begin; chunk < end; ++chunk)
+          column_moments(x, chunk, partial + chunk * 2 * width, partial + (chunk * 2 + 1) * width);
       });
     for (std::int64_t item = 0; item < space_.items(); ++item) {
       Coords coords;
-      const std::int64_t boxes = space_.origin(item, coords), first = item * space_.most_width();
+      const std::int64_t boxes = space_.origin(item, coords), first = item * space_.max_width();
       if (given_) {
         load_statistics(bound, item, means + first, invs + first);
       } else {
@@ -234,17 +235,17 @@ class NormForwardKernel final : public Kernel {
       for (std::int64_t i = 0; i < boxes; ++i)
         biases[first + i] = bias.data[bias.per_element ? i : 0];
     }
-    parallel_for(columns_.pieces, grain, [&](std::int64_t begin, std::int64_t end, int) {
+    parallel_for(columns_.chunks, grain, [&](std::int64_t begin, std::int64_t end, int) {
       alignas(64) T buffer[kColumnsBlock];
-      for (std::int64_t piece = end; piece-- > begin;)
-        columns_.for_blocks_backwards(piece, [&](std::int64_t row, std::int64_t rows) {
+      for (std::int64_t chunk = end; chunk-- > begin;)
+        columns_.for_blocks_backwards(chunk, [&](std::int64_t row, std::int64_t rows) {
           const std::int64_t at = row * width, count = rows * width;
           const T* values = last_x.view(&at, count, buffer);
           const auto place = y.place(&at);
           rows_.normalise_columns(
               values, rows, width, means, factors, biases,
               place.memory != nullptr ? place.memory : buffer,
-              {values == buffer ? nullptr : values + kFetchAhead, place.stream});
+              {values == buffer ? nullptr : values + kPrefetchElements, place.stream});
           if (place.memory == nullptr) y.store(&at, count, buffer);
         });
     });
@@ -322,9 +323,9 @@ class NormForwardKernel final : public Kernel {
                       T* squares) const {
     for (std::int64_t i = 0; i < count; ++i) {
       double mean = 0, square = 0;
-      for (std::int64_t piece = 0; piece < columns_.pieces; ++piece) {
-        const T* of_piece = partial + piece * 2 * columns_.width + first + i;
-        merge_moments(columns_.first_row(piece), &mean, &square, columns_.rows_of(piece), of_piece,
+      for (std::int64_t chunk = 0; chunk < columns_.chunks; ++chunk) {
+        const T* of_piece = partial + chunk * 2 * columns_.width + first + i;
+        merge_moments(columns_.first_row(chunk), &mean, &square, columns_.rows_of(chunk), of_piece,
                       of_piece + columns_.width, 1);
       }
       means[i] = static_cast<T>(mean);
@@ -333,15 +334,15 @@ class NormForwardKernel final : public Kernel {
   }
 
   // Mean and sum of squared deviations of every column of a piece.
-  void column_moments(const typename RowProgram<T>::Bound& x, std::int64_t piece, T* means,
+  void column_moments(const typename RowProgram<T>::Bound& x, std::int64_t chunk, T* means,
                       T* squares) const {
     const std::int64_t width = columns_.width;
     alignas(64) T buffer[kColumnsBlock];
-    alignas(64) T mean[kMostColumns], square[kMostColumns];
+    alignas(64) T mean[kMaxColumns], square[kMaxColumns];
     std::fill(means, means + width, T{0});
     std::fill(squares, squares + width, T{0});
     std::int64_t seen = 0;
-    columns_.for_blocks(piece, [&](std::int64_t row, std::int64_t rows) {
+    columns_.for_blocks(chunk, [&](std::int64_t row, std::int64_t rows) {
       const std::int64_t at = row * width;
       const T* values = x.view(&at, rows * width, buffer);
       std::fill(mean, mean + width, T{0});
@@ -361,19 +362,20 @@ class NormForwardKernel final : public Kernel {
       alignas(64) T buffer[kLongRow];
       const T* row = bound.last_x.view(coords.data(), count, buffer);
       // Rows mostly lie one after the other: the next one is fetched all along.
-      const T* ahead = row == buffer ? nullptr : row + count;
-      if (ahead != nullptr) fetch_ahead(ahead, kNormFetchBytes);
+      const T* prefetch = row == buffer ? nullptr : row + count;
+      if (prefetch != nullptr) prefetch_to_l1(prefetch, kNormPrefetchBytes);
       T mean = centred_ ? ops_.fold(Fold::sum, Premap::identity, row, count) / count_ : T{0};
-      if (ahead != nullptr) fetch_ahead(ahead + kNormFetchBytes / sizeof(T), kNormFetchBytes);
+      if (prefetch != nullptr)
+        prefetch_to_l1(prefetch + kNormPrefetchBytes / sizeof(T), kNormPrefetchBytes);
       T inv = ops_.squares_about(row, mean, count);
       finish(bound, item, &mean, &inv);
-      emit(bound, coords, count, row, {&mean, false}, {&inv, false}, buffer, ahead);
+      emit(bound, coords, count, row, {&mean, false}, {&inv, false}, buffer, prefetch);
     });
   }
 
   void sum(const Bound& bound, std::int64_t item, std::int64_t split, std::int64_t splits,
            T* totals) const {
-    if (!centred_) return std::fill(totals, totals + space_.most_width(), T{0});
+    if (!centred_) return std::fill(totals, totals + space_.max_width(), T{0});
     alignas(64) T buffer[kLongRow];
     fold_boxes<T, 1>(
         ops_, space_, item, split, splits, Fold::sum,
@@ -461,7 +463,7 @@ class NormForwardKernel final : public Kernel {
   }
 
   void emit(const Bound& bound, const Coords& coords, std::int64_t count, const T* row,
-            RowArg<T> mean, RowArg<T> inv, T* buffer, const void* ahead) const {
+            RowArg<T> mean, RowArg<T> inv, T* buffer, const void* prefetch) const {
     // Adding -0 changes nothing, not even the sign of a zero.
     static constexpr T kNoBias = -T{0}, kOne = 1;
     alignas(64) T scale_row[kLongRow];
@@ -470,7 +472,7 @@ class NormForwardKernel final : public Kernel {
     const RowArg<T> bias = bound.bias.view(coords, count, bias_row, &kNoBias);
     const auto place = bound.y.place(coords);
     T* y = place.memory != nullptr ? place.memory : buffer;
-    rows_.normalise(row, mean, inv, scale, bias, count, y, {ahead, place.stream});
+    rows_.normalise(row, mean, inv, scale, bias, count, y, {prefetch, place.stream});
     if (place.memory == nullptr) bound.y.store(coords, count, buffer);
   }
 

@@ -11,7 +11,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kPieceLength = 8192;  // elements of a row handled by one thread at a time
+constexpr std::int64_t kChunkLength = 8192;  // elements of a row handled by one thread at a time
 
 template <class T>
 class PointwiseKernel final : public Kernel {
@@ -25,27 +25,27 @@ class PointwiseKernel final : public Kernel {
     program_ = RowProgram<T>(program, axis_, nullptr, 1, store_to);
     const std::int64_t elements = element_count(space_);
     row_length_ = space_[axis_];
-    pieces_per_row_ = (row_length_ + kPieceLength - 1) / kPieceLength;
-    pieces_ = elements == 0 ? 0 : elements / row_length_ * pieces_per_row_;
-    grain_ = items_per_thread(std::min(row_length_, kPieceLength), program.flops_per_element());
+    chunks_per_row_ = (row_length_ + kChunkLength - 1) / kChunkLength;
+    chunks_ = elements == 0 ? 0 : elements / row_length_ * chunks_per_row_;
+    grain_ = items_per_thread(std::min(row_length_, kChunkLength), program.flops_per_element());
   }
 
   void run(const KernelContext& context) const override {
-    if (pieces_ == 0) return;
+    if (chunks_ == 0) return;
     const auto bound = program_.bind(context);
-    parallel_for(pieces_, grain_, [&](std::int64_t begin, std::int64_t end, int) {
+    parallel_for(chunks_, grain_, [&](std::int64_t begin, std::int64_t end, int) {
       std::array<std::int64_t, kMaxRank> coords;
-      for (std::int64_t piece = begin; piece < end; ++piece) {
-        std::int64_t row = piece / pieces_per_row_;
+      for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+        std::int64_t row = chunk / chunks_per_row_;
         for (int axis = space_.rank() - 1; axis >= 0; --axis) {
           const auto a = static_cast<std::size_t>(axis);
           if (axis == axis_) continue;
           coords[a] = row % space_[axis];
           row /= space_[axis];
         }
-        const std::int64_t first = piece % pieces_per_row_ * kPieceLength;
+        const std::int64_t first = chunk % chunks_per_row_ * kChunkLength;
         coords[static_cast<std::size_t>(axis_)] = first;
-        bound.store(coords.data(), std::min(kPieceLength, row_length_ - first), nullptr);
+        bound.store(coords.data(), std::min(kChunkLength, row_length_ - first), nullptr);
       }
     });
   }
@@ -54,7 +54,7 @@ class PointwiseKernel final : public Kernel {
   RowProgram<T> program_;
   Dims space_;
   int axis_ = 0;
-  std::int64_t row_length_ = 0, pieces_per_row_ = 0, pieces_ = 0, grain_ = 1;
+  std::int64_t row_length_ = 0, chunks_per_row_ = 0, chunks_ = 0, grain_ = 1;
 };
 
 bool is_ragged(const PointwiseProgram& program) {

@@ -56,7 +56,7 @@ struct PoolingShape {
 };
 
 // The walk over rows of a tensor: all positions but the row axis, cut into chunks of `length`.
-struct RowWalk {
+struct RowLoop {
   Dims dims;
   int axis = 0;
   std::int64_t length = 1;

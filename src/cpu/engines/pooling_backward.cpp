@@ -29,7 +29,8 @@ class PoolingBackwardKernel final : public Kernel {
         std::fill(sums, sums + count, T{0});
         const auto load_winners = [&](const Coords& out, std::int64_t n, T* where) {
           if (!find_maxima_) return index.load(out, n, where, nullptr).data;
-          return static_cast<const T*>(context.scratch<T>(scratch_book_, winners_)) + position(out);
+          return static_cast<const T*>(context.scratch<T>(scratch_layout_, winners_)) +
+                 position(out);
         };
         for_places(in, shape_.along() ? shape_.spatial() - 1 : shape_.spatial(),
                    [&](const Coords& place) {
@@ -58,7 +59,7 @@ class PoolingBackwardKernel final : public Kernel {
     find_maxima_ = shape.is_maximum() && !index_.present();
     if (!find_maxima_) return;
     x_ = RowProgram<T>(region.prologues[ResampleBackward::x], shape.axis);
-    winners_ = scratch_book_.add(
+    winners_ = scratch_layout_.add(
         "winners", checked_mul(element_count(shape.y), static_cast<std::int64_t>(sizeof(T))));
   }
 
@@ -72,8 +73,8 @@ class PoolingBackwardKernel final : public Kernel {
 
   void find_maxima(const KernelContext& context) const {
     const auto x = x_.bind(context);
-    T* winners = context.scratch<T>(scratch_book_, winners_);
-    const RowWalk rows{shape_.y, shape_.axis, pooling_row_length(shape_)};
+    T* winners = context.scratch<T>(scratch_layout_, winners_);
+    const RowLoop rows{shape_.y, shape_.axis, pooling_row_length(shape_)};
     parallel_for(rows.count(), grain_, [&](std::int64_t begin, std::int64_t end, int) {
       alignas(64) T result[kPoolingRow];
       for (std::int64_t row = begin; row < end; ++row) {
@@ -194,7 +195,7 @@ class PoolingBackwardKernel final : public Kernel {
   PoolingShape shape_;
   PoolingWindows<T> windows_;
   const RowOps<T>& ops_;
-  RowWalk rows_;
+  RowLoop rows_;
   std::int64_t grain_;
   bool find_maxima_ = false;
   int winners_ = -1;

@@ -49,7 +49,7 @@ class PoolingForwardKernel final : public Kernel {
 
   PoolingWindows<T> windows_;
   PoolingRows<T> in_place_;
-  RowWalk rows_;
+  RowLoop rows_;
   std::int64_t grain_;
   RowProgram<T> x_;
   Operand<T> y_, index_;

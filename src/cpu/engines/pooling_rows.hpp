@@ -21,7 +21,7 @@ class PoolingRows {
       : shape_(shape), kernel_(window_rows<T>()) {
     std::int64_t positions = 1;
     for (std::int64_t extent : shape.op.window) positions = checked_mul(positions, extent);
-    usable_ = shape.spatial() <= kAxes && !truncates && positions <= kMostRows && x.is_plain_load();
+    usable_ = shape.spatial() <= kAxes && !truncates && positions <= kMaxRows && x.is_plain_load();
     if (!usable_) return;
     strides_ = x.steps[0].view.strides;
     if (!shape.along()) return;
@@ -41,7 +41,7 @@ class PoolingRows {
 
  private:
   static constexpr int kAxes = 3;
-  static constexpr std::int64_t kMostRows = 64;
+  static constexpr std::int64_t kMaxRows = 64;
 
   // The part of x that a window covers, on the first `axes` spatial axes.
   struct Box {
@@ -63,7 +63,7 @@ class PoolingRows {
     }
     return box;
   }
-  using Rows = std::array<const T*, kMostRows>;
+  using Rows = std::array<const T*, kMaxRows>;
   static std::int64_t list_rows(const Box& box, const T* origin, Rows& rows) {
     std::int64_t n = 0;
     for (std::int64_t i = 0; i < box.extent[0]; ++i)

@@ -17,7 +17,7 @@ template <class T>
 class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
   using Base = RnnKernel<T, RnnForward>;
   using Rnn = RnnForward;
-  using Base::shape_, Base::book, Base::scratch;
+  using Base::shape_, Base::reserve_scratch, Base::scratch;
   using typename Base::Bound;
 
  public:
@@ -37,27 +37,31 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
         reserve_(output_program(region.anchor->outputs, Rnn::reserve)) {
     const std::int64_t batch = shape_.batch;
     const std::int64_t outputs = checked_mul(shape_.rows, shape_.layer_output());
-    outputs_[0] = book("layer outputs", outputs);
-    outputs_[1] = book("layer inputs", shape_.layers > 1 ? outputs : 0);
-    gates_ = book("input products", checked_mul(shape_.rows, recurrent_.row_stride()));
-    for (int& states : states_) states = book("states", checked_mul(batch, shape_.output()));
-    cell_states_ = book("cells", checked_mul(batch, shape_.hidden));
-    records_ = book("records", checked_mul(batch, shape_.reserve_width()));
-    biases_ = book("biases", recurrent_.row_stride() + shape_.hidden + shape_.gate_rows());
-    panels_ = book("recurrent weights", recurrent_.elements());
-    products_ = book("recurrent products", checked_mul(batch, recurrent_.row_stride()));
+    outputs_[0] = reserve_scratch("layer outputs", outputs);
+    outputs_[1] = reserve_scratch("layer inputs", shape_.layers > 1 ? outputs : 0);
+    gates_ = reserve_scratch("input products", checked_mul(shape_.rows, recurrent_.row_stride()));
+    for (int& states : states_)
+      states = reserve_scratch("states", checked_mul(batch, shape_.output()));
+    cell_states_ = reserve_scratch("cells", checked_mul(batch, shape_.hidden));
+    records_ = reserve_scratch("records", checked_mul(batch, shape_.reserve_width()));
+    biases_ =
+        reserve_scratch("biases", recurrent_.row_stride() + shape_.hidden + shape_.gate_rows());
+    panels_ = reserve_scratch("recurrent weights", recurrent_.elements());
+    products_ = reserve_scratch("recurrent products", checked_mul(batch, recurrent_.row_stride()));
     const bool projects = shape_.projection > 0;
-    projection_panels_ = book("projection weights", projects ? projection_.elements() : 0);
-    projected_ = book("projected", projects ? checked_mul(batch, projection_.row_stride()) : 0);
-    padding_ = book("padding", shape_.layer_output());
+    projection_panels_ =
+        reserve_scratch("projection weights", projects ? projection_.elements() : 0);
+    projected_ =
+        reserve_scratch("projected", projects ? checked_mul(batch, projection_.row_stride()) : 0);
+    padding_ = reserve_scratch("padding", shape_.layer_output());
     std::int64_t widest = 0;
     for (std::int64_t layer = 0; layer < std::min<std::int64_t>(shape_.layers, 2); ++layer)
       widest = std::max(widest, input_matrix(layer).elements());
-    input_panels_ = book("input weights", widest);
-    inputs_ = book("inputs", checked_mul(shape_.rows, shape_.input));
+    input_panels_ = reserve_scratch("input weights", widest);
+    inputs_ = reserve_scratch("inputs", checked_mul(shape_.rows, shape_.input));
   }
 
-  PanelMatrix<T> input_matrix(std::int64_t layer) const {
+  PackedWeights<T> input_matrix(std::int64_t layer) const {
     return {shape_.gates(), shape_.hidden, shape_.layer_input(layer)};
   }
 
@@ -70,9 +74,9 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     for (std::int64_t p = 0; p < shape_.pseudo_layers(); ++p) {
       const std::int64_t layer = p / shape_.directions;
       const RnnWeights at = shape_.weights(layer, p % shape_.directions);
-      Panels& kept = kept_.emplace_back();
-      const auto keep = [&](const PanelMatrix<T>& matrix, const RnnMatrix& rows,
-                            KeptMemory<T>& panels) {
+      Panels& kept = prepacked_.emplace_back();
+      const auto keep = [&](const PackedWeights<T>& matrix, const RnnMatrix& rows,
+                            PrepackedBuffer<T>& panels) {
         if (!rows.present()) return;
         panels.allocate(matrix.elements());
         matrix.pack(panels.data(), true, rows_of(weights, rows));
@@ -86,7 +90,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
  private:
   // Of one direction of a layer, made once.
   struct Panels {
-    KeptMemory<T> input, recurrent, projection;
+    PrepackedBuffer<T> input, recurrent, projection;
   };
   static auto rows_of(const Bound& weights, const RnnMatrix& matrix) {
     return [&weights, matrix](std::int64_t row, std::int64_t start, std::int64_t count, T* target) {
@@ -159,10 +163,11 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       const RnnWeights at = shape.weights(layer, direction);
       const std::int64_t p = layer * shape.directions + direction;
       load_biases(at);
-      const auto panels_of = [&](const PanelMatrix<T>& matrix, const RnnMatrix& rows,
-                                 KeptMemory<T> Panels::*kept, int booking) -> const T* {
-        if (!kernel.kept_.empty()) return (kernel.kept_[static_cast<std::size_t>(p)].*kept).data();
-        T* panels = kernel.scratch(context, booking);
+      const auto panels_of = [&](const PackedWeights<T>& matrix, const RnnMatrix& rows,
+                                 PrepackedBuffer<T> Panels::*kept, int reservation) -> const T* {
+        if (!kernel.prepacked_.empty())
+          return (kernel.prepacked_[static_cast<std::size_t>(p)].*kept).data();
+        T* panels = kernel.scratch(context, reservation);
         if (rows.present()) matrix.pack(panels, true, rows_of(weights, rows));
         return panels;
       };
@@ -209,7 +214,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     T* input_gates(std::int64_t block, std::int64_t entry, std::int64_t at) const {
       return gates + (block * shape.rows + entry) * kernel.recurrent_.block_stride() + at;
     }
-    T* state_products(std::int64_t block, std::int64_t sequence) const {
+    T* recurrent_gates(std::int64_t block, std::int64_t sequence) const {
       return products + (block * shape.batch + sequence) * kernel.recurrent_.block_stride();
     }
 
@@ -240,7 +245,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     }
 
     void multiply_input(std::int64_t layer, bool weighted, const T* panels) const {
-      const PanelMatrix<T> matrix = kernel.input_matrix(layer);
+      const PackedWeights<T> matrix = kernel.input_matrix(layer);
       const std::int64_t stride = matrix.block_stride();
       const LeftRows<T> rows = input_rows(layer);
       if (!weighted) {
@@ -275,7 +280,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
 
     void all_steps(std::int64_t direction, std::int64_t p, const T* recurrent, const T* projection,
                    T* outputs) const {
-      const PanelMatrix<T>& matrix = kernel.recurrent_;
+      const PackedWeights<T>& matrix = kernel.recurrent_;
       const std::int64_t grain = items_for_flops(matrix.flops_per_block(shape.batch));
       const std::int64_t threads =
           std::min<std::int64_t>(thread_count(), divide_up(matrix.blocks(), grain));
@@ -321,10 +326,10 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
 
     // One block of units of all sequences. Sequences that do not run keep their state.
     void make_units(const Step& at, std::int64_t block) const {
-      const PanelMatrix<T>& matrix = kernel.recurrent_;
+      const PackedWeights<T>& matrix = kernel.recurrent_;
       const std::int64_t rows = at.count > 0 ? entries.sequence(at.last()) + 1 : 0;
       matrix.multiply(at.recurrent, {at.before, shape.output(), rows}, block,
-                      state_products(block, 0), matrix.block_stride());
+                      recurrent_gates(block, 0), matrix.block_stride());
       for (std::int64_t i = 0; i < at.count; ++i) cell(at, i, block);
       if (shape.projection == 0) keep_others(at, block * matrix.block_width(), matrix.units(block));
     }
@@ -342,7 +347,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
 
     // Some units of entry at.first + i.
     void cell(const Step& at, std::int64_t i, std::int64_t block) const {
-      const PanelMatrix<T>& matrix = kernel.recurrent_;
+      const PackedWeights<T>& matrix = kernel.recurrent_;
       const std::int64_t unit = block * matrix.block_width(), units = matrix.units(block);
       const std::int64_t entry = at.first + i, n = entries.sequence(entry), hidden = shape.hidden;
       T* record = records + i * shape.reserve_width();
@@ -351,7 +356,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       T* h = record + shape.hidden_state() + unit;
       const bool lstm = shape.mode == RnnMode::lstm, gru = shape.mode == RnnMode::gru;
       kernel.cells_.forward(
-          {input_gates(block, entry, 0), matrix.group_stride(), state_products(block, n),
+          {input_gates(block, entry, 0), matrix.group_stride(), recurrent_gates(block, n),
            matrix.group_stride(), new_bias + unit, lstm ? cell_state : state, record + unit, hidden,
            lstm ? cell_state : record + shape.recurrent_new() * (gru ? 1 : 0) + unit, h},
           clip, units);
@@ -372,7 +377,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     }
 
     void project(const Step& at, std::int64_t block) const {
-      const PanelMatrix<T>& matrix = kernel.projection_;
+      const PackedWeights<T>& matrix = kernel.projection_;
       const std::int64_t unit = block * matrix.block_width(), units = matrix.units(block);
       matrix.multiply(at.projection,
                       {records + shape.hidden_state(), shape.reserve_width(), at.count}, block,
@@ -391,8 +396,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
   };
 
   RnnCells<T> cells_;
-  PanelMatrix<T> recurrent_, projection_;
-  std::vector<Panels> kept_;  // by pseudo-layer; empty where weights may change
+  PackedWeights<T> recurrent_, projection_;
+  std::vector<Panels> prepacked_;  // by pseudo-layer; empty where weights may change
   RnnTensor<T> x_;
   PointwiseProgram weights_program_;
   RnnTensor<T> weights_, hx_, cx_, y_, hy_, cy_, reserve_;
@@ -423,7 +428,7 @@ class RecurrentEngine final : public Engine {
         gemm_configs(products(region), device, region.precision(), {.bytes = region.bytes()},
                      region.anchor_as<RnnBackwardWeights>() != nullptr);
     for (Config& config : configs)
-      config.scratch_bytes = build_kernel(region, config)->scratch_book().total_bytes();
+      config.scratch_bytes = build_kernel(region, config)->scratch_layout().total_bytes();
     return configs;
   }
 

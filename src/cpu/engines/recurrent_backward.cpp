@@ -12,7 +12,7 @@ template <class T>
 class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
   using Base = RnnKernel<T, RnnBackwardData>;
   using Rnn = RnnBackwardData;
-  using Base::shape_, Base::book, Base::scratch;
+  using Base::shape_, Base::reserve_scratch, Base::scratch;
   using typename Base::Bound;
 
  public:
@@ -35,36 +35,38 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
         dgates_(output_program(region.anchor->outputs, Rnn::dgates)) {
     const std::int64_t batch = shape_.batch;
     const std::int64_t outputs = checked_mul(shape_.rows, shape_.layer_output());
-    outputs_[0] = book("output gradients", outputs);
-    outputs_[1] = book("input gradients", shape_.layers > 1 ? outputs : 0);
-    gates_ = book("gate gradients",
-                  checked_mul(checked_mul(shape_.directions, shape_.rows), shape_.dgates_width()));
-    states_ = book("state gradients", checked_mul(batch, shape_.output()));
-    cell_states_ = book("cell gradients", checked_mul(batch, shape_.hidden));
-    hidden_ = book("hidden gradients",
-                   checked_mul(batch, std::max(shape_.output(), projection_.row_stride())));
-    initial_ = book("initial states", checked_mul(batch, shape_.hidden));
-    records_ =
-        book("records", checked_mul(batch, checked_add(shape_.reserve_width(), shape_.hidden)));
-    reset_ = book("reset gradients", checked_mul(batch, shape_.gate_rows()));
-    direct_ = book("direct gradients", checked_mul(batch, shape_.hidden));
-    panels_ = book("recurrent weights", recurrent_.elements());
-    products_ = book("recurrent products", checked_mul(batch, recurrent_.row_stride()));
+    outputs_[0] = reserve_scratch("output gradients", outputs);
+    outputs_[1] = reserve_scratch("input gradients", shape_.layers > 1 ? outputs : 0);
+    gates_ = reserve_scratch(
+        "gate gradients",
+        checked_mul(checked_mul(shape_.directions, shape_.rows), shape_.dgates_width()));
+    states_ = reserve_scratch("state gradients", checked_mul(batch, shape_.output()));
+    cell_states_ = reserve_scratch("cell gradients", checked_mul(batch, shape_.hidden));
+    hidden_ =
+        reserve_scratch("hidden gradients",
+                        checked_mul(batch, std::max(shape_.output(), projection_.row_stride())));
+    initial_ = reserve_scratch("initial states", checked_mul(batch, shape_.hidden));
+    records_ = reserve_scratch(
+        "records", checked_mul(batch, checked_add(shape_.reserve_width(), shape_.hidden)));
+    reset_ = reserve_scratch("reset gradients", checked_mul(batch, shape_.gate_rows()));
+    direct_ = reserve_scratch("direct gradients", checked_mul(batch, shape_.hidden));
+    panels_ = reserve_scratch("recurrent weights", recurrent_.elements());
+    products_ = reserve_scratch("recurrent products", checked_mul(batch, recurrent_.row_stride()));
     projection_panels_ =
-        book("projection weights", shape_.projection > 0 ? projection_.elements() : 0);
-    nothing_ = book("zeros", std::max(shape_.input, shape_.dgates_width()));
+        reserve_scratch("projection weights", shape_.projection > 0 ? projection_.elements() : 0);
+    nothing_ = reserve_scratch("zeros", std::max(shape_.input, shape_.dgates_width()));
     std::int64_t bytes = 0;
     for (std::int64_t layer = 0; layer < std::min<std::int64_t>(shape_.layers, 2); ++layer)
       bytes = std::max(
-          bytes, gemm_scratch_bytes(input_product(layer, shape_.rows), this->blocks_, sizeof(T)));
-    panels_of_gemm_ = this->scratch_book_.add("panels", bytes);
+          bytes, gemm_scratch_bytes(input_gemm(layer, shape_.rows), this->blocks_, sizeof(T)));
+    panels_of_gemm_ = this->scratch_layout_.add("panels", bytes);
   }
 
   void run(const KernelContext& context) const override { Run(*this, context).all(); }
 
  private:
   // The gate gradients of both directions times the input weights.
-  GemmShape input_product(std::int64_t layer, std::int64_t rows) const {
+  GemmShape input_gemm(std::int64_t layer, std::int64_t rows) const {
     return {.batch = 1,
             .m = rows,
             .n = shape_.layer_input(layer),
@@ -185,7 +187,7 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
         }
       });
       if (projects) {
-        const PanelMatrix<T>& matrix = kernel.projection_;
+        const PackedWeights<T>& matrix = kernel.projection_;
         const LeftRows<T> gradients{d_gates(direction, first) + shape.projected_gradient(),
                                     shape.dgates_width(), count};
         parallel_for(matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
@@ -237,7 +239,7 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
     // What flows back to the states these steps started from.
     void previous_states(std::int64_t first, std::int64_t count, std::int64_t direction) const {
       const bool gru = shape.mode == RnnMode::gru;
-      const PanelMatrix<T>& matrix = kernel.recurrent_;
+      const PackedWeights<T>& matrix = kernel.recurrent_;
       const LeftRows<T> gradients =
           gru ? LeftRows<T>{reset, shape.gate_rows(), count}
               : LeftRows<T>{d_gates(direction, first), shape.dgates_width(), count};
@@ -278,14 +280,13 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
               start += length, count -= length, target += length;
             }
           });
-      const auto b = gemm_rows<T>(
-          false, [&](std::int64_t depth, std::int64_t start, std::int64_t count, T* target) {
-            const RnnMatrix matrix = shape.weights(layer, depth / units).input;
-            weights.load(Coords{matrix.offset + depth % units * features + start}.data(), count,
-                         target);
-          });
-      gemm<T>(kernel.input_product(layer, entries.count()), kernel.blocks_, kernel.gemm_kernel_, a,
-              b, gemm_result<T>(take), kernel.scratch(context, kernel.panels_of_gemm_));
+      const auto b = gemm_rows<T>(false, [&](std::int64_t k, std::int64_t start, std::int64_t count,
+                                             T* target) {
+        const RnnMatrix matrix = shape.weights(layer, k / units).input;
+        weights.load(Coords{matrix.offset + k % units * features + start}.data(), count, target);
+      });
+      gemm<T>(kernel.input_gemm(layer, entries.count()), kernel.blocks_, kernel.gemm_kernel_, a, b,
+              gemm_result<T>(take), kernel.scratch(context, kernel.panels_of_gemm_));
     }
 
     template <class Take>
@@ -302,7 +303,7 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
   };
 
   RnnCells<T> cells_;
-  PanelMatrix<T> recurrent_, projection_;
+  PackedWeights<T> recurrent_, projection_;
   DType record_dtype_;
   RnnTensor<T> dy_, weights_, reserve_, hx_, cx_, dhy_, dcy_, dx_, dhx_, dcx_, dgates_;
   int outputs_[2];

@@ -8,7 +8,7 @@
 #include "base/dropout.hpp"
 #include "cpu/gemm/gemm.hpp"
 #include "cpu/integer_operand.hpp"
-#include "cpu/kernels/panel_product.hpp"
+#include "cpu/kernels/gemm_micro_kernel.hpp"
 #include "cpu/kernels/rnn_cell.hpp"
 #include "cpu/threads.hpp"
 #include "cpu/transpose_rows.hpp"
@@ -119,52 +119,52 @@ struct LeftRows {
 // whole panels. The panels of the same units of all groups ("a block") stand together: they are
 // made by one thread, one after another.
 template <class T>
-class PanelMatrix {
+class PackedWeights {
  public:
-  PanelMatrix(std::int64_t groups, std::int64_t indices, std::int64_t depth)
-      : product_(panel_product<T>()),
+  PackedWeights(std::int64_t groups, std::int64_t indices, std::int64_t k)
+      : micro_kernel_(gemm_micro_kernel<T>()),
         groups_(groups),
         indices_(indices),
-        depth_(depth),
-        blocks_(divide_up(indices, product_.columns)) {}
+        k_(k),
+        blocks_(divide_up(indices, micro_kernel_.columns)) {}
 
   std::int64_t blocks() const { return blocks_; }
-  std::int64_t block_width() const { return product_.columns; }   // units
-  std::int64_t group_stride() const { return product_.columns; }  // of a product
-  std::int64_t block_stride() const { return groups_ * product_.columns; }
+  std::int64_t block_width() const { return micro_kernel_.columns; }   // units
+  std::int64_t group_stride() const { return micro_kernel_.columns; }  // of a product
+  std::int64_t block_stride() const { return groups_ * micro_kernel_.columns; }
   std::int64_t row_stride() const { return blocks_ * block_stride(); }
-  std::int64_t elements() const { return checked_mul(row_stride(), depth_); }
+  std::int64_t elements() const { return checked_mul(row_stride(), k_); }
   // Units of a block: fewer in the last.
   std::int64_t units(std::int64_t block) const {
-    return std::min(product_.columns, indices_ - block * product_.columns);
+    return std::min(micro_kernel_.columns, indices_ - block * micro_kernel_.columns);
   }
   std::int64_t flops_per_block(std::int64_t rows) const {
-    return 2 * rows * depth_ * groups_ * product_.columns;
+    return 2 * rows * k_ * groups_ * micro_kernel_.columns;
   }
   // Where index `i` of all groups stands among the panels.
   std::int64_t position(std::int64_t i) const {
     const std::int64_t unit = i % indices_;
-    return unit / product_.columns * block_stride() + i / indices_ * product_.columns +
-           unit % product_.columns;
+    return unit / micro_kernel_.columns * block_stride() + i / indices_ * micro_kernel_.columns +
+           unit % micro_kernel_.columns;
   }
 
   // view(fixed, start, count, buffer) reads along the depth at a fixed index, or along the indices
   // at a fixed depth: it returns where the elements stand, in `buffer` if nowhere else.
   template <class View>
-  void pack(T* panels, bool along_depth, const View& view) const {
-    const std::int64_t width = product_.columns;
-    parallel_for(groups_ * blocks_, items_for_flops(8 * depth_ * width),
+  void pack(T* panels, bool along_k, const View& view) const {
+    const std::int64_t width = micro_kernel_.columns;
+    parallel_for(groups_ * blocks_, items_for_flops(8 * k_ * width),
                  [&](std::int64_t begin, std::int64_t end, int) {
                    for (std::int64_t panel = begin; panel < end; ++panel) {
                      const std::int64_t used = units(panel / groups_);
                      const std::int64_t index =
                          panel % groups_ * indices_ + panel / groups_ * width;
-                     T* target = panels + panel * depth_ * width;
-                     if (used < width) std::fill_n(target, depth_ * width, T{0});
-                     if (along_depth)
+                     T* target = panels + panel * k_ * width;
+                     if (used < width) std::fill_n(target, k_ * width, T{0});
+                     if (along_k)
                        pack_along_depth(index, used, view, target);
                      else
-                       for (std::int64_t l = 0; l < depth_; ++l) {
+                       for (std::int64_t l = 0; l < k_; ++l) {
                          T* row = target + l * width;
                          const T* found = view(l, index, used, row);
                          if (found != row) std::copy_n(found, used, row);
@@ -178,31 +178,31 @@ class PanelMatrix {
   // a panel that all rows meet stays near. `bias`, in the order of panels, is added.
   void multiply(const T* panels, const LeftRows<T>& left, std::int64_t block, T* c,
                 std::int64_t c_row, const T* bias = nullptr) const {
-    constexpr std::int64_t kDepth = 128;
-    const std::int64_t parts = std::max<std::int64_t>(divide_up(left.count, product_.rows), 1);
+    constexpr std::int64_t kBlockK = 128;
+    const std::int64_t parts = std::max<std::int64_t>(divide_up(left.count, micro_kernel_.rows), 1);
     const std::int64_t rows = divide_up(left.count, parts);
-    PanelOperands<T> o;
-    o.columns = o.b_row = product_.columns;
+    GemmMicroArgs<T> o;
+    o.columns = o.b_row = micro_kernel_.columns;
     o.a_row = left.row, o.c_row = c_row;
-    PanelFinish<T> finish;
+    GemmPostOps<T> post_ops;
     for (std::int64_t group = 0; group < groups_; ++group) {
       const std::int64_t panel = block * groups_ + group;
-      const std::int64_t step = parts > 1 ? kDepth : std::max<std::int64_t>(depth_, 1);
-      for (std::int64_t l = 0; l == 0 || l < depth_; l += step) {
-        o.depth = std::min(step, depth_ - l);
-        o.b = panels + (panel * depth_ + l) * product_.columns;
+      const std::int64_t step = parts > 1 ? kBlockK : std::max<std::int64_t>(k_, 1);
+      for (std::int64_t l = 0; l == 0 || l < k_; l += step) {
+        o.k = std::min(step, k_ - l);
+        o.b = panels + (panel * k_ + l) * micro_kernel_.columns;
         o.accumulate = l > 0;
-        if (bias != nullptr && l + step >= depth_) {
-          finish.bias = bias + panel * product_.columns;
-          o.finish = &finish;
+        if (bias != nullptr && l + step >= k_) {
+          post_ops.bias = bias + panel * micro_kernel_.columns;
+          o.post_ops = &post_ops;
         } else {
-          o.finish = nullptr;
+          o.post_ops = nullptr;
         }
         for (std::int64_t i = 0; i < left.count; i += rows) {
           o.rows = std::min(rows, left.count - i);
           o.a = left.data + i * left.row + l;
-          o.c = c + i * c_row + group * product_.columns;
-          product_.strided(o);
+          o.c = c + i * c_row + group * micro_kernel_.columns;
+          micro_kernel_.strided(o);
         }
       }
     }
@@ -211,41 +211,41 @@ class PanelMatrix {
  private:
   template <class View>
   void pack_along_depth(std::int64_t index, std::int64_t used, const View& view, T* target) const {
-    constexpr std::int64_t kPiece = 128;
-    alignas(64) T rows[kPanelColumnMultiple<T> * kPiece];
-    for (std::int64_t start = 0; start < depth_; start += kPiece) {
-      const std::int64_t length = std::min(kPiece, depth_ - start);
+    constexpr std::int64_t kChunk = 128;
+    alignas(64) T rows[kPanelColumnMultiple<T> * kChunk];
+    for (std::int64_t start = 0; start < k_; start += kChunk) {
+      const std::int64_t length = std::min(kChunk, k_ - start);
       for (std::int64_t i = 0; i < used; ++i) {
-        const T* found = view(index + i, start, length, rows + i * kPiece);
-        if (found != rows + i * kPiece) std::copy_n(found, length, rows + i * kPiece);
+        const T* found = view(index + i, start, length, rows + i * kChunk);
+        if (found != rows + i * kChunk) std::copy_n(found, length, rows + i * kChunk);
       }
-      transpose_rows(rows, kPiece, used, length, target + start * product_.columns,
-                     product_.columns);
+      transpose_rows(rows, kChunk, used, length, target + start * micro_kernel_.columns,
+                     micro_kernel_.columns);
     }
   }
 
-  const PanelProduct<T>& product_;
-  std::int64_t groups_, indices_, depth_, blocks_;
+  const GemmMicroKernel<T>& micro_kernel_;
+  std::int64_t groups_, indices_, k_, blocks_;
 };
 
 // Rows made and taken by functions.
 template <class T, class Row>
 class GemmRows final : public GemmOperand<T> {
  public:
-  GemmRows(bool along_depth, Row row) : along_depth_(along_depth), row_(row) {}
-  bool along_depth() const override { return along_depth_; }
+  GemmRows(bool along_k, Row row) : along_k_(along_k), row_(row) {}
+  bool along_k() const override { return along_k_; }
   void row(std::int64_t, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
     row_(fixed, start, count, destination);
   }
 
  private:
-  bool along_depth_;
+  bool along_k_;
   Row row_;
 };
 template <class T, class Row>
-GemmRows<T, Row> gemm_rows(bool along_depth, Row row) {
-  return {along_depth, row};
+GemmRows<T, Row> gemm_rows(bool along_k, Row row) {
+  return {along_k, row};
 }
 template <class T, class Take>
 class GemmResult final : public GemmSink<T> {
@@ -278,16 +278,16 @@ class RnnKernel : public Kernel {
         offset_(input_program(region, Rnn::dropout_offset)),
         blocks_(GemmBlocks::from_knobs(config)),
         gemm_kernel_(gemm_kernel<T>()),
-        integers_(scratch_book_.add("entries", checked_mul(8, RnnEntries::integers(shape_)))) {}
+        integers_(scratch_layout_.add("entries", checked_mul(8, RnnEntries::integers(shape_)))) {}
 
-  int book(const char* name, std::int64_t elements) {
-    return scratch_book_.add(name, checked_mul(elements, static_cast<std::int64_t>(sizeof(T))));
+  int reserve_scratch(const char* name, std::int64_t elements) {
+    return scratch_layout_.add(name, checked_mul(elements, static_cast<std::int64_t>(sizeof(T))));
   }
-  T* scratch(const KernelContext& context, int booking) const {
-    return context.scratch<T>(scratch_book_, booking);
+  T* scratch(const KernelContext& context, int reservation) const {
+    return context.scratch<T>(scratch_layout_, reservation);
   }
   RnnEntries entries(const KernelContext& context) const {
-    return {shape_, context.scratch<std::int64_t>(scratch_book_, integers_), [&](std::int64_t n) {
+    return {shape_, context.scratch<std::int64_t>(scratch_layout_, integers_), [&](std::int64_t n) {
               Coords coords{};
               coords[0] = n;
               return lengths_.load(context, coords, shape_.steps);

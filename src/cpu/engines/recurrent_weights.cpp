@@ -31,7 +31,7 @@ class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
         bytes = std::max(
             bytes, gemm_scratch_bytes(product(matrix, shape_.rows), this->blocks_, sizeof(T)));
     }
-    panels_ = this->scratch_book_.add("panels", bytes);
+    panels_ = this->scratch_layout_.add("panels", bytes);
   }
 
   void run(const KernelContext& context) const override {
@@ -103,11 +103,11 @@ class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
     // The new gate's recurrent product is behind the reset gate.
     void reset(std::int64_t p, std::int64_t entry, std::int64_t unit, std::int64_t count,
                T* target) const {
-      constexpr std::int64_t kPiece = 128;
-      alignas(64) T gate[kPiece];
+      constexpr std::int64_t kChunk = 128;
+      alignas(64) T gate[kChunk];
       const std::int64_t end = unit + count;
-      for (std::int64_t u = std::max(unit, 2 * shape.hidden); u < end; u += kPiece) {
-        const std::int64_t length = std::min(kPiece, end - u);
+      for (std::int64_t u = std::max(unit, 2 * shape.hidden); u < end; u += kChunk) {
+        const std::int64_t length = std::min(kChunk, end - u);
         reserve.load(kernel.record(p, entries.row(entry), u - 2 * shape.hidden).data(), length,
                      gate);
         kernel.ops_.multiply(target + (u - unit), {gate, true}, length, target + (u - unit));
@@ -156,14 +156,14 @@ class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
 
     template <class Left>
     void add_up(const RnnMatrix& bias, const Left& left) const {
-      constexpr std::int64_t kPiece = 64;
+      constexpr std::int64_t kChunk = 64;
       if (!bias.present()) return;
-      parallel_for(divide_up(bias.rows, kPiece), items_for_flops(kPiece * 4 * entries.count()),
+      parallel_for(divide_up(bias.rows, kChunk), items_for_flops(kChunk * 4 * entries.count()),
                    [&](std::int64_t begin, std::int64_t end, int) {
-                     for (std::int64_t piece = begin; piece < end; ++piece) {
-                       alignas(64) T sums[kPiece] = {}, values[kPiece];
-                       const std::int64_t unit = piece * kPiece,
-                                          count = std::min(kPiece, bias.rows - unit);
+                     for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+                       alignas(64) T sums[kChunk] = {}, values[kChunk];
+                       const std::int64_t unit = chunk * kChunk,
+                                          count = std::min(kChunk, bias.rows - unit);
                        for (std::int64_t entry = 0; entry < entries.count(); ++entry) {
                          left(entry, unit, count, values);
                          kernel.ops_.fold_into(Fold::sum, Premap::identity, values, count, sums);
@@ -174,11 +174,11 @@ class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
     }
 
     void store(std::int64_t at, std::int64_t count, T* values) const {
-      constexpr std::int64_t kPiece = 128;
-      alignas(64) T before[kPiece];
+      constexpr std::int64_t kChunk = 128;
+      alignas(64) T before[kChunk];
       if (kernel.previous_.present())
-        for (std::int64_t i = 0; i < count; i += kPiece) {
-          const std::int64_t length = std::min(kPiece, count - i);
+        for (std::int64_t i = 0; i < count; i += kChunk) {
+          const std::int64_t length = std::min(kChunk, count - i);
           previous.load(Coords{at + i}.data(), length, before);
           kernel.ops_.fold_into(Fold::sum, Premap::identity, before, length, values + i);
         }

@@ -50,11 +50,11 @@ class ReductionKernel final : public Kernel {
       });
       return;
     }
-    T* partial = context.scratch<T>(scratch_book_, partial_);
-    const std::int64_t width = space_.most_width();
+    T* partial = context.scratch<T>(scratch_layout_, partial_);
+    const std::int64_t width = space_.max_width();
     parallel_for(space_.items() * splits_, 1, [&](std::int64_t begin, std::int64_t end, int) {
-      for (std::int64_t piece = begin; piece < end; ++piece)
-        fold(x, piece / splits_, piece % splits_, partial + piece * width);
+      for (std::int64_t chunk = begin; chunk < end; ++chunk)
+        fold(x, chunk / splits_, chunk % splits_, partial + chunk * width);
     });
     for (std::int64_t item = 0; item < space_.items(); ++item) {
       T* totals = partial + item * splits_ * width;
@@ -82,8 +82,8 @@ class ReductionKernel final : public Kernel {
         x_(shape.x, shape.axis),
         y_(shape.epilogue, shape.space, shape.axis) {
     if (splits_ > 1)
-      partial_ = scratch_book_.add("partial", space_.items() * splits_ * space_.most_width() *
-                                                  static_cast<std::int64_t>(sizeof(T)));
+      partial_ = scratch_layout_.add("partial", space_.items() * splits_ * space_.max_width() *
+                                                    static_cast<std::int64_t>(sizeof(T)));
   }
 
   void fold(const typename RowProgram<T>::Bound& x, std::int64_t item, std::int64_t split,
@@ -156,7 +156,7 @@ class ReductionEngine final : public Engine {
     Config whole = make_config({{"splits", 1}}, row_cost(region, 0.5));
     if (space.splits() == 1) return {whole};
     whole.cost = row_cost(region, 0.2);
-    const std::int64_t scratch = build_reduction(region, true)->scratch_book().total_bytes();
+    const std::int64_t scratch = build_reduction(region, true)->scratch_layout().total_bytes();
     return {make_config({{"splits", space.splits()}}, row_cost(region, 0.5), scratch), whole};
   }
 

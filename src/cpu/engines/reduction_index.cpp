@@ -21,7 +21,7 @@ class IndexedReductionKernel final : public Kernel {
     const auto x = x_.bind(context);
     const auto y = y_.bind(context);
     const auto index = index_.bind(context);
-    const std::int64_t width = space_.most_width();
+    const std::int64_t width = space_.max_width();
     if (splits_ == 1) {
       parallel_for(space_.items(), grain_, [&](std::int64_t begin, std::int64_t end, int) {
         alignas(64) T merits[kStripeLength], places[kStripeLength];
@@ -32,11 +32,11 @@ class IndexedReductionKernel final : public Kernel {
       });
       return;
     }
-    T* merits = context.scratch<T>(scratch_book_, merits_);
-    T* places = context.scratch<T>(scratch_book_, places_);
+    T* merits = context.scratch<T>(scratch_layout_, merits_);
+    T* places = context.scratch<T>(scratch_layout_, places_);
     parallel_for(space_.items() * splits_, 1, [&](std::int64_t begin, std::int64_t end, int) {
-      for (std::int64_t piece = begin; piece < end; ++piece)
-        search(x, piece / splits_, piece % splits_, merits + piece * width, places + piece * width);
+      for (std::int64_t chunk = begin; chunk < end; ++chunk)
+        search(x, chunk / splits_, chunk % splits_, merits + chunk * width, places + chunk * width);
     });
     for (std::int64_t item = 0; item < space_.items(); ++item) {
       T* best = merits + item * splits_ * width;
@@ -69,9 +69,9 @@ class IndexedReductionKernel final : public Kernel {
     }
     if (splits_ == 1) return;
     const std::int64_t bytes =
-        space_.items() * splits_ * space_.most_width() * static_cast<std::int64_t>(sizeof(T));
-    merits_ = scratch_book_.add("merits", bytes);
-    places_ = scratch_book_.add("positions", bytes);
+        space_.items() * splits_ * space_.max_width() * static_cast<std::int64_t>(sizeof(T));
+    merits_ = scratch_layout_.add("merits", bytes);
+    places_ = scratch_layout_.add("positions", bytes);
   }
 
   // Row-major position among the reduced axes.
@@ -106,7 +106,7 @@ class IndexedReductionKernel final : public Kernel {
               T* merits, T* places) const {
     alignas(64) T row[kRowLength], buffer[kRowLength];
     const auto axis = static_cast<std::size_t>(space_.axis());
-    const std::int64_t width = space_.most_width();
+    const std::int64_t width = space_.max_width();
     std::fill(merits, merits + width, -std::numeric_limits<T>::infinity());
     std::fill(places, places + width, T{-1});
     space_.for_rows(item, split, splits_, [&](const Coords& coords, std::int64_t count) {

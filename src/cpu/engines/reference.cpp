@@ -47,16 +47,17 @@ class ReferenceKernel final : public Kernel {
     std::size_t most = 0;
     for (const Task& task : tasks_)
       most = std::max(most, task.node.inputs.size() + task.node.outputs.size());
-    pointers_ = scratch_book_.add("pointers", static_cast<std::int64_t>(2 * most * sizeof(void*)));
+    pointers_ =
+        scratch_layout_.add("pointers", static_cast<std::int64_t>(2 * most * sizeof(void*)));
     std::int64_t scratch = 0;
     for (const Task& task : tasks_)
       scratch = std::max(scratch, reference::scratch_bytes(values_, task.node));
-    loop_scratch_ = scratch_book_.add("loop nest", scratch);
+    loop_scratch_ = scratch_layout_.add("loop nest", scratch);
     source_ = nullptr;
   }
 
   void run(const KernelContext& context) const override {
-    const void** pointers = context.scratch<const void*>(scratch_book_, pointers_);
+    const void** pointers = context.scratch<const void*>(scratch_layout_, pointers_);
     for (const Task& task : tasks_) {
       if (task.is_element_copy) {
         copy(context, task.node.inputs[0], task.node.outputs[0]);
@@ -76,7 +77,7 @@ class ReferenceKernel final : public Kernel {
           values_, task.node,
           {std::span(pointers, inputs), std::span(const_cast<void**>(pointers + inputs), outputs),
            std::span(offsets, inputs), std::span(offsets + inputs, outputs),
-           context.scratch<void>(scratch_book_, loop_scratch_)});
+           context.scratch<void>(scratch_layout_, loop_scratch_)});
     }
   }
 
@@ -90,7 +91,7 @@ class ReferenceKernel final : public Kernel {
     TensorId tensor = kNoTensor;  // of the plan
     std::int64_t offset = 0;      // elements
     TensorId ragged_offset = kNoTensor;
-    int booking = -1;
+    int reservation = -1;
   };
 
   std::vector<Tensor>& tensors() { return GraphAccess::data(values_).tensors; }
@@ -120,8 +121,8 @@ class ReferenceKernel final : public Kernel {
     tensor.dtype = rounding.value_or(f64);
     tensor.dims = dims;
     tensor.strides = row_major.strides_for(dims);
-    const int booking = scratch_book_.add("value", byte_size(tensor));
-    return add_tensor(std::move(tensor), {kNoTensor, 0, kNoTensor, booking});
+    const int reservation = scratch_layout_.add("value", byte_size(tensor));
+    return add_tensor(std::move(tensor), {kNoTensor, 0, kNoTensor, reservation});
   }
 
   TensorId add_constant(const Dims& dims, double value) {
@@ -225,7 +226,8 @@ class ReferenceKernel final : public Kernel {
   const void* pointer(const KernelContext& context, TensorId id) const {
     if (id == kNoTensor) return nullptr;
     const Place& place = places_[static_cast<std::size_t>(id)];
-    if (place.booking >= 0) return context.scratch<std::byte>(scratch_book_, place.booking);
+    if (place.reservation >= 0)
+      return context.scratch<std::byte>(scratch_layout_, place.reservation);
     if (place.tensor == kNoTensor) return nullptr;
     const std::int64_t bits = place.offset * bit_width(values_.tensor(id).dtype);
     return static_cast<const std::byte*>(context.pointer(place.tensor)) + bits / 8;

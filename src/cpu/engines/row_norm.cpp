@@ -35,7 +35,7 @@ class RowNormEngine final : public Engine {
     Cost cost = row_cost(region, 0.4);
     cost.bytes *= 2;  // x and dy are read for dx and again for the parameters' gradients
     return {make_config({}, cost,
-                        build_norm_backward(region, true, device)->scratch_book().total_bytes())};
+                        build_norm_backward(region, true, device)->scratch_layout().total_bytes())};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,

@@ -15,7 +15,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kSoftmaxFetchBytes =
+constexpr std::int64_t kSoftmaxPrefetchBytes =
     1024;                      // what the processor can have on the way at a time
 constexpr double kFlops = 10;  // per element, mostly the exponential
 
@@ -48,7 +48,7 @@ class SoftmaxKernel : public Kernel {
       : ops_(row_ops<T>()),
         rows_(norm_rows<T>()),
         space_(shape.space, shape.lines, shape.axis, kLongRow),
-        grain_(items_per_thread(space_.box_size() * space_.most_width(), kFlops)),
+        grain_(items_per_thread(space_.box_size() * space_.max_width(), kFlops)),
         log_(log),
         first_(shape.first, shape.axis),
         result_(shape.result, shape.space, shape.axis, store_to) {}
@@ -94,15 +94,16 @@ class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
       alignas(64) T buffer[kLongRow], weights[kLongRow];
       const T* row = bound.x.view(coords.data(), count, buffer);
       // Rows mostly lie one after the other: the next one is fetched all along.
-      const T* ahead = row == buffer ? nullptr : row + count;
-      if (ahead != nullptr) fetch_ahead(ahead, kSoftmaxFetchBytes);
+      const T* prefetch = row == buffer ? nullptr : row + count;
+      if (prefetch != nullptr) prefetch_to_l1(prefetch, kSoftmaxPrefetchBytes);
       const T largest = ops.fold(Fold::maximum, Premap::identity, row, count);
-      if (ahead != nullptr) fetch_ahead(ahead + kSoftmaxFetchBytes / sizeof(T), kSoftmaxFetchBytes);
+      if (prefetch != nullptr)
+        prefetch_to_l1(prefetch + kSoftmaxPrefetchBytes / sizeof(T), kSoftmaxPrefetchBytes);
       const T sum = ops.exp_shifted(row, {&largest, false}, count, weights);
       const T log_sum = std::log(sum), factor = 1 / sum, stats = largest + log_sum;
       bound.stats.store(coords, 1, &stats);
       emit(bound, coords, count, row, weights, {&largest, false}, {&log_sum, false},
-           {&factor, false}, ahead);
+           {&factor, false}, prefetch);
     });
   }
 
@@ -153,10 +154,10 @@ class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
   }
 
   void emit(const Bound& bound, const Coords& coords, std::int64_t count, const T* row, T* weights,
-            RowArg<T> largest, RowArg<T> log_sum, RowArg<T> factor, const void* ahead) const {
+            RowArg<T> largest, RowArg<T> log_sum, RowArg<T> factor, const void* prefetch) const {
     const auto place = bound.y.place(coords);
     T* y = place.memory != nullptr ? place.memory : weights;
-    const RowHints hints{ahead, place.stream};
+    const RowHints hints{prefetch, place.stream};
     // In two steps: largest + log_sum would round away what a large maximum leaves of the
     // logarithm.
     if (this->log_)

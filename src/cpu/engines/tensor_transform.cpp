@@ -14,7 +14,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kMadeRow = 2048;  // elements of y made at once
+constexpr std::int64_t kOutputRow = 2048;  // elements of y made at once
 
 struct Move {
   TensorTransform op;
@@ -81,9 +81,9 @@ class TensorTransformKernel final : public Kernel {
   void run(const KernelContext& context) const override {
     const auto x = x_.bind(context), y = y_.bind(context);
     const auto z = z_.bind(context);
-    const std::int64_t grain = items_per_thread(std::min(kMadeRow, rows_.dims[rows_.axis]));
+    const std::int64_t grain = items_per_thread(std::min(kOutputRow, rows_.dims[rows_.axis]));
     parallel_for(rows_.count(), grain, [&](std::int64_t begin, std::int64_t end, int) {
-      alignas(64) T row[kMadeRow], addend[kMadeRow];
+      alignas(64) T row[kOutputRow], addend[kOutputRow];
       for (std::int64_t item = begin; item < end; ++item) {
         Coords at;
         const std::int64_t count = rows_.locate(item, at);
@@ -104,7 +104,7 @@ class TensorTransformKernel final : public Kernel {
         ops_(row_ops<T>()),
         alpha_(static_cast<T>(move.op.alpha)),
         beta_(static_cast<T>(move.op.beta)),
-        rows_{move.y, move.axis, kMadeRow},
+        rows_{move.y, move.axis, kOutputRow},
         x_(region.prologues[TensorTransform::x], move.axis, nullptr, move.step),
         y_(region.epilogue, move.axis),
         z_(move.op.beta == 0.0 ? PointwiseProgram{} : input_program(region, TensorTransform::z),
@@ -124,7 +124,7 @@ class TensorTransformKernel final : public Kernel {
     const auto axis = static_cast<std::size_t>(move_.axis);
     const std::int64_t step = move_.step, extent = move_.x[move_.axis];
     std::fill(row, row + count, T{0});
-    alignas(64) T strand[kMadeRow];
+    alignas(64) T strand[kOutputRow];
     for (std::int64_t first = 0; first < std::min(move_.weave, count); ++first) {
       Coords start = at;
       start[axis] += first;
@@ -157,7 +157,7 @@ class TensorTransformKernel final : public Kernel {
   Move move_;
   const RowOps<T>& ops_;
   T alpha_, beta_;
-  RowWalk rows_;
+  RowLoop rows_;
   RowProgram<T> x_, y_;
   Operand<T> z_;
 };

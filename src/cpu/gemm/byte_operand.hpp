@@ -49,9 +49,9 @@ class ByteOperand {
   bool is_signed() const { return lowest_value(dtype_) < 0; }
   const Dims& dims() const { return dims_; }
   const Dims& strides() const { return strides_; }  // bytes
-  std::int64_t made_bytes() const { return view_ ? 0 : element_count(dims_); }
+  std::int64_t materialised_bytes() const { return view_ ? 0 : element_count(dims_); }
 
-  // The first byte. `memory` holds made_bytes().
+  // The first byte. `memory` holds materialised_bytes().
   const std::uint8_t* bytes(const KernelContext& context, std::uint8_t* memory) const {
     if (view_)
       return static_cast<const std::uint8_t*>(context.pointer(view_->tensor)) + view_->offset;
@@ -61,16 +61,17 @@ class ByteOperand {
     constexpr std::int64_t kElementsPerThread = 16384;
     parallel_for(rows, kElementsPerThread / std::max<std::int64_t>(length, 1) + 1,
                  [&](std::int64_t begin, std::int64_t end, int) {
-                   for (std::int64_t row = begin; row < end; ++row) make_row(bound, row, memory);
+                   for (std::int64_t row = begin; row < end; ++row)
+                     materialise_row(bound, row, memory);
                  });
     return memory;
   }
 
  private:
-  void make_row(const RowProgram<double>::Bound& bound, std::int64_t row,
-                std::uint8_t* memory) const {
-    constexpr std::int64_t kPiece = 256;
-    alignas(64) double piece[kPiece];
+  void materialise_row(const RowProgram<double>::Bound& bound, std::int64_t row,
+                       std::uint8_t* memory) const {
+    constexpr std::int64_t kChunk = 256;
+    alignas(64) double chunk[kChunk];
     std::array<std::int64_t, kMaxRank> coords{};
     std::int64_t rest = row;
     for (int axis = dims_.rank() - 1; axis >= 0; --axis) {
@@ -79,13 +80,13 @@ class ByteOperand {
       rest /= dims_[axis];
     }
     const std::int64_t length = dims_[fastest_];
-    for (std::int64_t first = 0; first < length; first += kPiece) {
-      const std::int64_t count = std::min(kPiece, length - first);
+    for (std::int64_t first = 0; first < length; first += kChunk) {
+      const std::int64_t count = std::min(kChunk, length - first);
       coords[static_cast<std::size_t>(fastest_)] = first;
-      bound.load(coords.data(), count, piece);
+      bound.load(coords.data(), count, chunk);
       std::uint8_t* target = memory + row * length + first;
       for (std::int64_t i = 0; i < count; ++i)
-        target[i] = static_cast<std::uint8_t>(static_cast<int>(piece[i]));
+        target[i] = static_cast<std::uint8_t>(static_cast<int>(chunk[i]));
     }
   }
 

@@ -6,7 +6,7 @@
 #include "cpu/gemm/gemm_layout.hpp"
 #include "cpu/gemm/gemm_pack.hpp"
 #include "cpu/gemm/gemm_stack.hpp"
-#include "cpu/gemm/panels_ahead.hpp"
+#include "cpu/gemm/panel_prefetch.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {
@@ -34,25 +34,24 @@ void pack_columns(const GemmShape& shape, const GemmOperand<T>& b, std::int64_t 
   const std::int64_t distance = shape.k * width;
   const std::int64_t panels = divide_up(last - first, width);
   // Rows along the index are read in long pieces; several parts of the depth then share the work.
-  const std::int64_t unit = b.along_depth() ? 1 : kRowPiece / width;
+  const std::int64_t unit = b.along_k() ? 1 : kRowChunk / width;
   const std::int64_t units = divide_up(panels, unit);
-  const std::int64_t parts =
-      b.along_depth() ? 1 : std::max<std::int64_t>(divide_up(shape.k, 128), 1);
+  const std::int64_t parts = b.along_k() ? 1 : std::max<std::int64_t>(divide_up(shape.k, 128), 1);
   const std::int64_t grain =
       kElementsWorthAThread / std::max<std::int64_t>(unit * distance / parts, 1) + 1;
   parallel_for((end - begin) * units * parts, grain, [&](std::int64_t from, std::int64_t to, int) {
     for (std::int64_t number = from; number < to; ++number) {
-      const Range depth(shape.k, number % parts, parts);
+      const Range k(shape.k, number % parts, parts);
       const std::int64_t panel = number / parts % units * unit;
       const std::int64_t batch = begin + number / parts / units;
       const std::int64_t index = first + panel * width;
       const std::int64_t indices = std::min(unit * width, last - index);
       T* target = packed + ((batch - begin) * panels + panel) * distance;
-      if (b.along_depth())
+      if (b.along_k())
         pack_panel(b, batch, index, indices, 0, shape.k, width, target);
       else
-        pack_panels(b, batch, index, indices, depth.begin, depth.size(), width, distance,
-                    target + depth.begin * width);
+        pack_panels(b, batch, index, indices, k.begin, k.size(), width, distance,
+                    target + k.begin * width);
     }
   });
 }
@@ -62,14 +61,14 @@ template <class T>
 struct Buffers {
   T* a;
   T* c;
-  T* b;  // kStreamDepth rows of a skinny product
+  T* b;  // kStreamRows rows of a skinny product
 };
 
 template <class T>
-class Product {
+class BlockedGemm {
  public:
-  Product(const GemmShape& shape, const GemmBlocks& blocks, const GemmKernel<T>& kernel,
-          const GemmOperand<T>& a, const GemmOperand<T>& b, const GemmSink<T>& sink, T* scratch)
+  BlockedGemm(const GemmShape& shape, const GemmBlocks& blocks, const GemmKernel<T>& kernel,
+              const GemmOperand<T>& a, const GemmOperand<T>& b, const GemmSink<T>& sink, T* scratch)
       : shape_(shape), blocks_(blocks), kernel_(kernel), a_(a), b_(b), sink_(sink) {
     const std::int64_t line = kWorkspaceAlignment / static_cast<std::int64_t>(sizeof(T));
     layout_ = GemmLayout(blocks, line);
@@ -83,13 +82,12 @@ class Product {
   void run(const T* packed_b) {
     const bool few = shape_.m <= kSkinny && packed_b == nullptr;
     // A shallow B is used in place as well: packing it would take longer than it saves.
-    const bool shallow = packed_b == nullptr && !b_.along_depth() && b_.row_distance() != 0 &&
-                         shape_.k <= std::min(blocks_.depth, kShallowDepth) &&
-                         shape_.m <= kShallowRows;
-    if (few && b_.along_depth() && blocks_.packed >= shape_.m * shape_.k) {
+    const bool shallow = packed_b == nullptr && !b_.along_k() && b_.row_stride() != 0 &&
+                         shape_.k <= std::min(blocks_.k, kShallowK) && shape_.m <= kShallowRows;
+    if (few && b_.along_k() && blocks_.packed >= shape_.m * shape_.k) {
       return gemm_dots(shape_, blocks_.threads, a_, b_, sink_, packed_);
-    } else if (shallow || (few && !b_.along_depth())) {
-      stream_depth_ = shallow ? blocks_.depth : kStreamDepth;
+    } else if (shallow || (few && !b_.along_k())) {
+      stream_rows_ = shallow ? blocks_.k : kStreamRows;
       multiply_chunk(nullptr, 0, shape_.batch, 0, shape_.n);
     } else if (packed_b != nullptr) {
       const PackedPanels<T> panels = panels_at(packed_b, 0, 0, shape_.n);
@@ -161,22 +159,22 @@ class Product {
   void multiply_block(const PackedPanels<T>* packed, std::int64_t batch, const Range& rows,
                       std::int64_t first, std::int64_t last, std::int64_t split,
                       const Buffers<T>& buffers) const {
-    const Range depth(shape_.k, split, blocks_.splits);
-    GemmPlace<T> place;
-    const bool in_place = blocks_.splits == 1 && sink_.place(batch, rows.begin, first, place);
-    if (!in_place) place = {buffers.c, round_up(last - first, kernel_.columns), {}, false};
-    std::int64_t start = depth.begin;
+    const Range k(shape_.k, split, blocks_.splits);
+    GemmDestination<T> dest;
+    const bool in_place = blocks_.splits == 1 && sink_.dest(batch, rows.begin, first, dest);
+    if (!in_place) dest = {buffers.c, round_up(last - first, kernel_.columns), {}, false};
+    std::int64_t start = k.begin;
     do {  // once for an empty depth too: its sums are zero
-      const std::int64_t end = std::min(start + blocks_.depth, depth.end);
-      const bool finish = in_place && place.has_finish && end == depth.end;
-      const Step step{batch, rows, first, last, start, end, start > depth.begin, finish};
+      const std::int64_t end = std::min(start + blocks_.k, k.end);
+      const bool post_ops = in_place && dest.has_post_ops && end == k.end;
+      const Step step{batch, rows, first, last, start, end, start > k.begin, post_ops};
       if (packed != nullptr)
-        multiply_packed(*packed, step, place, buffers);
+        multiply_packed(*packed, step, dest, buffers);
       else
-        multiply_streamed(step, place, buffers);
+        multiply_streamed(step, dest, buffers);
       start = end;
-    } while (start < depth.end);
-    if (!in_place) hand_on(batch, rows, first, last, split, buffers.c);
+    } while (start < k.end);
+    if (!in_place) store_block(batch, rows, first, last, split, buffers.c);
   }
 
   // A block of C over one piece of the depth.
@@ -184,19 +182,19 @@ class Product {
     std::int64_t batch;
     Range rows;
     std::int64_t first, last, start, end;
-    bool accumulate, finish;
+    bool accumulate, post_ops;
   };
 
   // Panels of rows are even: 16 rows are 8 and 8, not 14 and 2.
   std::int64_t row_panels(const Range& rows) const { return divide_up(rows.size(), kernel_.rows); }
 
   void pack_rows(const Step& step, T* packed) const {
-    const std::int64_t depths = step.end - step.start, panels = row_panels(step.rows);
+    const std::int64_t k_count = step.end - step.start, panels = row_panels(step.rows);
     for (std::int64_t p = 0; p < panels; ++p) {
       const Range panel(step.rows.size(), p, panels);
-      T* target = packed + p * kernel_.rows * depths;
+      T* target = packed + p * kernel_.rows * k_count;
       const std::int64_t index = step.rows.begin + panel.begin;
-      pack_any(a_, step.batch, index, panel.size(), step.start, depths, kernel_.rows, target);
+      pack_any(a_, step.batch, index, panel.size(), step.start, k_count, kernel_.rows, target);
     }
   }
 
@@ -205,37 +203,35 @@ class Product {
   bool a_in_place() const {
     constexpr std::int64_t kConflict = 2048;  // bytes
     constexpr auto kElement = static_cast<std::int64_t>(sizeof(T));
-    const std::int64_t bytes = a_.row_distance() * kElement, power = bytes & -bytes;
-    return a_.along_depth() && bytes > 0 &&
-           (power < kConflict || blocks_.depth * kElement >= power);
+    const std::int64_t bytes = a_.row_stride() * kElement, power = bytes & -bytes;
+    return a_.along_k() && bytes > 0 && (power < kConflict || blocks_.k * kElement >= power);
   }
 
   // `packed_a` null: A is read in place.
-  void multiply_panel(const Step& step, const GemmPlace<T>& place, const T* packed_a,
-                      std::int64_t depths_packed, std::int64_t skip, PanelOperands<T>& o,
-                      std::int64_t column, PanelsAhead<T>* ahead = nullptr) const {
+  void multiply_panel(const Step& step, const GemmDestination<T>& dest, const T* packed_a,
+                      std::int64_t packed_k, std::int64_t skip, GemmMicroArgs<T>& o,
+                      std::int64_t column, PanelPrefetcher<T>* prefetch = nullptr) const {
     const std::int64_t panels = row_panels(step.rows);
-    PanelFinish<T> finish = place.finish;
+    GemmPostOps<T> post_ops = dest.post_ops;
     o.columns = std::min(kernel_.columns, step.last - step.first - column);
-    o.c_row = place.c_row;
+    o.c_row = dest.c_row;
     for (std::int64_t p = 0; p < panels; ++p) {
       const Range panel(step.rows.size(), p, panels);
       o.rows = panel.size();
-      if (ahead != nullptr) o.ahead = ahead->take(o.depth);
+      if (prefetch != nullptr) o.prefetch = prefetch->take(o.k);
       if (packed_a != nullptr) {
-        o.a = packed_a + p * kernel_.rows * depths_packed + skip * kernel_.rows;
+        o.a = packed_a + p * kernel_.rows * packed_k + skip * kernel_.rows;
       } else {
-        o.a =
-            a_.view(step.batch, step.rows.begin + panel.begin, step.start + skip, o.depth, nullptr);
-        o.a_row = a_.row_distance();
+        o.a = a_.view(step.batch, step.rows.begin + panel.begin, step.start + skip, o.k, nullptr);
+        o.a_row = a_.row_stride();
       }
-      o.c = place.c + panel.begin * place.c_row + column;
-      if (step.finish) {
-        finish.bias = place.finish.bias != nullptr ? place.finish.bias + column : nullptr;
-        finish.addend = place.finish.addend != nullptr
-                            ? place.finish.addend + panel.begin * finish.addend_row + column
-                            : nullptr;
-        o.finish = &finish;
+      o.c = dest.c + panel.begin * dest.c_row + column;
+      if (step.post_ops) {
+        post_ops.bias = dest.post_ops.bias != nullptr ? dest.post_ops.bias + column : nullptr;
+        post_ops.addend = dest.post_ops.addend != nullptr
+                              ? dest.post_ops.addend + panel.begin * post_ops.addend_row + column
+                              : nullptr;
+        o.post_ops = &post_ops;
       }
       if (packed_a != nullptr)
         kernel_.packed(o);
@@ -244,32 +240,32 @@ class Product {
     }
   }
 
-  void multiply_packed(const PackedPanels<T>& packed, const Step& step, const GemmPlace<T>& place,
-                       const Buffers<T>& buffers) const {
-    const std::int64_t depths = step.end - step.start;
+  void multiply_packed(const PackedPanels<T>& packed, const Step& step,
+                       const GemmDestination<T>& dest, const Buffers<T>& buffers) const {
+    const std::int64_t k_count = step.end - step.start;
     const bool in_place = a_in_place();
     if (!in_place) pack_rows(step, buffers.a);
-    PanelOperands<T> o;
-    o.depth = depths;
+    GemmMicroArgs<T> o;
+    o.k = k_count;
     o.b_row = kernel_.columns;
     o.accumulate = step.accumulate;
     const std::int64_t width = kernel_.columns, columns = step.last - step.first;
     // Few rows are done with a panel before the next has come: they work on several, and as many
     // come.
-    const std::int64_t group = (shape_.m <= kSkinny ? PanelAhead<T>::kStreams : 1) * width;
-    PanelsAhead<T> ahead;
+    const std::int64_t group = (shape_.m <= kSkinny ? PanelPrefetch<T>::kStreams : 1) * width;
+    PanelPrefetcher<T> prefetch;
     for (std::int64_t column = 0; column < columns; column += width) {
-      if (far_ && column % group == 0) ahead = next_panels(packed, step, column, group);
+      if (far_ && column % group == 0) prefetch = next_panels(packed, step, column, group);
       o.b = packed.panel(step.batch, (step.first + column) / width) + step.start * width;
-      multiply_panel(step, place, in_place ? nullptr : buffers.a, depths, 0, o, column, &ahead);
+      multiply_panel(step, dest, in_place ? nullptr : buffers.a, k_count, 0, o, column, &prefetch);
     }
   }
 
   // What comes after the `group` columns at `column`, while they are multiplied: more columns of
   // this step, the same of the next, or those of the next block.
-  PanelsAhead<T> next_panels(const PackedPanels<T>& packed, const Step& step, std::int64_t column,
-                             std::int64_t group) const {
-    const std::int64_t width = kernel_.columns, depths = step.end - step.start;
+  PanelPrefetcher<T> next_panels(const PackedPanels<T>& packed, const Step& step,
+                                 std::int64_t column, std::int64_t group) const {
+    const std::int64_t width = kernel_.columns, k_count = step.end - step.start;
     std::int64_t next = step.first + column + group, start = step.start;
     if (next >= step.last) {
       start = step.end < shape_.k ? step.end : 0;
@@ -278,29 +274,29 @@ class Product {
     if (next + group > shape_.n) return {};
     const std::int64_t calls =
         row_panels(step.rows) * divide_up(std::min(group, step.last - step.first - column), width);
-    return PanelsAhead<T>(packed.panel(step.batch, next / width) + start * width,
-                          std::min(blocks_.depth, shape_.k - start) * width,
-                          group == width ? 0 : packed.panel_elements, calls, depths);
+    return PanelPrefetcher<T>(packed.panel(step.batch, next / width) + start * width,
+                              std::min(blocks_.k, shape_.k - start) * width,
+                              group == width ? 0 : packed.panel_elements, calls, k_count);
   }
 
   // B is read where it lies, a few of its rows side by side, so that each is read once and in
   // order.
-  void multiply_streamed(const Step& step, const GemmPlace<T>& place,
+  void multiply_streamed(const Step& step, const GemmDestination<T>& dest,
                          const Buffers<T>& buffers) const {
-    const std::int64_t depths = step.end - step.start, columns = step.last - step.first;
+    const std::int64_t k_count = step.end - step.start, columns = step.last - step.first;
     const bool in_place = a_in_place();
     if (!in_place) pack_rows(step, buffers.a);
     const std::int64_t whole = columns / kernel_.columns * kernel_.columns;
     std::int64_t done = 0;
     do {
-      const std::int64_t length = std::min(stream_depth_, depths - done);
+      const std::int64_t length = std::min(stream_rows_, k_count - done);
       Step part = step;
-      part.finish = step.finish && done + length == depths;
-      PanelOperands<T> o;
-      o.depth = length;
+      part.post_ops = step.post_ops && done + length == k_count;
+      GemmMicroArgs<T> o;
+      o.k = length;
       o.accumulate = step.accumulate || done > 0;
       const T* rows = buffers.b;
-      std::int64_t distance = b_.row_distance();
+      std::int64_t distance = b_.row_stride();
       std::int64_t readable = whole;  // columns of which whole panels may be read in place
       if (distance == 0 || length == 0) {
         distance = round_up(columns, kernel_.columns);
@@ -319,10 +315,10 @@ class Product {
           for (std::int64_t l = 0; l < length; ++l)
             load_row(step, done + l, column, columns - column, buffers.b + l * kernel_.columns);
         }
-        multiply_panel(part, place, in_place ? nullptr : buffers.a, depths, done, o, column);
+        multiply_panel(part, dest, in_place ? nullptr : buffers.a, k_count, done, o, column);
       }
       done += length;
-    } while (done < depths);
+    } while (done < k_count);
   }
   void load_row(const Step& step, std::int64_t l, std::int64_t column, std::int64_t count,
                 T* target) const {
@@ -330,8 +326,8 @@ class Product {
     std::fill(target + count, target + round_up(count, kernel_.columns), T{0});
   }
 
-  void hand_on(std::int64_t batch, const Range& rows, std::int64_t first, std::int64_t last,
-               std::int64_t split, T* c) const {
+  void store_block(std::int64_t batch, const Range& rows, std::int64_t first, std::int64_t last,
+                   std::int64_t split, T* c) const {
     const std::int64_t c_row = round_up(last - first, kernel_.columns);
     for (std::int64_t i = 0; i < rows.size(); ++i) {
       T* values = c + i * c_row;
@@ -371,7 +367,7 @@ class Product {
   T* own_;
   T* partial_;
   bool far_;  // B comes from the last cache or memory
-  std::int64_t stream_depth_ = kStreamDepth;
+  std::int64_t stream_rows_ = kStreamRows;
 };
 
 }  // namespace
@@ -380,7 +376,7 @@ template <class T>
 void pack_b(const GemmShape& shape, const GemmOperand<T>& b, T* packed) {
   const std::int64_t batches =
       b.same_for_all_batches() ? std::min<std::int64_t>(shape.batch, 1) : shape.batch;
-  pack_columns(shape, b, panel_product<T>().columns, 0, batches, 0, shape.n, packed);
+  pack_columns(shape, b, gemm_micro_kernel<T>().columns, 0, batches, 0, shape.n, packed);
 }
 
 template <class T>
@@ -389,7 +385,7 @@ void gemm(const GemmShape& shape, const GemmBlocks& blocks, const GemmKernel<T>&
           const T* packed_b) {
   if (shape.batch == 0 || shape.m == 0 || shape.n == 0) return;
   if (blocks.threads == 0) return gemm_on_stack(shape, kernel, a, b, sink);
-  Product<T>(shape, blocks, kernel, a, b, sink, scratch).run(packed_b);
+  BlockedGemm<T>(shape, blocks, kernel, a, b, sink, scratch).run(packed_b);
 }
 
 template void pack_b<float>(const GemmShape&, const GemmOperand<float>&, float*);

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "cpu/kernels/panel_product.hpp"
+#include "cpu/kernels/gemm_micro_kernel.hpp"
 #include "plan/engine.hpp"
 
 namespace ashlar::cpu {
@@ -21,10 +21,10 @@ struct GemmShape {
 };
 
 template <class T>
-using GemmKernel = PanelProduct<T>;
+using GemmKernel = GemmMicroKernel<T>;
 template <class T>
 const GemmKernel<T>& gemm_kernel() {
-  return panel_product<T>();
+  return gemm_micro_kernel<T>();
 }
 
 // A panel operand: A seen as m x k, or B seen as n x k ("index" is m or n, "depth" is k).
@@ -33,7 +33,7 @@ class GemmOperand {
  public:
   virtual ~GemmOperand() = default;
   // Whether row() runs along depth at a fixed index, or along the index at a fixed depth.
-  virtual bool along_depth() const = 0;
+  virtual bool along_k() const = 0;
   // The same values for every batch: packed once.
   virtual bool same_for_all_batches() const { return false; }
   virtual void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
@@ -46,16 +46,16 @@ class GemmOperand {
     return buffer;
   }
   // Elements from a row to the next (fixed + 1) where view() never copies, else 0.
-  virtual std::int64_t row_distance() const { return 0; }
+  virtual std::int64_t row_stride() const { return 0; }
 };
 
 // Where finished sums may be stored without passing through GemmSink::row.
 template <class T>
-struct GemmPlace {
+struct GemmDestination {
   T* c = nullptr;
   std::int64_t c_row = 0;
-  PanelFinish<T> finish;
-  bool has_finish = false;
+  GemmPostOps<T> post_ops;
+  bool has_post_ops = false;
 };
 
 // Takes finished rows of C: columns [n, n + count) of row m. May change the values.
@@ -67,18 +67,18 @@ class GemmSink {
                    T* values) const = 0;
   // Fills `place` for the block that starts at (m, n) and returns true, where memory takes the
   // sums.
-  virtual bool place(std::int64_t batch, std::int64_t m, std::int64_t n,
-                     GemmPlace<T>& place) const {
-    static_cast<void>(batch + m + n), static_cast<void>(place);
+  virtual bool dest(std::int64_t batch, std::int64_t m, std::int64_t n,
+                    GemmDestination<T>& dest) const {
+    static_cast<void>(batch + m + n), static_cast<void>(dest);
     return false;
   }
 };
 
 // How a product is cut. All in elements.
 struct GemmBlocks {
-  std::int64_t rows = 0, columns = 0, depth = 0;  // of the block of C a thread works on
-  std::int64_t packed = 0;                        // of B that are packed at once, for all threads
-  std::int64_t splits = 1;                        // parts of k summed apart, then added in order
+  std::int64_t rows = 0, columns = 0, k = 0;  // of the block of C a thread works on
+  std::int64_t packed = 0;                    // of B that are packed at once, for all threads
+  std::int64_t splits = 1;                    // parts of k summed apart, then added in order
   std::int64_t threads = 0;  // that have scratch; 0: small blocks on the stack, no scratch
 
   // As named choices of a Config, and back.
@@ -106,7 +106,7 @@ std::vector<Config> gemm_configs(std::span<const GemmShape> shapes, const Device
 template <class T>
 std::int64_t packed_b_elements(const GemmShape& shape, const GemmOperand<T>& b) {
   const std::int64_t batches = b.same_for_all_batches() ? 1 : shape.batch;
-  return batches * round_up(shape.n, panel_product<T>().columns) * shape.k;
+  return batches * round_up(shape.n, gemm_micro_kernel<T>().columns) * shape.k;
 }
 template <class T>
 void pack_b(const GemmShape& shape, const GemmOperand<T>& b, T* packed);

@@ -35,14 +35,14 @@ double equivalent_flops(const GemmShape& shape, const GemmBlocks& blocks,
 }  // namespace
 
 void GemmBlocks::to_knobs(Config& config) const {
-  config.knobs = {{"rows", rows},     {"columns", columns}, {"depth", depth},
+  config.knobs = {{"rows", rows},     {"columns", columns}, {"k", k},
                   {"packed", packed}, {"splits", splits},   {"threads", threads}};
 }
 
 GemmBlocks GemmBlocks::from_knobs(const Config& config) {
   return {.rows = config.knob("rows"),
           .columns = config.knob("columns"),
-          .depth = config.knob("depth"),
+          .k = config.knob("k"),
           .packed = config.knob("packed"),
           .splits = config.knob("splits"),
           .threads = config.knob("threads")};
@@ -58,12 +58,12 @@ GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device,
   // the next one on its way; panels of A pass through L1. The block of A takes three tenths: the
   // more rows, the seldomer B comes from afar. A block of C that is kept takes the rest. Few rows
   // work on four panels while four more come.
-  const std::int64_t depth_limit = shape.m <= kSkinny
-                                       ? std::clamp<std::int64_t>(device.l1_bytes / 192, 64, 256)
-                                       : std::clamp<std::int64_t>(device.l2_bytes / 1280, 64, 1024);
-  blocks.depth = even_block(shape.k, depth_limit, 8);
+  const std::int64_t k_limit = shape.m <= kSkinny
+                                   ? std::clamp<std::int64_t>(device.l1_bytes / 192, 64, 256)
+                                   : std::clamp<std::int64_t>(device.l2_bytes / 1280, 64, 1024);
+  blocks.k = even_block(shape.k, k_limit, 8);
   const std::int64_t row_limit =
-      std::clamp<std::int64_t>(device.l2_bytes * 3 / 10 / (blocks.depth * element_bytes),
+      std::clamp<std::int64_t>(device.l2_bytes * 3 / 10 / (blocks.k * element_bytes),
                                kPanelRowMultiple, in_place ? 600 : 256);
   const std::int64_t column_limit = in_place ? 1024 : 512;
   const auto split_rows = [&](std::int64_t count) {
@@ -101,12 +101,12 @@ GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device,
     split_rows(divide_up(shape.m, blocks.rows) + 1);
   const std::int64_t tasks = std::max<std::int64_t>(task_count(shape, blocks), 1);
   if (may_split && tasks < threads)
-    blocks.splits = std::clamp<std::int64_t>(
-        divide_up(2 * threads, tasks), 1, std::max<std::int64_t>(shape.k / (4 * blocks.depth), 1));
+    blocks.splits = std::clamp<std::int64_t>(divide_up(2 * threads, tasks), 1,
+                                             std::max<std::int64_t>(shape.k / (4 * blocks.k), 1));
   return blocks;
 }
 
-GemmBlocks stack_blocks() { return {.rows = 48, .columns = 64, .depth = 64}; }
+GemmBlocks stack_blocks() { return {.rows = 48, .columns = 64, .k = 64}; }
 
 std::int64_t gemm_scratch_bytes(const GemmShape& shape, const GemmBlocks& blocks,
                                 std::int64_t element_bytes) {

@@ -10,8 +10,8 @@ namespace ashlar::cpu {
 
 inline constexpr std::int64_t kSkinny = 32;        // rows up to which B is read once, as it lies
 inline constexpr std::int64_t kShallowRows = 512;  // up to which a shallow B is, too
-inline constexpr std::int64_t kShallowDepth = 256;
-inline constexpr std::int64_t kStreamDepth = 32;  // rows of B a skinny product reads side by side
+inline constexpr std::int64_t kShallowK = 256;
+inline constexpr std::int64_t kStreamRows = 32;  // rows of B a skinny product reads side by side
 
 // The part of [0, extent) that is block `number` of `count` even ones.
 struct Range {
@@ -27,11 +27,10 @@ struct GemmLayout {
 
   GemmLayout() = default;
   GemmLayout(const GemmBlocks& blocks, std::int64_t line)
-      : c(round_up(round_up(blocks.rows, kPanelRowMultiple) * blocks.depth + kInterleaveSlack,
-                   line)),
+      : c(round_up(round_up(blocks.rows, kPanelRowMultiple) * blocks.k + kInterleaveSlack, line)),
         b(c + round_up(blocks.rows * blocks.columns, line)),
-        total(b + round_up(std::max(kStreamDepth * blocks.columns,
-                                    blocks.depth * kPanelColumnMultiple<float>),
+        total(b + round_up(std::max(kStreamRows * blocks.columns,
+                                    blocks.k * kPanelColumnMultiple<float>),
                            line)) {}
 };
 

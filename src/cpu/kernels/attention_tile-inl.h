@@ -105,10 +105,10 @@ HWY_INLINE T Exponentials(D d, T* x, std::int64_t n, T scale_by, T shift_by) {
 }
 
 template <class T>
-bool Weigh(const WeighedRows<T>& o) {
+bool OnlineSoftmaxStep(const SoftmaxStep<T>& o) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  T here[kMostWeighedRows];
+  T here[kMaxWeighedRows];
   bool finite = true;
   for (std::int64_t r = 0; r < o.rows; ++r) {
     here[r] = o.scale * LargestOf(d, o.products + r * o.product_row, o.count, finite);
@@ -117,7 +117,7 @@ bool Weigh(const WeighedRows<T>& o) {
   if (!finite) return false;
   // Where the largest rises, what was summed before is brought to it: exp(before - here), of all
   // rows at once.
-  alignas(64) T factors[HWY_MAX(kMostWeighedRows, static_cast<std::int64_t>(hn::MaxLanes(d)))] = {};
+  alignas(64) T factors[HWY_MAX(kMaxWeighedRows, static_cast<std::int64_t>(hn::MaxLanes(d)))] = {};
   bool rises = false;
   for (std::int64_t r = 0; r < o.rows; ++r) {
     const T before = o.largest[r];
@@ -238,7 +238,7 @@ void Dots(const KeyDots<T>& o) {
 }
 
 template <class T>
-constexpr AttentionTileOps<T> kAttentionTileOps = {&ToPanels<T>, &Finite<T>, &Weigh<T>,
+constexpr AttentionTileOps<T> kAttentionTileOps = {&ToPanels<T>, &Finite<T>, &OnlineSoftmaxStep<T>,
                                                    &GradientAny<T>, &Dots<T>};
 
 }  // namespace ashlar::cpu::HWY_NAMESPACE

@@ -7,8 +7,8 @@ namespace ashlar::cpu {
 
 // Rows of queries meet `count` more keys.
 template <class T>
-struct WeighedRows {
-  std::int64_t rows;  // at most kMostWeighedRows
+struct SoftmaxStep {
+  std::int64_t rows;  // at most kMaxWeighedRows
   T* products;        // q k; become exp(scale * product - largest)
   std::int64_t product_row, count;
   T scale;           // above 0
@@ -16,7 +16,7 @@ struct WeighedRows {
   T* output;         // weighted values so far, brought to the new largest
   std::int64_t output_row;  // whole vectors; as many elements as a row has
 };
-inline constexpr std::int64_t kMostWeighedRows = 16;
+inline constexpr std::int64_t kMaxWeighedRows = 16;
 
 // A panel of queries meets rows of keys, for gradients: element i of a row belongs to query i.
 template <class T>
@@ -50,7 +50,7 @@ struct AttentionTileOps {
   // Whether all of rows of `columns` elements, whole vectors, are numbers below infinity.
   bool (*finite)(const T* rows, std::int64_t row, std::int64_t count, std::int64_t columns);
   // False, and nothing is done, where a product is no finite number or a largest is NaN.
-  bool (*weigh)(const WeighedRows<T>& rows);
+  bool (*softmax_step)(const SoftmaxStep<T>& rows);
   void (*gradient)(const GradientPanel<T>& panel);
   void (*dots)(const KeyDots<T>& dots);
 };

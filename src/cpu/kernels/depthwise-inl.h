@@ -22,9 +22,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 // take what is left beside the tile and the source: several sums per tap, so that none waits for
 // the one before.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
-inline constexpr int kTilePixels = 14, kFilterSums = 14;
+inline constexpr int kTilePixels = 14, kFilterAccumulators = 14;
 #else
-inline constexpr int kTilePixels = 7, kFilterSums = 7;
+inline constexpr int kTilePixels = 7, kFilterAccumulators = 7;
 #endif
 inline constexpr int kShortTile = 7;
 
@@ -52,8 +52,8 @@ class PartLanes {
 
  private:
   using Lane = hn::TFromD<hn::RebindToSigned<D>>;
-  static constexpr std::size_t kMostLanes = HWY_MAX_BYTES / sizeof(Lane);
-  HWY_ALIGN Lane table_[kMostLanes * kMostLanes];  // parts divide the lanes
+  static constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(Lane);
+  HWY_ALIGN Lane table_[kMaxLanes * kMaxLanes];  // parts divide the lanes
 };
 
 // How the parts of a group are found: see DepthwiseSource.
@@ -81,13 +81,13 @@ HWY_INLINE void ForParts(D d, const DepthwiseSource<T>& a, const PartLanes<D>& l
 
 // A tile of pixels: where its source starts and how much of it is there.
 template <int kTaps, int kScale, int kPixels>
-struct TilePlace {
+struct TileSpan {
   std::int64_t pixel, count, start;  // first pixel, pixels, source column of the first
   std::uint64_t valid = 0;           // bit j: source column start + j exists (kTaps > 0)
   bool whole, inside;                // pixels fill the tile; it meets no border either
 
   template <class T>
-  TilePlace(const DepthwiseSource<T>& a, std::int64_t first, std::int64_t length)
+  TileSpan(const DepthwiseSource<T>& a, std::int64_t first, std::int64_t length)
       : pixel(first), count(length), start(first * a.scale + a.shift) {
     const std::int64_t reach = (kPixels - 1) * a.scale + (a.taps - 1) * a.gap;
     whole = count == kPixels;
@@ -109,9 +109,9 @@ HWY_INLINE void ForTiles(const DepthwiseSource<T>& a, Body body) {
   for (std::int64_t pixel = a.first; pixel < a.last; pixel += kTilePixels) {
     const std::int64_t count = std::min<std::int64_t>(a.last - pixel, kTilePixels);
     if (count <= kShortTile)
-      body(TilePlace<kTaps, kScale, kShortTile>(a, pixel, count));
+      body(TileSpan<kTaps, kScale, kShortTile>(a, pixel, count));
     else
-      body(TilePlace<kTaps, kScale, kTilePixels>(a, pixel, count));
+      body(TileSpan<kTaps, kScale, kTilePixels>(a, pixel, count));
   }
 }
 
@@ -120,9 +120,8 @@ HWY_INLINE void ForTiles(const DepthwiseSource<T>& a, Body body) {
 template <bool kChecked, int kTaps, int kScale, int kPixels, class D, class Load,
           class V = hn::Vec<D>, class T = hn::TFromD<D>>
 HWY_INLINE void AddLine(D d, const Load& load, const DepthwiseSource<T>& a,
-                        const TilePlace<kTaps, kScale, kPixels>& place,
-                        const T* HWY_RESTRICT source, const T* HWY_RESTRICT weights,
-                        V (&sums)[kPixels]) {
+                        const TileSpan<kTaps, kScale, kPixels>& place, const T* HWY_RESTRICT source,
+                        const T* HWY_RESTRICT weights, V (&acc)[kPixels]) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   if constexpr (kTaps == 0) {
     for (std::int64_t s = 0; s < a.taps; ++s) {
@@ -131,7 +130,7 @@ HWY_INLINE void AddLine(D d, const Load& load, const DepthwiseSource<T>& a,
 #pragma GCC unroll 16
       for (int q = 0; q < kPixels; ++q) {
         if (kChecked && !place.exists(a, q, s)) continue;
-        sums[q] = hn::MulAdd(load(first + q * a.scale * a.pixel), w, sums[q]);
+        acc[q] = hn::MulAdd(load(first + q * a.scale * a.pixel), w, acc[q]);
       }
     }
   } else {
@@ -145,44 +144,44 @@ HWY_INLINE void AddLine(D d, const Load& load, const DepthwiseSource<T>& a,
 #pragma GCC unroll 16
       for (int s = 0; s < kTaps; ++s) {
         if (j < s || (j - s) % kScale != 0 || (j - s) / kScale >= kPixels) continue;
-        sums[(j - s) / kScale] = hn::MulAdd(x, w[s], sums[(j - s) / kScale]);
+        acc[(j - s) / kScale] = hn::MulAdd(x, w[s], acc[(j - s) / kScale]);
       }
     }
   }
 }
 
 template <int kPixels, class D, class V = hn::Vec<D>, class T = hn::TFromD<D>>
-HWY_INLINE void Finish(D d, const DepthwiseLines<T>& a, std::int64_t line, std::int64_t pixel,
-                       std::int64_t count, std::int64_t channel, V (&sums)[kPixels]) {
-  const V factor = hn::LoadU(d, a.finish.factor + channel);
-  const V offset = hn::LoadU(d, a.finish.offset + channel);
+HWY_INLINE void ApplyPostOps(D d, const DepthwiseLines<T>& a, std::int64_t line, std::int64_t pixel,
+                             std::int64_t count, std::int64_t channel, V (&acc)[kPixels]) {
+  const V factor = hn::LoadU(d, a.post_ops.factor + channel);
+  const V offset = hn::LoadU(d, a.post_ops.offset + channel);
 #pragma GCC unroll 16
-  for (int q = 0; q < kPixels; ++q) sums[q] = hn::MulAdd(sums[q], factor, offset);
+  for (int q = 0; q < kPixels; ++q) acc[q] = hn::MulAdd(acc[q], factor, offset);
   if (a.residuals != nullptr) {
     const T* residual = a.residuals[line] + pixel * a.result_pixel + channel;
 #pragma GCC unroll 16
     for (int q = 0; q < kPixels; ++q) {
       if (q >= count) break;
-      sums[q] = hn::Add(sums[q], hn::LoadU(d, residual + q * a.result_pixel));
+      acc[q] = hn::Add(acc[q], hn::LoadU(d, residual + q * a.result_pixel));
     }
   }
-  const V low = hn::Set(d, a.finish.low), high = hn::Set(d, a.finish.high);
+  const V low = hn::Set(d, a.post_ops.low), high = hn::Set(d, a.post_ops.high);
 #pragma GCC unroll 16
   for (int q = 0; q < kPixels; ++q)
-    sums[q] = hn::IfThenElse(hn::Lt(sums[q], low), low,
-                             hn::IfThenElse(hn::Gt(sums[q], high), high, sums[q]));  // NaN stays
+    acc[q] = hn::IfThenElse(hn::Lt(acc[q], low), low,
+                            hn::IfThenElse(hn::Gt(acc[q], high), high, acc[q]));  // NaN stays
 }
 
 template <bool kChecked, int kPixels, class D, class V = hn::Vec<D>, class T = hn::TFromD<D>>
 HWY_INLINE void StorePixels(D d, bool stream, T* HWY_RESTRICT result, std::int64_t result_pixel,
-                            std::int64_t count, const V (&sums)[kPixels]) {
+                            std::int64_t count, const V (&acc)[kPixels]) {
 #pragma GCC unroll 16
   for (int q = 0; q < kPixels; ++q) {
     if (kChecked && q >= count) break;
     if (stream)
-      hn::Stream(sums[q], d, result + q * result_pixel);
+      hn::Stream(acc[q], d, result + q * result_pixel);
     else
-      hn::StoreU(sums[q], d, result + q * result_pixel);
+      hn::StoreU(acc[q], d, result + q * result_pixel);
   }
 }
 
@@ -190,16 +189,16 @@ HWY_INLINE void StorePixels(D d, bool stream, T* HWY_RESTRICT result, std::int64
 // its own order, which is what the processor's prefetchers follow: where pixels lie together, the
 // vectors of a tile share its bytes out among them.
 template <int kPixels, class T>
-HWY_INLINE void FetchAhead(const DepthwiseLines<T>& a, std::int64_t line, std::int64_t pixel,
-                           std::int64_t channel, const T* result) {
+HWY_INLINE void PrefetchNextBlock(const DepthwiseLines<T>& a, std::int64_t line, std::int64_t pixel,
+                                  std::int64_t channel, const T* result) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  if (a.ahead != nullptr && a.ahead[line] != nullptr) {
-    const T* ahead = a.ahead[line] + pixel * a.source.pixel + channel * kPixels;
+  if (a.prefetch != nullptr && a.prefetch[line] != nullptr) {
+    const T* prefetch = a.prefetch[line] + pixel * a.source.pixel + channel * kPixels;
 #pragma GCC unroll 16
-    for (int q = 0; q < kPixels; ++q) __builtin_prefetch(ahead + q * lanes, 0, 2);
+    for (int q = 0; q < kPixels; ++q) __builtin_prefetch(prefetch + q * lanes, 0, 2);
   }
-  if (a.result_ahead == 0) return;
-  result += a.result_ahead + channel * (kPixels - 1);
+  if (a.prefetch_results == 0) return;
+  result += a.prefetch_results + channel * (kPixels - 1);
 #pragma GCC unroll 16
   for (int q = 0; q < kPixels; ++q) __builtin_prefetch(result + q * lanes, 1, 2);
 }
@@ -207,28 +206,28 @@ HWY_INLINE void FetchAhead(const DepthwiseLines<T>& a, std::int64_t line, std::i
 template <bool kChecked, Parts kParts, int kTaps, int kScale, int kPixels, class D,
           class T = hn::TFromD<D>>
 HWY_INLINE void PixelTile(D d, const DepthwiseLines<T>& a,
-                          const TilePlace<kTaps, kScale, kPixels>& place, const PartLanes<D>& lanes,
+                          const TileSpan<kTaps, kScale, kPixels>& place, const PartLanes<D>& lanes,
                           std::int64_t line, std::int64_t channel, const T* weights) {
   using V = hn::Vec<D>;
   const DepthwiseSource<T>& from = a.source;
   const std::int64_t taps = from.taps * static_cast<std::int64_t>(hn::Lanes(d));
-  V sums[kPixels];
+  V acc[kPixels];
 #pragma GCC unroll 16
-  for (int q = 0; q < kPixels; ++q) sums[q] = hn::Zero(d);
+  for (int q = 0; q < kPixels; ++q) acc[q] = hn::Zero(d);
   for (std::int64_t t = 0; t < from.terms; ++t) {
     const T* source = from.sources[line * from.terms + t];
     if (source == nullptr) continue;
     source += place.start * from.pixel + channel;
     ForParts<kParts>(d, from, lanes, [&](std::int64_t part, const auto& load) HWY_ATTR {
       AddLine<kChecked>(d, load, from, place, source, weights + (t * from.parts + part) * taps,
-                        sums);
+                        acc);
     });
   }
-  if (a.finish.factor != nullptr)
-    Finish<kPixels>(d, a, line, place.pixel, place.count, channel, sums);
+  if (a.post_ops.factor != nullptr)
+    ApplyPostOps<kPixels>(d, a, line, place.pixel, place.count, channel, acc);
   T* result = a.results[line] + place.pixel * a.result_pixel + channel;
-  FetchAhead<kPixels>(a, line, place.pixel, channel, result);
-  StorePixels<kChecked>(d, a.stream, result, a.result_pixel, place.count, sums);
+  PrefetchNextBlock<kPixels>(a, line, place.pixel, channel, result);
+  StorePixels<kChecked>(d, a.stream, result, a.result_pixel, place.count, acc);
 }
 
 template <Parts kParts, int kTaps, int kScale, class T>
@@ -274,35 +273,35 @@ struct SharedLines {
 
 // Finishes and stores the sums of a tile, [line][pixel].
 template <class D, class T = hn::TFromD<D>>
-HWY_NOINLINE void FinishShared(D d, const DepthwiseLines<T>& a, std::int64_t line,
-                               std::int64_t lines, std::int64_t pixel, std::int64_t count,
-                               std::int64_t channel, const T* HWY_RESTRICT copy) {
+HWY_NOINLINE void PostOpsShared(D d, const DepthwiseLines<T>& a, std::int64_t line,
+                                std::int64_t lines, std::int64_t pixel, std::int64_t count,
+                                std::int64_t channel, const T* HWY_RESTRICT copy) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t l = 0; l < lines; ++l, copy += kSharedPixels * lanes) {
-    hn::Vec<D> sums[kSharedPixels];
+    hn::Vec<D> acc[kSharedPixels];
 #pragma GCC unroll 4
-    for (int q = 0; q < kSharedPixels; ++q) sums[q] = hn::LoadU(d, copy + q * lanes);
-    Finish<kSharedPixels>(d, a, line + l, pixel, count, channel, sums);
+    for (int q = 0; q < kSharedPixels; ++q) acc[q] = hn::LoadU(d, copy + q * lanes);
+    ApplyPostOps<kSharedPixels>(d, a, line + l, pixel, count, channel, acc);
     StorePixels<true>(d, a.stream, a.results[line + l] + pixel * a.result_pixel + channel,
-                      a.result_pixel, count, sums);
+                      a.result_pixel, count, acc);
   }
 }
 
 // kChecked: the tile is not whole, or meets a border.
 template <bool kChecked, int kTaps, int kScale, class D, class T = hn::TFromD<D>>
 HWY_INLINE void SharedTile(D d, const DepthwiseLines<T>& a, const SharedLines<kTaps, kScale, T>& at,
-                           const TilePlace<kTaps, kScale, kSharedPixels>& place,
+                           const TileSpan<kTaps, kScale, kSharedPixels>& place,
                            std::int64_t channel, const T* HWY_RESTRICT weights) {
   using V = hn::Vec<D>;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t pixel = a.source.pixel, start = place.start * pixel + channel;
-  V w[kTaps * kTaps], sums[kSharedLines][kSharedPixels];
+  V w[kTaps * kTaps], acc[kSharedLines][kSharedPixels];
 #pragma GCC unroll 16
   for (int i = 0; i < kTaps * kTaps; ++i) w[i] = hn::LoadU(d, weights + i * lanes);
 #pragma GCC unroll 8
   for (int l = 0; l < kSharedLines; ++l)
 #pragma GCC unroll 4
-    for (int q = 0; q < kSharedPixels; ++q) sums[l][q] = hn::Zero(d);
+    for (int q = 0; q < kSharedPixels; ++q) acc[l][q] = hn::Zero(d);
 #pragma GCC unroll 16
   for (int r = 0; r < at.kRows; ++r) {
     if (at.rows[r] == nullptr) continue;
@@ -319,27 +318,27 @@ HWY_INLINE void SharedTile(D d, const DepthwiseLines<T>& a, const SharedLines<kT
         for (int s = 0; s < kTaps; ++s) {
           const int q = (j - s) / kScale;
           if (j < s || (j - s) % kScale != 0 || q >= kSharedPixels) continue;
-          sums[l][q] = hn::MulAdd(x, w[t * kTaps + s], sums[l][q]);
+          acc[l][q] = hn::MulAdd(x, w[t * kTaps + s], acc[l][q]);
         }
       }
     }
   }
   const std::int64_t result_pixel = a.result_pixel, put = place.pixel * result_pixel + channel;
-  if (a.finish.factor != nullptr) {
+  if (a.post_ops.factor != nullptr) {
     HWY_ALIGN T copy[kSharedLines * kSharedPixels * hn::MaxLanes(d)];  // for one loop over lines
 #pragma GCC unroll 8
     for (int l = 0; l < kSharedLines; ++l)
 #pragma GCC unroll 4
       for (int q = 0; q < kSharedPixels; ++q)
-        hn::StoreU(sums[l][q], d, copy + (l * kSharedPixels + q) * lanes);
-    return FinishShared(d, a, at.first, at.lines, place.pixel, place.count, channel, copy);
+        hn::StoreU(acc[l][q], d, copy + (l * kSharedPixels + q) * lanes);
+    return PostOpsShared(d, a, at.first, at.lines, place.pixel, place.count, channel, copy);
   }
   const bool stream = a.stream;
 #pragma GCC unroll 8
   for (int l = 0; l < kSharedLines; ++l) {
     if (kChecked && l >= at.lines) break;
     T* result = at.results[l] + put;
-    StorePixels<kChecked>(d, stream, result, result_pixel, place.count, sums[l]);
+    StorePixels<kChecked>(d, stream, result, result_pixel, place.count, acc[l]);
   }
 }
 
@@ -348,11 +347,11 @@ HWY_NOINLINE void SharedTiles(const DepthwiseLines<T>& a) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const DepthwiseSource<T>& from = a.source;
-  const bool fetches = a.ahead != nullptr || a.result_ahead != 0;
+  const bool fetches = a.prefetch != nullptr || a.prefetch_results != 0;
   for (std::int64_t line = 0; line < from.lines; line += kSharedLines) {
     const SharedLines<kTaps, kScale, T> at(a, line);
     for (std::int64_t pixel = from.first; pixel < from.last; pixel += kSharedPixels) {
-      const TilePlace<kTaps, kScale, kSharedPixels> place(
+      const TileSpan<kTaps, kScale, kSharedPixels> place(
           from, pixel, std::min<std::int64_t>(from.last - pixel, kSharedPixels));
       const bool inside = place.inside && at.lines == kSharedLines;
       const T* weights = a.weights;
@@ -363,8 +362,8 @@ HWY_NOINLINE void SharedTiles(const DepthwiseLines<T>& a) {
         else
           SharedTile<true>(d, a, at, place, channel, weights);
         for (std::int64_t l = 0; fetches && l < at.lines; ++l)
-          FetchAhead<kSharedPixels>(a, line + l, pixel, channel,
-                                    at.results[l] + pixel * a.result_pixel + channel);
+          PrefetchNextBlock<kSharedPixels>(a, line + l, pixel, channel,
+                                           at.results[l] + pixel * a.result_pixel + channel);
       }
     }
   }

@@ -26,7 +26,7 @@ struct DepthwiseSource {
 // What is done to a sum before it is stored:
 //   clamp(sum * factor[c] + offset[c] + residual, low, high)
 template <class T>
-struct DepthwiseFinish {
+struct DepthwisePostOps {
   const T* factor = nullptr;  // null: nothing is done
   const T* offset = nullptr;
   T low = 0, high = 0;
@@ -40,10 +40,10 @@ struct DepthwiseLines {
   const T* weights = nullptr;     // [vector][term][part][tap][lane]
   T* const* results = nullptr;    // [line], at pixel 0
   std::int64_t result_pixel = 0;  // elements from pixel to pixel
-  DepthwiseFinish<T> finish;
+  DepthwisePostOps<T> post_ops;
   const T* const* residuals = nullptr;  // [line], at pixel 0, pixels as in the result; or null
-  const T* const* ahead = nullptr;      // [line]: source lines soon needed; or null
-  std::int64_t result_ahead = 0;        // elements to results of a later block to ask for; or 0
+  const T* const* prefetch = nullptr;   // [line]: source lines soon needed; or null
+  std::int64_t prefetch_results = 0;    // elements to results of a later block to ask for; or 0
   bool stream = false;                  // write past the caches: results are whole aligned vectors
 };
 

@@ -19,7 +19,7 @@ enum class Edge { none, border, partial };
 template <Edge kEdge, int kTaps, int kScale, int kPixels, int kCopies, class D, class Load,
           class V = hn::Vec<D>, class T = hn::TFromD<D>>
 HWY_INLINE void AddProducts(D d, const Load& load, const DepthwiseSource<T>& a,
-                            const TilePlace<kTaps, kScale, kPixels>& place,
+                            const TileSpan<kTaps, kScale, kPixels>& place,
                             const T* HWY_RESTRICT source, const T* HWY_RESTRICT gradient,
                             std::int64_t gradient_pixel, V (&sums)[kCopies][kTaps]) {
   V slopes[kPixels];
@@ -45,7 +45,7 @@ HWY_INLINE void AddProducts(D d, const Load& load, const DepthwiseSource<T>& a,
 
 // What the next vector of channels will read.
 template <int kPixels, class T>
-HWY_INLINE void FetchPixels(const T* first, std::int64_t pixel) {
+HWY_INLINE void PrefetchPixels(const T* first, std::int64_t pixel) {
 #pragma GCC unroll 16
   for (int q = 0; q < kPixels; ++q) __builtin_prefetch(first + q * pixel, 0, 3);
 }
@@ -54,7 +54,7 @@ HWY_INLINE void FetchPixels(const T* first, std::int64_t pixel) {
 template <Edge kEdge, int kTaps, int kScale, int kPixels, class D, class Load,
           class T = hn::TFromD<D>>
 HWY_INLINE void FilterTerm(D d, const Load& load, const DepthwiseFilterLines<T>& a,
-                           const TilePlace<kTaps, kScale, kPixels>& place, std::int64_t term,
+                           const TileSpan<kTaps, kScale, kPixels>& place, std::int64_t term,
                            std::int64_t channel, T* HWY_RESTRICT totals) {
   using V = hn::Vec<D>;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -65,8 +65,8 @@ HWY_INLINE void FilterTerm(D d, const Load& load, const DepthwiseFilterLines<T>&
       if (source == nullptr) continue;
       const T* gradient = a.gradients[line] + place.pixel * a.gradient_pixel + channel;
       source += place.start * from.pixel + channel;
-      if (term == 0) FetchPixels<kPixels>(source + lanes, from.pixel);
-      if (term == 1) FetchPixels<kPixels>(gradient + lanes, a.gradient_pixel);
+      if (term == 0) PrefetchPixels<kPixels>(source + lanes, from.pixel);
+      if (term == 1) PrefetchPixels<kPixels>(gradient + lanes, a.gradient_pixel);
       body(source, gradient);
     }
   };
@@ -86,7 +86,7 @@ HWY_INLINE void FilterTerm(D d, const Load& load, const DepthwiseFilterLines<T>&
       hn::StoreU(hn::Add(even, odd), d, totals + s * lanes);
     }
   } else {
-    constexpr int kCopies = kFilterSums / kTaps > 1 ? kFilterSums / kTaps : 1;
+    constexpr int kCopies = kFilterAccumulators / kTaps > 1 ? kFilterAccumulators / kTaps : 1;
     V sums[kCopies][kTaps];
 #pragma GCC unroll 16
     for (int s = 0; s < kTaps; ++s) {

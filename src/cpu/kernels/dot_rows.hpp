@@ -5,8 +5,8 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kDotRows = 4;   // rows of the long side at once
-inline constexpr std::int64_t kMostDots = 4;  // of the short side
+inline constexpr std::int64_t kDotRows = 4;  // rows of the long side at once
+inline constexpr std::int64_t kMaxDots = 4;  // of the short side
 
 // sums[m * kDotRows + i] += sum over l < length of left[m][l] * right[i][l], for m < count and
 // i < kDotRows.

@@ -60,17 +60,17 @@ HWY_INLINE void TransposeSquare(const T* const* rows, std::int64_t l, std::int64
 template <class T>
 void Interleave(const T* const* rows, std::int64_t count, std::int64_t length, std::int64_t width,
                 T* destination) {
-  constexpr auto kSide = static_cast<std::int64_t>(16 / sizeof(T));
-  const std::int64_t whole = count / kSide * kSide;
+  constexpr auto kGroupsPerTile = static_cast<std::int64_t>(16 / sizeof(T));
+  const std::int64_t whole = count / kGroupsPerTile * kGroupsPerTile;
   // The last square repeats a row where there is none: those elements of the panel are not used.
-  const T* last[kSide];
-  for (std::int64_t i = 0; i < kSide; ++i)
+  const T* last[kGroupsPerTile];
+  for (std::int64_t i = 0; i < kGroupsPerTile; ++i)
     last[i] = rows[whole + i < count ? whole + i : count - 1];
   std::int64_t l = 0;
-  for (; l + kSide <= length; l += kSide) {
+  for (; l + kGroupsPerTile <= length; l += kGroupsPerTile) {
     T* target = destination + l * width;
     if (count > whole) TransposeSquare(last, l, width, target + whole);
-    for (std::int64_t i = whole - kSide; i >= 0; i -= kSide)
+    for (std::int64_t i = whole - kGroupsPerTile; i >= 0; i -= kGroupsPerTile)
       TransposeSquare(rows + i, l, width, target + i);
   }
   InterleaveOneByOne(rows, 0, count, l, length, width, destination);

@@ -25,12 +25,12 @@ enum class Power { three_quarters, half, one, any };
 // s^-beta by exponential and logarithm, lane by lane where those leave their range.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> GeneralPower(D d, hn::Vec<D> s, T beta) {
-  constexpr double kMostExponent = sizeof(T) == 4 ? 80.0 : 700.0;
+  constexpr double kMaxExponent = sizeof(T) == 4 ? 80.0 : 700.0;
   const auto normal = hn::And(hn::Ge(s, hn::Set(d, std::numeric_limits<T>::min())),
                               hn::Le(s, hn::Set(d, std::numeric_limits<T>::max())));
   const auto base = hn::IfThenElse(normal, s, hn::Set(d, T{1}));
   const auto exponent = hn::Mul(hn::Set(d, -beta), hn::Log(d, base));
-  const auto small = hn::Le(hn::Abs(exponent), hn::Set(d, static_cast<T>(kMostExponent)));
+  const auto small = hn::Le(hn::Abs(exponent), hn::Set(d, static_cast<T>(kMaxExponent)));
   if (HWY_LIKELY(hn::AllTrue(d, hn::And(normal, small)))) return hn::Exp(d, exponent);
   HWY_ALIGN T lanes[hn::MaxLanes(D())];
   hn::Store(s, d, lanes);

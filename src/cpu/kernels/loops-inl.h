@@ -53,12 +53,13 @@ HWY_INLINE void TransformRowWithHints(D d, std::int64_t count, hn::TFromD<D>* de
                                       const Others*... others) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   // Without anything to fetch, what is read anyway. A number, because it may lie outside memory.
-  const auto ahead = reinterpret_cast<std::uintptr_t>(hints.ahead != nullptr ? hints.ahead : first);
+  const auto prefetch =
+      reinterpret_cast<std::uintptr_t>(hints.prefetch != nullptr ? hints.prefetch : first);
   const bool stream = hints.stream;
   std::int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     hwy::Prefetch(
-        reinterpret_cast<const First*>(ahead + static_cast<std::size_t>(i) * sizeof(*first)));
+        reinterpret_cast<const First*>(prefetch + static_cast<std::size_t>(i) * sizeof(*first)));
     const auto value = f(hn::LoadU(d, first + i), hn::LoadU(d, others + i)...);
     if (stream)
       hn::Stream(value, d, destination + i);
@@ -109,11 +110,11 @@ HWY_INLINE void ForVectorsWithHints(D d, std::int64_t count, hn::TFromD<D>* dest
       i += length;
     }
   }
-  const auto ahead = reinterpret_cast<std::uintptr_t>(hints.ahead);  // may lie outside memory
-  const bool stream = hints.stream, fetch = hints.ahead != nullptr;
+  const auto prefetch = reinterpret_cast<std::uintptr_t>(hints.prefetch);  // may lie outside memory
+  const bool stream = hints.stream, fetch = hints.prefetch != nullptr;
   for (; i + lanes <= count; i += lanes) {
     if (fetch)
-      hwy::Prefetch(reinterpret_cast<const T*>(ahead + static_cast<std::size_t>(i) * sizeof(T)));
+      hwy::Prefetch(reinterpret_cast<const T*>(prefetch + static_cast<std::size_t>(i) * sizeof(T)));
     const auto value = f(i, load);
     if (stream)
       hn::Stream(value, d, destination + i);

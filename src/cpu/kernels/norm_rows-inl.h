@@ -133,9 +133,9 @@ HWY_INLINE void ForBlockRows(std::int64_t rows, std::int64_t width, const RowHin
   RowHints own = hints;
   for (std::int64_t r = 0; r < rows; ++r) {
     row(r * width, own);
-    if (hints.ahead != nullptr)
-      own.ahead =
-          reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(own.ahead) + bytes);
+    if (hints.prefetch != nullptr)
+      own.prefetch =
+          reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(own.prefetch) + bytes);
   }
 }
 

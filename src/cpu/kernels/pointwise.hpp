@@ -8,7 +8,7 @@ namespace ashlar::cpu {
 
 // How a row meets memory; a kernel may leave either out.
 struct RowHints {
-  const void* ahead = nullptr;  // fetched into L1 meanwhile, one element for each of the row's
+  const void* prefetch = nullptr;  // fetched into L1 meanwhile, one element for each of the row's
   // y is not read soon: its whole vectors go past the caches (y is aligned to a cache line then).
   // parallel_for() orders these stores before its return.
   bool stream = false;

@@ -21,8 +21,8 @@ HWY_INLINE void FetchLine(std::uintptr_t address) {
   hwy::Prefetch(reinterpret_cast<const std::uint8_t*>(address));
 }
 
-void StreamRow(const void* from, std::size_t bytes, void* to, const void* ahead,
-               std::size_t ahead_bytes) {
+void StreamRow(const void* from, std::size_t bytes, void* to, const void* prefetch,
+               std::size_t prefetch_bytes) {
   const hn::ScalableTag<std::uint8_t> d;
   const std::size_t lanes = hn::Lanes(d);
   const auto* source = static_cast<const std::uint8_t*>(from);
@@ -30,16 +30,16 @@ void StreamRow(const void* from, std::size_t bytes, void* to, const void* ahead,
   const std::size_t past_line = reinterpret_cast<std::uintptr_t>(destination) % kLine;
   const std::size_t head = past_line == 0 ? 0 : std::min(bytes, kLine - past_line);
   const std::size_t last = lanes < 16 || lanes > kLine ? head : bytes - (bytes - head) % kLine;
-  const auto fetched = reinterpret_cast<std::uintptr_t>(ahead);
+  const auto fetched = reinterpret_cast<std::uintptr_t>(prefetch);
   if (head != 0) std::memcpy(destination, source, head);
   std::size_t i = head;
   for (; i < last; i += kLine) {
-    if (i - head < ahead_bytes) FetchLine(fetched + i - head);
+    if (i - head < prefetch_bytes) FetchLine(fetched + i - head);
     for (std::size_t j = 0; j < kLine; j += lanes)
       hn::Stream(hn::LoadU(d, source + i + j), d, destination + i + j);
   }
   if (i != bytes) std::memcpy(destination + i, source + i, bytes - i);
-  for (i -= head; i < ahead_bytes; i += kLine) FetchLine(fetched + i);
+  for (i -= head; i < prefetch_bytes; i += kLine) FetchLine(fetched + i);
 }
 
 }  // namespace ashlar::cpu::HWY_NAMESPACE
@@ -50,16 +50,16 @@ namespace ashlar::cpu {
 
 HWY_EXPORT(StreamRow);
 
-void stream_row(const void* source, std::int64_t bytes, void* destination, const void* ahead,
-                std::int64_t ahead_bytes) {
+void stream_row(const void* source, std::int64_t bytes, void* destination, const void* prefetch,
+                std::int64_t prefetch_bytes) {
   HWY_DYNAMIC_DISPATCH(StreamRow)
-  (source, static_cast<std::size_t>(bytes), destination, ahead,
-   static_cast<std::size_t>(ahead_bytes));
+  (source, static_cast<std::size_t>(bytes), destination, prefetch,
+   static_cast<std::size_t>(prefetch_bytes));
 }
 
-void fetch_ahead(const void* ahead, std::int64_t bytes) {
+void prefetch_to_l1(const void* prefetch, std::int64_t bytes) {
   constexpr std::int64_t kLine = 64;
-  const auto first = reinterpret_cast<std::uintptr_t>(ahead);
+  const auto first = reinterpret_cast<std::uintptr_t>(prefetch);
   for (std::int64_t i = 0; i < bytes; i += kLine)
     hwy::Prefetch(reinterpret_cast<const char*>(first + static_cast<std::uintptr_t>(i)));
 }

@@ -17,19 +17,19 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 HWY_INLINE void TransposeSquare(const T* source, std::int64_t source_stride, T* destination,
                                 std::int64_t destination_stride) {
-  constexpr std::size_t kSide = 16 / sizeof(T);
+  constexpr std::size_t kGroupsPerTile = 16 / sizeof(T);
   const hn::Full128<T> d;
-  hn::Vec<decltype(d)> rows[kSide], next[kSide];
-  for (std::size_t i = 0; i < kSide; ++i)
+  hn::Vec<decltype(d)> rows[kGroupsPerTile], next[kGroupsPerTile];
+  for (std::size_t i = 0; i < kGroupsPerTile; ++i)
     rows[i] = hn::LoadU(d, source + static_cast<std::int64_t>(i) * source_stride);
-  for (std::size_t round = 1; round < kSide; round *= 2) {
-    for (std::size_t i = 0; i < kSide / 2; ++i) {
-      next[2 * i] = hn::InterleaveLower(d, rows[i], rows[i + kSide / 2]);
-      next[2 * i + 1] = hn::InterleaveUpper(d, rows[i], rows[i + kSide / 2]);
+  for (std::size_t round = 1; round < kGroupsPerTile; round *= 2) {
+    for (std::size_t i = 0; i < kGroupsPerTile / 2; ++i) {
+      next[2 * i] = hn::InterleaveLower(d, rows[i], rows[i + kGroupsPerTile / 2]);
+      next[2 * i + 1] = hn::InterleaveUpper(d, rows[i], rows[i + kGroupsPerTile / 2]);
     }
-    for (std::size_t i = 0; i < kSide; ++i) rows[i] = next[i];
+    for (std::size_t i = 0; i < kGroupsPerTile; ++i) rows[i] = next[i];
   }
-  for (std::size_t i = 0; i < kSide; ++i)
+  for (std::size_t i = 0; i < kGroupsPerTile; ++i)
     hn::StoreU(rows[i], d, destination + static_cast<std::int64_t>(i) * destination_stride);
 }
 #endif
@@ -47,10 +47,11 @@ void Transpose(const void* from, std::int64_t source_stride, void* to,
 #if HWY_TARGET == HWY_SCALAR
   one_by_one(0, 0);
 #else
-  constexpr auto kSide = static_cast<std::int64_t>(16 / sizeof(T));
-  const std::int64_t whole_rows = rows - rows % kSide, whole_columns = columns - columns % kSide;
-  for (std::int64_t c = 0; c < whole_columns; c += kSide)
-    for (std::int64_t r = 0; r < whole_rows; r += kSide)
+  constexpr auto kGroupsPerTile = static_cast<std::int64_t>(16 / sizeof(T));
+  const std::int64_t whole_rows = rows - rows % kGroupsPerTile,
+                     whole_columns = columns - columns % kGroupsPerTile;
+  for (std::int64_t c = 0; c < whole_columns; c += kGroupsPerTile)
+    for (std::int64_t r = 0; r < whole_rows; r += kGroupsPerTile)
       TransposeSquare(source + r * source_stride + c, source_stride,
                       destination + c * destination_stride + r, destination_stride);
   one_by_one(whole_rows, 0);

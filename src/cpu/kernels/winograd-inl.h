@@ -179,12 +179,12 @@ HWY_INLINE WinogradVector Clamp(WinogradVector sum, WinogradVector low, Winograd
 #endif
 }
 
-HWY_INLINE WinogradVector FinishSum(WinogradVector sum, WinogradVector factor,
-                                    WinogradVector offset, WinogradVector residual,
-                                    const WinogradFinish& finish) {
+HWY_INLINE WinogradVector ApplyPostOps(WinogradVector sum, WinogradVector factor,
+                                       WinogradVector offset, WinogradVector residual,
+                                       const WinogradPostOps& post_ops) {
   const WinogradTag d;
   sum = hn::Add(hn::MulAdd(sum, factor, offset), residual);
-  return Clamp(sum, hn::Set(d, finish.low), hn::Set(d, finish.high));
+  return Clamp(sum, hn::Set(d, post_ops.low), hn::Set(d, post_ops.high));
 }
 
 // kFinishes: tile.finish is there; kAdds: with a residual.
@@ -193,7 +193,7 @@ HWY_INLINE void WriteTile(const float* HWY_RESTRICT m, std::int64_t point, std::
                           const WinogradTile& tile) {
   const WinogradTag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const WinogradFinish f = kFinishes ? *tile.finish : WinogradFinish();
+  const WinogradPostOps f = kFinishes ? *tile.post_ops : WinogradPostOps();
   const std::int64_t to_row = tile.row, to_pixel = tile.pixel;
   const std::int64_t rows = tile.rows, columns = tile.columns;
   for (std::int64_t c = 0; c < channels; c += lanes) {
@@ -225,7 +225,7 @@ HWY_INLINE void WriteTile(const float* HWY_RESTRICT m, std::int64_t point, std::
         if constexpr (kFinishes) {
           auto residual = hn::Zero(d);
           if constexpr (kAdds) residual = hn::LoadU(d, from + j * f.residual_pixel);
-          result[j] = FinishSum(result[j], factor, offset, residual, f);
+          result[j] = ApplyPostOps(result[j], factor, offset, residual, f);
         }
         hn::StoreU(result[j], d, to + j * to_pixel);
       }
@@ -237,38 +237,39 @@ HWY_INLINE void WriteTile(const float* HWY_RESTRICT m, std::int64_t point, std::
 template <int kPoints, int kOutputs>
 void WinogradOutput(const float* HWY_RESTRICT m, std::int64_t point, std::int64_t channels,
                     const WinogradTile& tile) {
-  if (tile.finish == nullptr)
+  if (tile.post_ops == nullptr)
     WriteTile<kPoints, kOutputs, false, false>(m, point, channels, tile);
-  else if (tile.finish->residual == nullptr)
+  else if (tile.post_ops->residual == nullptr)
     WriteTile<kPoints, kOutputs, true, false>(m, point, channels, tile);
   else
     WriteTile<kPoints, kOutputs, true, true>(m, point, channels, tile);
 }
 
-inline void WinogradFinishRow(const float* HWY_RESTRICT sums, std::int64_t count,
-                              const WinogradFinish& finish, float* HWY_RESTRICT y) {
+inline void WinogradPostOpsRow(const float* HWY_RESTRICT sums, std::int64_t count,
+                               const WinogradPostOps& post_ops, float* HWY_RESTRICT y) {
   const WinogradTag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto factor = hn::Set(d, *finish.factor), offset = hn::Set(d, *finish.offset);
+  const auto factor = hn::Set(d, *post_ops.factor), offset = hn::Set(d, *post_ops.offset);
   for (std::int64_t i = 0; i < count; i += lanes) {
     const std::int64_t there = count - i;
-    const float* from = finish.residual != nullptr ? finish.residual + i : nullptr;
+    const float* from = post_ops.residual != nullptr ? post_ops.residual + i : nullptr;
     if (there >= lanes) {
       const auto residual = from != nullptr ? hn::LoadU(d, from) : hn::Zero(d);
-      hn::StoreU(FinishSum(hn::LoadU(d, sums + i), factor, offset, residual, finish), d, y + i);
+      hn::StoreU(ApplyPostOps(hn::LoadU(d, sums + i), factor, offset, residual, post_ops), d,
+                 y + i);
       continue;
     }
 #if HWY_TARGET <= HWY_AVX3
     const auto mask = hn::FirstN(d, static_cast<std::size_t>(there));
     const auto sum = hn::MaskedLoad(mask, d, sums + i);
     const auto residual = from != nullptr ? hn::MaskedLoad(mask, d, from) : hn::Zero(d);
-    hn::BlendedStore(FinishSum(sum, factor, offset, residual, finish), mask, d, y + i);
+    hn::BlendedStore(ApplyPostOps(sum, factor, offset, residual, post_ops), mask, d, y + i);
 #else
     alignas(64) float sum[hn::MaxLanes(d)] = {}, residual[hn::MaxLanes(d)] = {};
     const auto bytes = static_cast<std::size_t>(there) * sizeof(float);
     std::memcpy(sum, sums + i, bytes);
     if (from != nullptr) std::memcpy(residual, from, bytes);
-    hn::StoreU(FinishSum(hn::LoadU(d, sum), factor, offset, hn::LoadU(d, residual), finish), d,
+    hn::StoreU(ApplyPostOps(hn::LoadU(d, sum), factor, offset, hn::LoadU(d, residual), post_ops), d,
                sum);
     std::memcpy(y + i, sum, bytes);
 #endif
@@ -280,7 +281,7 @@ const WinogradKernel& MakeWinogradKernel() {
   constexpr int kPoints = kOutputs + kTaps - 1;
   static const WinogradKernel kernel = {static_cast<std::int64_t>(hn::Lanes(WinogradTag())),
                                         WinogradInput<kPoints>, WinogradFilter<kPoints, kTaps>,
-                                        WinogradOutput<kPoints, kOutputs>, WinogradFinishRow};
+                                        WinogradOutput<kPoints, kOutputs>, WinogradPostOpsRow};
   return kernel;
 }
 

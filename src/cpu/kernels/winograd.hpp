@@ -9,7 +9,7 @@ namespace ashlar::cpu {
 
 // What finished sums become on their way to memory, by channel c:
 //   clamp(sum * factor[c] + offset[c] + residual, low, high), where NaN stays NaN.
-struct WinogradFinish {
+struct WinogradPostOps {
   const float* factor = nullptr;
   const float* offset = nullptr;
   const float* residual = nullptr;  // of the tile's first pixel; null: none
@@ -21,9 +21,9 @@ struct WinogradFinish {
 // The part of a tile that lies inside the result, its channels together.
 struct WinogradTile {
   float* first = nullptr;
-  std::int64_t row = 0, pixel = 0;         // elements from one to the next
-  std::int64_t rows = 0, columns = 0;      // to write
-  const WinogradFinish* finish = nullptr;  // null: sums are stored as they are
+  std::int64_t row = 0, pixel = 0;            // elements from one to the next
+  std::int64_t rows = 0, columns = 0;         // to write
+  const WinogradPostOps* post_ops = nullptr;  // null: sums are stored as they are
 };
 
 // F(m, r) along both axes; n = m + r - 1. Point (i, j) of the n * n is number i * n + j. Counts of
@@ -40,7 +40,8 @@ struct WinogradKernel {
   void (*output)(const float* m, std::int64_t point, std::int64_t channels,
                  const WinogradTile& tile);
   // A row of pixels of one channel: y = clamp(sum * factor[0] + offset[0] + residual[i], ...).
-  void (*finish_row)(const float* sums, std::int64_t count, const WinogradFinish& finish, float* y);
+  void (*post_ops_row)(const float* sums, std::int64_t count, const WinogradPostOps& post_ops,
+                       float* y);
 };
 
 // F(2, 3), F(4, 3), F(3, 2) or F(3, 4).

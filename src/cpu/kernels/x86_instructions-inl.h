@@ -38,7 +38,7 @@ HWY_INLINE Floats512 ScaleByPowers(Floats512 x, Floats512 n) {
 
 // Every lane of `sum` plus the four products of the unsigned bytes of a and the signed ones of b.
 // VNNI is asked for at run, and written where the compiler need not know it.
-HWY_INLINE void AddQuads(Integers512& sum, Integers512 a, Integers512 b) {
+HWY_INLINE void VnniDotAccumulate(Integers512& sum, Integers512 a, Integers512 b) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
 }
 

@@ -3,7 +3,7 @@
 #include "base/fail.hpp"
 #include "base/log.hpp"
 #include "base/settings.hpp"
-#include "cuda/driver/library_places.hpp"
+#include "cuda/driver/library_files.hpp"
 
 namespace ashlar::cuda {
 

@@ -15,13 +15,13 @@ using LtHandle = struct LtObject*;
 using LtLayout = struct LtLayoutObject*;
 using LtPreference = struct LtPreferenceObject*;
 // Room for a description of a product, which is made on the stack for each call.
-using LtProduct = std::array<std::uint64_t, 32>;
+using LtMatmul = std::array<std::uint64_t, 32>;
 using LtAlgorithm = std::array<std::uint64_t, 8>;
 
 enum class LtType : int { f32 = 0, f64 = 1, f16 = 2, bf16 = 14 };
 enum class LtCompute : int { f32 = 68, f64 = 70 };
 enum class LtLayoutAttribute : int { batch_count = 5, batch_stride = 6 };
-enum class LtProductAttribute : int { transpose_a = 3, transpose_b = 4, epilogue = 7, bias = 8 };
+enum class LtMatmulAttribute : int { transpose_a = 3, transpose_b = 4, epilogue = 7, bias = 8 };
 enum class LtPreferenceAttribute : int {
   workspace_bytes = 1,
   reduction_schemes = 3,  // a mask; 2: partial sums in the compute type
@@ -56,16 +56,16 @@ struct CublasLtApi {
                        std::int64_t column_distance);
   int (*destroy_layout)(LtLayout layout);
   int (*set_layout)(LtLayout layout, LtLayoutAttribute which, const void* value, std::size_t bytes);
-  int (*init_product)(LtProduct* product, std::size_t bytes, LtCompute compute, LtType scale);
-  int (*set_product)(LtProduct* product, LtProductAttribute which, const void* value,
+  int (*init_product)(LtMatmul* product, std::size_t bytes, LtCompute compute, LtType scale);
+  int (*set_product)(LtMatmul* product, LtMatmulAttribute which, const void* value,
                      std::size_t bytes);
   int (*create_preference)(LtPreference* preference);
   int (*destroy_preference)(LtPreference preference);
   int (*set_preference)(LtPreference preference, LtPreferenceAttribute which, const void* value,
                         std::size_t bytes);
-  int (*choose)(LtHandle handle, const LtProduct* product, LtLayout a, LtLayout b, LtLayout c,
+  int (*choose)(LtHandle handle, const LtMatmul* product, LtLayout a, LtLayout b, LtLayout c,
                 LtLayout d, LtPreference preference, int wanted, LtHeuristic* found, int* count);
-  int (*multiply)(LtHandle handle, const LtProduct* product, const void* alpha, const void* a,
+  int (*multiply)(LtHandle handle, const LtMatmul* product, const void* alpha, const void* a,
                   LtLayout a_layout, const void* b, LtLayout b_layout, const void* beta,
                   const void* c, LtLayout c_layout, void* d, LtLayout d_layout,
                   const LtAlgorithm* algorithm, void* workspace, std::size_t workspace_bytes,

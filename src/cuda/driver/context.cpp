@@ -9,13 +9,13 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr DeviceOrdinal kMostDevices = 64;
+constexpr DeviceOrdinal kMaxDevices = 64;
 // By device; null: not retained. The driver gives them up when the process ends.
-std::array<std::atomic<ContextHandle>, kMostDevices> primary_contexts;
+std::array<std::atomic<ContextHandle>, kMaxDevices> primary_contexts;
 
 std::atomic<ContextHandle>& primary_slot(DeviceOrdinal device) {
-  if (device < 0 || device >= kMostDevices)
-    fail(ErrorCode::device, "cuda: device {}: expected one below {}", device, kMostDevices);
+  if (device < 0 || device >= kMaxDevices)
+    fail(ErrorCode::device, "cuda: device {}: expected one below {}", device, kMaxDevices);
   return primary_contexts[static_cast<std::size_t>(device)];
 }
 

@@ -42,7 +42,7 @@ const char* load_functions(const SharedLibrary& library, DriverApi& api) {
   load(api.kernel_attribute, "cuKernelGetAttribute");
   load(api.set_kernel_attribute, "cuKernelSetAttribute");
   load(api.launch, "cuLaunchKernelEx");
-  load(api.blocks_per_multiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  load(api.blocks_per_sm, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   library.load(api.encode_tiled, "cuTensorMapEncodeTiled");
   library.load(api.encode_im2col, "cuTensorMapEncodeIm2col");
   library.load(api.replace_address, "cuTensorMapReplaceAddress");

@@ -43,14 +43,14 @@ enum class DeviceAttribute : int {
   max_threads_per_block = 1,
   registers_per_block = 12,
   clock_kilohertz = 13,
-  multiprocessors = 16,
+  sm_count = 16,
   memory_clock_kilohertz = 36,
   memory_bus_bits = 37,
   l2_bytes = 38,
-  threads_per_multiprocessor = 39,
+  threads_per_sm = 39,
   capability_major = 75,
   capability_minor = 76,
-  shared_bytes_per_multiprocessor = 81,
+  shared_bytes_per_sm = 81,
   shared_bytes_per_block = 97,  // what a kernel may ask for
 };
 
@@ -123,8 +123,8 @@ struct DriverApi {
                                  DeviceOrdinal device);
   Result (*launch)(const LaunchConfig* config, FunctionHandle function, void** arguments,
                    void** extra);
-  Result (*blocks_per_multiprocessor)(int* blocks, FunctionHandle function, int threads,
-                                      std::size_t shared_bytes);
+  Result (*blocks_per_sm)(int* blocks, FunctionHandle function, int threads,
+                          std::size_t shared_bytes);
 
   // Of 128 bytes, aligned to 64; the copy engine's view of a tensor. Null where they are missing.
   Result (*encode_tiled)(void* map, TensorMapType type, std::uint32_t rank, void* address,

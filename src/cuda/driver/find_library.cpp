@@ -89,12 +89,12 @@ FoundLibrary find_library(const LibraryQuery& query) {
     if (attempt(SharedLibrary::already_loaded(path), path + " (loaded)")) return result;
   for (const std::string& name : query.names)
     if (open(name)) return result;
-  for (const SearchFolder& folder : folders_beyond_the_loader(query))
+  for (const SearchFolder& folder : fallback_folders(query))
     if (open_in(folder.path)) return result;
   return result;
 }
 
-std::vector<SearchFolder> folders_beyond_the_loader(const LibraryQuery& query) {
+std::vector<SearchFolder> fallback_folders(const LibraryQuery& query) {
   std::vector<SearchFolder> folders;
   for (const std::string& path : loaded_files("libcudart.so"))
     folders.push_back({folder_of(path), "beside libcudart"});

@@ -31,7 +31,7 @@ struct SearchFolder {
   std::string place;  // for people: "CUDA toolkit"
 };
 // The last three of these places, in order.
-std::vector<SearchFolder> folders_beyond_the_loader(const LibraryQuery& query);
+std::vector<SearchFolder> fallback_folders(const LibraryQuery& query);
 // Files of this process whose name starts like this.
 std::vector<std::string> loaded_files(std::string_view prefix);
 // Paths that match a pattern of the shell, newer versions first.

@@ -60,7 +60,7 @@ void LoadedKernel::launch(const ContextScope& scope, StreamHandle stream, const 
                           void* arguments) const {
   LaunchAttribute attributes[3];
   unsigned count = 0;
-  if (form.together) {
+  if (form.cooperative) {
     attributes[count] = {LaunchAttributeId::cooperative, 0, {}};
     attributes[count++].value.cooperative = 1;
   }
@@ -68,7 +68,7 @@ void LoadedKernel::launch(const ContextScope& scope, StreamHandle stream, const 
     attributes[count] = {LaunchAttributeId::cluster_dimension, 0, {}};
     attributes[count++].value.cluster = {form.cluster, 1, 1};
   }
-  if (form.is_early) {
+  if (form.is_dependent_launch) {
     attributes[count] = {LaunchAttributeId::programmatic_serialization, 0, {}};
     attributes[count++].value.programmatic_serialization = 1;
   }

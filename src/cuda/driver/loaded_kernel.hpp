@@ -14,11 +14,11 @@ struct Grid {
 
 struct LaunchForm {
   Grid grid = {};
-  unsigned threads = 1;   // of a block
-  unsigned cluster = 1;   // blocks along x that run together and reach each other's shared memory
-  bool together = false;  // all blocks are on the GPU at once and may wait for each other; an error
-                          // where they do not fit
-  bool is_early = false;  // may start before the launch before it is done
+  unsigned threads = 1;  // of a block
+  unsigned cluster = 1;  // blocks along x that run together and reach each other's shared memory
+  bool cooperative = false;  // all blocks are on the GPU at once and may wait for each other; an
+                             // error where they do not fit
+  bool is_dependent_launch = false;  // may start before the launch before it is done
 };
 
 // A cubin in the driver's hands.

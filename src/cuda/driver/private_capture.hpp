@@ -9,7 +9,7 @@ namespace ashlar::cuda {
 
 // Whether a launch may begin while the one before it ends. Nodes that are copied into a graph of
 // somebody else's have plain edges there.
-enum class GraphEdges { plain, early };
+enum class GraphEdges { plain, programmatic };
 
 // What `run` puts into the stream it is given. Other threads may do as they like meanwhile,
 // allocating included, and so may `run`. The graph goes at the end of the scope.

@@ -7,7 +7,7 @@ namespace ashlar::cuda {
 RecordedGraph::RecordedGraph(DeviceOrdinal device, const std::function<void(void* stream)>& work)
     : device_(device) {
   const ContextScope scope(device);
-  const CapturedGraph captured(work, GraphEdges::early);
+  const CapturedGraph captured(work, GraphEdges::programmatic);
   check(driver_api().instantiate_graph(&exec_, captured.handle(), 0), "instantiating a CUDA graph");
 }
 

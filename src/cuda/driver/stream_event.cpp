@@ -15,10 +15,10 @@ bool is_capturing(void* stream) {
   return status != 0;
 }
 
-bool takes_early_launches(void* stream) {
-  constexpr int kKnowsEarlyEdges = 12030;
+bool supports_dependent_launch(void* stream) {
+  constexpr int kFirstWithProgrammaticEdges = 12030;
   if (!is_capturing(stream)) return true;
-  return driver().version >= kKnowsEarlyEdges && !CapturedGraph::has_plain_edges(stream);
+  return driver().version >= kFirstWithProgrammaticEdges && !CapturedGraph::has_plain_edges(stream);
 }
 
 StreamEvent::StreamEvent(DeviceOrdinal device) : device_(device) {
@@ -38,7 +38,7 @@ void StreamEvent::record(void* stream) {
   recorded_ = true;
 }
 
-void StreamEvent::hold_back(void* stream) {
+void StreamEvent::stream_wait(void* stream) {
   if (!recorded_ || is_capturing(stream)) return;
   const ContextScope scope(device_);
   check(driver_api().wait_event(static_cast<StreamHandle>(stream), event_, 0),

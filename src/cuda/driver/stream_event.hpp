@@ -16,7 +16,7 @@ class StreamEvent final : public Marker {
   // Both do nothing while the stream is being captured: an event inside a graph cannot order work
   // outside it.
   void record(void* stream) override;
-  void hold_back(void* stream) override;
+  void stream_wait(void* stream) override;
   double seconds_since(const Marker& earlier) const override;
 
  private:
@@ -28,6 +28,6 @@ class StreamEvent final : public Marker {
 bool is_capturing(void* stream);
 // Whether a launch may begin before the one before it in this stream is done: in a graph, drivers
 // from CUDA 12.3 on can tell so. Not in one whose nodes are taken out of it again.
-bool takes_early_launches(void* stream);
+bool supports_dependent_launch(void* stream);
 
 }  // namespace ashlar::cuda

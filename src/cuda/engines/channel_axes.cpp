@@ -48,7 +48,7 @@ const ConvAttributes* conv_attributes(const Region& region) {
   return region.anchor_as<ConvBackwardFilter>();
 }
 
-bool touches_unusual(const Region& region) {
+bool touches_unsupported(const Region& region) {
   bool found = false;
   const auto look = [&](const View& view) {
     found = found || view.ragged_offset != kNoTensor || is_complex(view.dtype);
@@ -99,7 +99,7 @@ bool join_axes(const std::vector<PointwiseProgram*>& programs, int axis) {
   return true;
 }
 
-bool channels_lie_together(const std::vector<const PointwiseProgram*>& programs) {
+bool channels_are_contiguous(const std::vector<const PointwiseProgram*>& programs) {
   int channels = 0, pixels = 0;
   for (const PointwiseProgram* program : programs)
     for_each_view(*program, [&](const View& view) {
@@ -183,7 +183,7 @@ std::string print_writer(const View& view, const Graph& graph, const std::string
              inner);
 }
 
-std::string print_place(const View& view, const std::string& name, Arguments& arguments) {
+std::string print_address(const View& view, const std::string& name, Arguments& arguments) {
   std::string place = "(Index)0";
   for (int axis = 0; axis < view.dims.rank(); ++axis)
     if (view.dims[axis] > 1)
@@ -196,7 +196,7 @@ std::string print_place(const View& view, const std::string& name, Arguments& ar
 std::string print_integers(Access access, const View& view, const std::string& pointer,
                            const std::string& name, Arguments& arguments) {
   const int last = view.dims.rank() - 1;
-  const std::string place = print_place(view, name, arguments);
+  const std::string place = print_address(view, name, arguments);
   const bool together = view.strides[last] == 1;
   const std::string stride =
       together ? "" : arguments.number(name + "_step", view.strides[last]) + ", ";

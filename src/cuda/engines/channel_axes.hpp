@@ -17,7 +17,7 @@ const ConvAttributes* conv_attributes(const Region& region);
 bool reads_coordinates(const PointwiseProgram& program);
 // Whether the region reads or writes something that these engines do not address: ragged or complex
 // tensors, random numbers.
-bool touches_unusual(const Region& region);
+bool touches_unsupported(const Region& region);
 
 // The program with the axes `order` of its own, in that order; those left out have extent 1.
 PointwiseProgram reordered(const PointwiseProgram& program, const std::vector<int>& order);
@@ -26,7 +26,7 @@ bool join_axes(const std::vector<PointwiseProgram*>& programs, int axis);
 
 // Of programs over [N, C, spatial...]: whether memory has the channels of a pixel next to each
 // other, rather than pixels of a channel.
-bool channels_lie_together(const std::vector<const PointwiseProgram*>& programs);
+bool channels_are_contiguous(const std::vector<const PointwiseProgram*>& programs);
 
 // Whether most bits of what the program reads for every element lie together along `axis`; what is
 // read again along another one does not count.
@@ -54,7 +54,7 @@ std::string print_writer(const View& view, const Graph& graph, const std::string
 
 // Where the element at `at` lies in a view, as a number of elements; its strides become arguments
 // that begin with `name`.
-std::string print_place(const View& view, const std::string& name, Arguments& arguments);
+std::string print_address(const View& view, const std::string& name, Arguments& arguments);
 
 // kCount integers (kernels/pooling.cuh) from `at` on, elements of `view` at `pointer`, in registers
 // of type int:

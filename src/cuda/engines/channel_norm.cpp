@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "cuda/engines/channel_axes.hpp"
-#include "cuda/engines/channel_norm_kept.hpp"
+#include "cuda/engines/channel_norm_persistent.hpp"
 #include "cuda/engines/channel_norm_shape.hpp"
 #include "cuda/engines/channel_norm_text.hpp"
 #include "cuda/engines/engines.hpp"
@@ -15,7 +15,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-using Kept = ChannelNormKept;
+using Persistent = ChannelNormPersistent;
 
 // Where a statistic comes from, as the kernels number it.
 enum class Source : std::uint8_t { scratch, operands };
@@ -23,18 +23,18 @@ enum class Source : std::uint8_t { scratch, operands };
 std::int64_t register_bytes(const Region& region) { return region.precision() == f64 ? 8 : 4; }
 
 // Names of arguments that are scratch memory, and their sizes in registers.
-struct Booked {
+struct Reserved {
   const char* name;
   std::int64_t count;
 };
-std::vector<Booked> scratch_of(const ChannelNormShape& shape, const ChannelNormWalk& walk,
-                               std::int64_t held) {
-  if (held > 0) return {};
+std::vector<Reserved> scratch_of(const ChannelNormShape& shape, const ChannelNormTiling& tiling,
+                                 std::int64_t persistent_packets) {
+  if (persistent_packets > 0) return {};
   const std::int64_t cells = shape.outers * shape.channels;
   const bool sums = !shape.given || shape.backward != nullptr;
-  std::vector<Booked> result = {{"partial", sums ? 2 * cells * walk.slices : 0},
-                                {"mean", shape.given ? 0 : cells},
-                                {"inv_variance", shape.given ? 0 : cells}};
+  std::vector<Reserved> result = {{"partial", sums ? 2 * cells * tiling.slices : 0},
+                                  {"mean", shape.given ? 0 : cells},
+                                  {"inv_variance", shape.given ? 0 : cells}};
   if (shape.backward != nullptr)
     for (const char* name : {"cell_gradient", "cell_product", "mean_gradient", "mean_product"})
       result.push_back({name, cells});
@@ -44,52 +44,52 @@ std::vector<Booked> scratch_of(const ChannelNormShape& shape, const ChannelNormW
 class ChannelNormDesigner {
  public:
   ChannelNormDesigner(const Graph& graph, const Region& region, const ChannelNormShape& shape,
-                      const ChannelNormWalk& walk)
-      : graph_(graph), region_(region), shape_(shape), walk_(walk) {}
+                      const ChannelNormTiling& tiling)
+      : graph_(graph), region_(region), shape_(shape), tiling_(tiling) {}
 
-  KernelDesign design(std::int64_t blocks_at_once, std::int64_t held) {
-    held_ = held;
+  KernelDesign design(std::int64_t blocks_at_once, std::int64_t persistent_packets) {
+    persistent_packets_ = persistent_packets;
     if (shape_.outers * shape_.channels == 0) return {};
     add_numbers();
     const std::string programs = print_channel_norm(graph_, region_, shape_, arguments_);
     const std::string head =
         register_types(region_.precision(), shape_.programs()) +
         constant("kRank", shape_.x.space.rank()) + constant("kVector", shape_.vector) +
-        constant("kThreads", ChannelNormWalk::kThreads) + constant("kBlocks", blocks_at_once) +
-        constant("kUnroll", walk_.unroll) + constant("kHeld", held) +
+        constant("kThreads", ChannelNormTiling::kThreads) + constant("kBlocks", blocks_at_once) +
+        constant("kUnroll", tiling_.unroll) + constant("kHeld", persistent_packets) +
         constant("kColumns", shape_.columns ? 1 : 0) +
-        constant("kTeam", shape_.columns ? 1 : walk_.team) +
+        constant("kTeam", shape_.columns ? 1 : tiling_.team) +
         constant("kStatistics",
                  static_cast<int>(shape_.given ? Source::operands : Source::scratch)) +
         arguments_.struct_text() + programs;
     const bool forward = shape_.forward != nullptr;
     std::vector<std::string_view> files = {"channel_norm.cuh"};
-    if (held > 0)
-      files = {"channel_norm_held.cuh"};
+    if (persistent_packets > 0)
+      files = {"channel_norm_registers.cuh"};
     else
       files.push_back(forward ? "channel_norm_forward.cuh" : "channel_norm_backward.cuh");
     source_ = {"channel_norm", assemble(files, head)};
-    if (held > 0) {
+    if (persistent_packets > 0) {
       Grid grid;
       grid.x = static_cast<unsigned>(shape_.outers * shape_.groups);
-      add_launch("channel_normalise_held", grid, grid);
+      add_launch("channel_normalise_registers", grid, grid);
       return std::move(design_);
     }
     if (!shape_.given) {
-      add_walk("channel_statistics");
+      add_pass("channel_statistics");
       add_warps("channel_finish_statistics", shape_.outers * shape_.groups);
     }
     if (forward) {
-      add_walk("channel_normalise");
+      add_pass("channel_normalise");
       return std::move(design_);
     }
-    add_walk("channel_gradients");
+    add_pass("channel_gradients");
     add_warps("channel_finish_cells", shape_.outers * shape_.channels);
     if (shape_.width != 1) add_warps("channel_finish_groups", shape_.outers * shape_.groups);
     if (shape_.outers != 1 && (output_view(region_, NormBackward::dscale).present() ||
                                output_view(region_, NormBackward::dbias).present()))
       add_warps("channel_finish_parameters", shape_.channels);
-    add_walk("channel_input_gradient");
+    add_pass("channel_input_gradient");
     return std::move(design_);
   }
 
@@ -103,48 +103,50 @@ class ChannelNormDesigner {
     divisor("channels", shape_.channels);
     divisor("groups", shape_.groups);
     divisor("width", shape_.width);
-    divisor("slices", walk_.slices);
+    divisor("slices", tiling_.slices);
     const std::int64_t line = shape_.columns ? 1 : shape_.x.space[2];
     divisor("line_pixels", line);
     divisor("line_packets", line / (shape_.columns ? 1 : shape_.vector));
     arguments_.number("outers", shape_.outers);
     arguments_.number("pixels", shape_.pixels);
-    arguments_.number("slice_pixels", walk_.slice_pixels);
-    arguments_.number("lanes", walk_.lanes);
-    arguments_.number("single_lanes", walk_.single_lanes);
+    arguments_.number("slice_pixels", tiling_.slice_pixels);
+    arguments_.number("lanes", tiling_.lanes);
+    arguments_.number("single_lanes", tiling_.single_lanes);
     arguments_.number("cells", shape_.outers * shape_.channels);
     arguments_.number("boxes", shape_.outers * shape_.groups);
-    arguments_.number("units", shape_.outers * shape_.channels * walk_.slices);
-    for (const Booked& booked : scratch_of(shape_, walk_, held_)) {
-      const int booking = design_.scratch.add(booked.name, booked.count * register_bytes(region_));
-      arguments_.scratch(booked.name, booking);
+    arguments_.number("units", shape_.outers * shape_.channels * tiling_.slices);
+    for (const Reserved& reserved : scratch_of(shape_, tiling_, persistent_packets_)) {
+      const int reservation =
+          design_.scratch.add(reserved.name, reserved.count * register_bytes(region_));
+      arguments_.scratch(reserved.name, reservation);
     }
   }
 
-  void add_walk(const std::string& function) {
-    add_launch(function, walk_.grid, walk_.single_grid);
+  void add_pass(const std::string& function) {
+    add_launch(function, tiling_.grid, tiling_.single_grid);
   }
   void add_launch(const std::string& function, const Grid& grid, const Grid& unaligned) {
-    LaunchDesign launch{source_, function, grid, ChannelNormWalk::kThreads, 0, arguments_};
+    LaunchDesign launch{source_, function, grid, ChannelNormTiling::kThreads, 0, arguments_};
     launch.unaligned_function = function + "_elements";
     launch.unaligned_grid = unaligned;
     design_.launches.push_back(std::move(launch));
   }
   void add_warps(const std::string& function, std::int64_t warps) {
-    constexpr std::int64_t kWarps = ChannelNormWalk::kThreads / 32;
+    constexpr std::int64_t kWarps = ChannelNormTiling::kThreads / 32;
     Grid grid;
     grid.x = static_cast<unsigned>((warps + kWarps - 1) / kWarps);
-    design_.launches.push_back({source_, function, grid, ChannelNormWalk::kThreads, 0, arguments_});
+    design_.launches.push_back(
+        {source_, function, grid, ChannelNormTiling::kThreads, 0, arguments_});
   }
 
   const Graph& graph_;
   const Region& region_;
   const ChannelNormShape& shape_;
-  const ChannelNormWalk& walk_;
+  const ChannelNormTiling& tiling_;
   Arguments arguments_;
   KernelSource source_;
   KernelDesign design_;
-  std::int64_t held_ = 0;
+  std::int64_t persistent_packets_ = 0;
 };
 
 class ChannelNormEngine final : public CudaEngine {
@@ -161,15 +163,15 @@ class ChannelNormEngine final : public CudaEngine {
     const NormMode mode = forward ? forward->mode : backward->mode;
     if (mode != NormMode::batch && mode != NormMode::instance && mode != NormMode::group)
       return Support::no("the norm is per row");
-    if (touches_unusual(region))
+    if (touches_unsupported(region))
       return Support::no("a ragged or complex tensor, or random numbers");
     const ChannelNormShape shape(region);
     for (const PointwiseProgram* program : shape.programs())
       if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
     if (shape.pixels == 0) return Support::no("a statistic of no elements");
     if (!shape.simple) return Support::no("the pixels of a channel do not lie as one axis");
-    if (shape.columns && shape.outers > kMostGridY)
-      return Support::no("{} images, {} at most", shape.outers, kMostGridY);
+    if (shape.columns && shape.outers > kMaxGridY)
+      return Support::no("{} images, {} at most", shape.outers, kMaxGridY);
     return Support::yes();
   }
 
@@ -177,32 +179,36 @@ class ChannelNormEngine final : public CudaEngine {
     const ChannelNormShape shape(region);
     std::vector<Config> result;
     const auto add = [&](std::int64_t unroll, std::int64_t blocks, std::int64_t waves,
-                         double fraction, std::int64_t held = 0) {
-      const ChannelNormWalk walk(shape, static_cast<int>(unroll), blocks, waves, device);
+                         double fraction, std::int64_t persistent_packets = 0) {
+      const ChannelNormTiling tiling(shape, static_cast<int>(unroll), blocks, waves, device);
       Config config;
-      config.knobs = {
-          {"unroll", unroll}, {"blocks", blocks}, {"waves", waves}, {"held", held}, {"taken", 0}};
+      config.knobs = {{"unroll", unroll},
+                      {"blocks", blocks},
+                      {"waves", waves},
+                      {"held", persistent_packets},
+                      {"chunk_channels", 0}};
       config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
       // What is reduced is read twice, and in several launches.
-      if (held == 0 && (!shape.given || shape.backward != nullptr)) {
+      if (persistent_packets == 0 && (!shape.given || shape.backward != nullptr)) {
         constexpr double kLaunches = 10e-6;
         const bool backward = shape.backward != nullptr;
-        const int access = shape.vector * bit_width(kept_type(shape.x, region.precision())) / 8;
+        const int access =
+            shape.vector * bit_width(persistent_type(shape.x, region.precision())) / 8;
         if (access < 16) fraction *= access == 8 ? 0.8 : access == 4 ? 0.75 : 0.5;
         config.cost.bytes *= backward ? 5.0 / 3.0 : 1.5;
-        config.cost.bytes_fraction = share_of_speed(fraction * (backward ? 1.03 : 0.98),
-                                                    config.cost.bytes, kLaunches, device);
+        config.cost.bytes_fraction = bandwidth_fraction(fraction * (backward ? 1.03 : 0.98),
+                                                        config.cost.bytes, kLaunches, device);
       }
-      for (const Booked& booked : scratch_of(shape, walk, held))
-        config.scratch_bytes += booked.count * register_bytes(region);
+      for (const Reserved& reserved : scratch_of(shape, tiling, persistent_packets))
+        config.scratch_bytes += reserved.count * register_bytes(region);
       config.notes.runtime_compiled = true;
       result.push_back(std::move(config));
     };
-    add_kept(region, shape, device, result);
+    add_persistent(region, shape, device, result);
     // As many registers for packets on the way forward and backward, which has two tensors.
     const std::int64_t most = shape.backward != nullptr ? 16 : 32;
     const std::int64_t unroll = std::min<std::int64_t>(most / shape.vector, 16);
-    if (shape.held() > 0) add(unroll, 2, 1, 0.8, shape.held());
+    if (shape.persistent_packets() > 0) add(unroll, 2, 1, 0.8, shape.persistent_packets());
     add(unroll * 2, 2, 1, 0.85);
     add(unroll, 3, 1, 0.84);
     add(unroll * 2, 2, 4, 0.83);
@@ -215,37 +221,42 @@ class ChannelNormEngine final : public CudaEngine {
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
     const ChannelNormShape shape(region);
-    if (const std::int64_t taken = config.knob("taken"); taken > 0)
-      return Kept(Kept::walked(shape), region.precision(), taken, device)
+    if (const std::int64_t chunk_channels = config.knob("chunk_channels"); chunk_channels > 0)
+      return Persistent(Persistent::traversed(shape), region.precision(), chunk_channels, device)
           .design(graph, region,
                   {.ahead = config.knob("ahead"),
                    .staggers = config.knob("staggers") != 0,
                    .async = config.knob("async") != 0});
     const std::int64_t blocks = config.knob("blocks");
-    const ChannelNormWalk walk(shape, static_cast<int>(config.knob("unroll")), blocks,
-                               config.knob("waves"), device);
-    return ChannelNormDesigner(graph, region, shape, walk).design(blocks, config.knob("held"));
+    const ChannelNormTiling tiling(shape, static_cast<int>(config.knob("unroll")), blocks,
+                                   config.knob("waves"), device);
+    return ChannelNormDesigner(graph, region, shape, tiling).design(blocks, config.knob("held"));
   }
 
  private:
-  static void add_kept(const Region& region, const ChannelNormShape& shape,
-                       const DeviceProps& device, std::vector<Config>& result) {
-    for (const std::int64_t taken : Kept::choices(shape, region.precision(), device)) {
-      const Kept kept(Kept::walked(shape), region.precision(), taken, device);
+  static void add_persistent(const Region& region, const ChannelNormShape& shape,
+                             const DeviceProps& device, std::vector<Config>& result) {
+    for (const std::int64_t chunk_channels :
+         Persistent::choices(shape, region.precision(), device)) {
+      const Persistent persistent(Persistent::traversed(shape), region.precision(), chunk_channels,
+                                  device);
       const double own_bytes = static_cast<double>(shape.channels * shape.pixels) *
-                               (shape.backward != nullptr ? 3 : 2) * bit_width(kept.x_type) / 8;
+                               (shape.backward != nullptr ? 3 : 2) * bit_width(persistent.x_type) /
+                               8;
       double order = 1;
-      for (const Kept::Ways& ways : kept.ways(region.bytes() > 1.1 * own_bytes)) {
+      for (const Persistent::Schedule& schedule :
+           persistent.schedule(region.bytes() > 1.1 * own_bytes)) {
         Config config;
-        config.knobs = {{"taken", taken},
-                        {"ahead", ways.ahead},
-                        {"staggers", ways.staggers ? 1 : 0},
-                        {"async", ways.async ? 1 : 0}};
+        config.knobs = {{"chunk_channels", chunk_channels},
+                        {"ahead", schedule.ahead},
+                        {"staggers", schedule.staggers ? 1 : 0},
+                        {"async", schedule.async ? 1 : 0}};
         config.cost = {
             .flops = region.flops(),
-            .bytes = region.bytes() * kept.traffic(device),
-            .bytes_fraction = order * kept.fraction(region.bytes(), kept.can_copy_async(), device)};
-        for (const auto& [name, bytes] : kept.scratch(region.precision()))
+            .bytes = region.bytes() * persistent.traffic(device),
+            .bytes_fraction =
+                order * persistent.fraction(region.bytes(), persistent.can_copy_async(), device)};
+        for (const auto& [name, bytes] : persistent.scratch(region.precision()))
           config.scratch_bytes += bytes;
         config.notes.runtime_compiled = true;
         result.push_back(std::move(config));

@@ -11,8 +11,8 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostRowLanes = 64;  // side by side in a row: 1 KB of it
-constexpr std::int64_t kMostSlices = 4096;
+constexpr std::int64_t kMaxRowLanes = 64;  // side by side in a row: 1 KB of it
+constexpr std::int64_t kMaxSlices = 4096;
 constexpr std::int64_t kLeastChunks = 2;  // of a thread, where there is work for so many
 
 }  // namespace
@@ -41,7 +41,7 @@ ChannelNormShape::ChannelNormShape(const Region& region)
 
   std::vector<const PointwiseProgram*> parts = {&x, &result};
   if (backward != nullptr) parts.push_back(&dy);
-  columns = channels_lie_together(parts);
+  columns = channels_are_contiguous(parts);
   // Rows in front of channels, or one axis of pixels behind them: spatial axes as x has them.
   std::vector<int> order(static_cast<std::size_t>(space.rank()));
   std::iota(order.begin(), order.end(), 0);
@@ -62,8 +62,8 @@ ChannelNormShape::ChannelNormShape(const Region& region)
     if (first < (columns ? 0 : 2)) continue;
     if (!join_axes(programs(), first) && !columns) simple = false;
   }
-  most_vector = region.precision() == f64 ? 4 : 8;
-  vector = packet_length(static_cast<const ChannelNormShape&>(*this).programs(), most_vector);
+  max_vector = region.precision() == f64 ? 4 : 8;
+  vector = packet_length(static_cast<const ChannelNormShape&>(*this).programs(), max_vector);
 }
 
 std::optional<ChannelNormShape> ChannelNormShape::joined() const {
@@ -71,7 +71,7 @@ std::optional<ChannelNormShape> ChannelNormShape::joined() const {
   if (columns || !simple || outers != 1 || !join_axes(joint.programs(), 1)) return std::nullopt;
   joint.columns = true;
   joint.spread = x.space[2];
-  joint.vector = packet_length(static_cast<const ChannelNormShape&>(joint).programs(), most_vector);
+  joint.vector = packet_length(static_cast<const ChannelNormShape&>(joint).programs(), max_vector);
   return joint;
 }
 
@@ -86,27 +86,28 @@ std::vector<const PointwiseProgram*> ChannelNormShape::programs() const {
   return result_programs;
 }
 
-std::int64_t ChannelNormShape::held() const {
-  constexpr std::int64_t kMostNumbers = 64, kLeastPackets = 96;
+std::int64_t ChannelNormShape::persistent_packets() const {
+  constexpr std::int64_t kMaxNumbers = 64, kLeastPackets = 96;
   if (forward == nullptr || columns || forward->mode == NormMode::batch) return 0;
   const std::int64_t packets = pixels * width / vector;
-  const std::int64_t per_thread = ceil_div(packets, ChannelNormWalk::kThreads);
-  return packets < kLeastPackets || per_thread * vector > kMostNumbers ? 0 : per_thread;
+  const std::int64_t per_thread = ceil_div(packets, ChannelNormTiling::kThreads);
+  return packets < kLeastPackets || per_thread * vector > kMaxNumbers ? 0 : per_thread;
 }
 
-ChannelNormWalk::ChannelNormWalk(const ChannelNormShape& shape, int unroll_packets,
-                                 std::int64_t blocks, std::int64_t waves, const DeviceProps& device)
+ChannelNormTiling::ChannelNormTiling(const ChannelNormShape& shape, int unroll_packets,
+                                     std::int64_t blocks, std::int64_t waves,
+                                     const DeviceProps& device)
     : unroll(unroll_packets) {
   // Blocks of a wave are all there at once.
   const std::int64_t at_once = blocks * device.compute_units, wanted = at_once * waves;
   const auto slices_of = [&](std::int64_t blocks_of_slice, std::int64_t pixels_of_chunk) {
     const std::int64_t most =
-        std::clamp<std::int64_t>(shape.pixels / (kLeastChunks * pixels_of_chunk), 1, kMostSlices);
+        std::clamp<std::int64_t>(shape.pixels / (kLeastChunks * pixels_of_chunk), 1, kMaxSlices);
     return balanced_slices(blocks_of_slice, most, wanted, at_once);
   };
   if (shape.columns) {
     const auto lanes_of = [&](std::int64_t packets, std::int64_t& tiles) {
-      tiles = ceil_div(packets, kMostRowLanes);
+      tiles = ceil_div(packets, kMaxRowLanes);
       return ceil_div(packets, tiles);
     };
     std::int64_t tiles = 0, single_tiles = 0;

@@ -18,7 +18,7 @@ struct ChannelNormShape {
   bool simple = true;                            // false: the pixels do not lie as one axis
   std::int64_t outers, channels, groups, width;  // width: channels of a group
   std::int64_t pixels;                           // of a cell
-  int vector, most_vector;
+  int vector, max_vector;
   std::int64_t spread = 1;  // columns of a channel, next to each other
 
   explicit ChannelNormShape(const Region& region);
@@ -27,13 +27,13 @@ struct ChannelNormShape {
   std::optional<ChannelNormShape> joined() const;
   // Packets per thread where a block holds all elements of a statistic (instance and group norm,
   // forward); 0: it does not.
-  std::int64_t held() const;
+  std::int64_t persistent_packets() const;
   std::vector<PointwiseProgram*> programs();
   std::vector<const PointwiseProgram*> programs() const;
 };
 
 // The walk of one launch over all elements (kernels/channel_norm.cuh).
-struct ChannelNormWalk {
+struct ChannelNormTiling {
   static constexpr unsigned kThreads = 256;
   int team;    // threads of a cell, pixels varying fastest
   int unroll;  // packets on the way per thread
@@ -42,8 +42,8 @@ struct ChannelNormWalk {
   Grid grid, single_grid;
 
   // `blocks`: of a multiprocessor at once; `waves`: how often, about.
-  ChannelNormWalk(const ChannelNormShape& shape, int unroll, std::int64_t blocks,
-                  std::int64_t waves, const DeviceProps& device);
+  ChannelNormTiling(const ChannelNormShape& shape, int unroll, std::int64_t blocks,
+                    std::int64_t waves, const DeviceProps& device);
 };
 
 }  // namespace ashlar::cuda

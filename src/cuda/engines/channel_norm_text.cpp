@@ -50,7 +50,7 @@ class Printer {
                                        "group) + epsilon_of(args, 0, 0));\n"
                                      : kGiven);
     // The running variance is unbiased. A single element keeps its 0.
-    return text + keep_statistics(
+    return text + store_statistics(
                       "  keep_mean(args, outer, group, mean);\n"
                       "  keep_inv_variance(args, outer, group, inv_variance);\n"
                       "  const R m = momentum_of(args, 0, 0);\n"
@@ -72,8 +72,9 @@ class Printer {
            reader(NormBackward::mean, "mean_of", "(R)0") +
            reader(NormBackward::inv_variance, "inv_variance_of", "(R)0") +
            writer(NormBackward::dscale, "keep_dscale") + writer(NormBackward::dbias, "keep_dbias") +
-           given_statistics(kGiven) + keep_statistics("") +
-           "__device__ inline void keep_parameters(const Args& args, Index channel, R dbias, "
+           given_statistics(kGiven) + store_statistics("") +
+           "__device__ inline void store_parameter_gradients(const Args& args, Index channel, R "
+           "dbias, "
            "R dscale) {\n"
            "  keep_dbias(args, 0, channel, dbias);\n"
            "  keep_dscale(args, 0, channel, dscale);\n}\n";
@@ -87,8 +88,8 @@ class Printer {
            "R& mean, R& inv_variance) {\n" +
            body + "}\n";
   }
-  static std::string keep_statistics(const std::string& body) {
-    return "__device__ inline void keep_statistics(const Args& args, Index outer, Index group, "
+  static std::string store_statistics(const std::string& body) {
+    return "__device__ inline void store_statistics(const Args& args, Index outer, Index group, "
            "R mean, R variance, R inv_variance, R count) {\n" +
            body + "}\n";
   }

@@ -8,8 +8,8 @@
 namespace ashlar::cuda {
 
 // x_of, epilogue, and per [outer, channel] what the direction reads and writes: scale_of,
-// given_statistics, keep_statistics, keep_parameters; dy_of stores what dy is a result for, read_dy
-// does not.
+// given_statistics, store_statistics, store_parameter_gradients; dy_of stores what dy is a result
+// for, read_dy does not.
 std::string print_channel_norm(const Graph& graph, const Region& region,
                                const ChannelNormShape& shape, Arguments& arguments);
 // x_ahead, dy_ahead: puts what x_of and dy_of will load on its way to L2.

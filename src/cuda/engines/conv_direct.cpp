@@ -10,7 +10,7 @@
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/conv_direct_shape.hpp"
 #include "cuda/engines/engines.hpp"
-#include "cuda/engines/product_tails.hpp"
+#include "cuda/engines/gemm_tails.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
@@ -23,8 +23,8 @@ using Block = ConvDirectBlock;
 using FilterTile = ConvDirectFilterTile;
 using FilterBlock = ConvDirectFilterBlock;
 
-constexpr std::int64_t kMostDepth = 256;      // channels that a result sums over
-constexpr std::int64_t kMostGroupDepth = 64;  // the same, of one group of several
+constexpr std::int64_t kMostDepth = 256;     // channels that a result sums over
+constexpr std::int64_t kMaxGroupDepth = 64;  // the same, of one group of several
 constexpr std::int64_t kFewChannels = 32, kFewResults = 32;
 constexpr std::int64_t kFilterFinishThreads = 256;
 constexpr double kClock = 1.7e9;  // of a multiprocessor under load
@@ -53,7 +53,7 @@ class ConvDirectDesigner {
     design_.launches.push_back(std::move(weights));
     LaunchDesign launch = launch_of(source, "conv_direct_pixels", block.threads);
     constexpr int kHopper = 90;
-    launch.is_early = device_.compute_capability >= kHopper;
+    launch.is_dependent_launch = device_.compute_capability >= kHopper;
     launch.shared_bytes = static_cast<unsigned>(block.shared_bytes);
     launch.grid =
         grid_of(std::min(tiles, std::max<std::int64_t>(at_once / block.across, 1)), block.across);
@@ -268,7 +268,7 @@ class ConvDirectEngine final : public CudaEngine {
       return Support::no("both operands must be bf16, f16 or f32");
     if (region.precision() != f32 || anchor.compute != f32)
       return Support::no("computes in f32 only");
-    if (touches_unusual(region))
+    if (touches_unsupported(region))
       return Support::no("a ragged or complex tensor, or random numbers");
     for (const PointwiseProgram& prologue : region.prologues)
       if (reads_coordinates(prologue)) return Support::no("a fused operation reads coordinates");
@@ -279,7 +279,7 @@ class ConvDirectEngine final : public CudaEngine {
         element_count(anchor.inputs[1].dims) == 0)
       return Support::no("no elements");
     const ConvDirectShape shape(region);
-    if (shape.groups > 1 ? shape.depth > kMostGroupDepth
+    if (shape.groups > 1 ? shape.depth > kMaxGroupDepth
                          : shape.depth > kMostDepth ||
                                (shape.depth > kFewChannels && shape.results > kFewResults))
       return Support::no("{} channels and {} filters of a group are many", shape.depth,
@@ -344,7 +344,7 @@ class ConvDirectEngine final : public CudaEngine {
           .bytes = region.bytes(),
           .bytes_fraction = std::min(region.bytes() / (seconds * device.bytes_per_second), 1.0)};
       config.notes.runtime_compiled = true;
-      config.notes.truncating_sums = !shape.splits;
+      config.notes.truncating_accumulation = !shape.splits;
       config.notes.tf32 = shape.element == f32 && !shape.splits;
       config.knobs.emplace_back("split", shape.splits ? 1 : 0);
       result.push_back(std::move(config));

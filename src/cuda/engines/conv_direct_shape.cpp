@@ -12,7 +12,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostRunChannels = 4;  // channels whose taps are taken as runs
+constexpr std::int64_t kMaxRunChannels = 4;  // channels whose taps are taken as runs
 
 std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return ((a % b) + b) % b; }
 
@@ -85,7 +85,7 @@ ConvDirectShape::ConvDirectShape(const Region& region)
   std::vector<const PointwiseProgram*> telling;
   for (const PointwiseProgram* program : {&source, &result})
     if (program->space[1] > 1) telling.push_back(program);
-  channels_last = channels_lie_together(telling);
+  channels_last = channels_are_contiguous(telling);
   const std::vector<int> order = channels_last ? with_spatial_axes<kPlane>(rank, {0}, {1})
                                                : with_spatial_axes<kPlane>(rank, {0, 1}, {});
   source = reordered(source, order);
@@ -105,7 +105,7 @@ std::int64_t ConvDirectShape::least_terms() const {
 }
 
 bool ConvDirectShape::runs() const {
-  return groups == 1 && depth <= (element == f32 ? kMostRunChannels - 1 : kMostRunChannels) &&
+  return groups == 1 && depth <= (element == f32 ? kMaxRunChannels - 1 : kMaxRunChannels) &&
          reach[1] == 1;
 }
 

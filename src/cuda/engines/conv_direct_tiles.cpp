@@ -10,16 +10,16 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostHeldRegisters = 96;  // weights of a warp
-constexpr std::int64_t kMostHeldAndSums = 152;   // 160 spilled where several phases are one launch
-constexpr std::int64_t kMostSumRegisters = 64, kMostFilterSums = 96;
-constexpr std::int64_t kMostSplitSums = 96;   // of either, where f32 are split
+constexpr std::int64_t kMaxHeldRegisters = 96;  // weights of a warp
+constexpr std::int64_t kMaxHeldAndSums = 152;   // 160 spilled where several phases are one launch
+constexpr std::int64_t kMaxSumRegisters = 64, kMaxFilterSums = 96;
+constexpr std::int64_t kMaxSplitSums = 96;    // of either, where f32 are split
 constexpr std::int64_t kOtherRegisters = 60;  // addresses, operands, the epilogue
 constexpr std::int64_t kOtherOfWide = 92;     // the same for f32
-constexpr std::int64_t kSharedOfUnit = 220 << 10, kMostBlocks = 4;
-constexpr std::int64_t kMostWeightBytes = 100 << 10;
-constexpr std::int64_t kMostWarps = 12;
-constexpr std::size_t kMostConfigs = 8;
+constexpr std::int64_t kSharedOfUnit = 220 << 10, kMaxBlocks = 4;
+constexpr std::int64_t kMaxWeightBytes = 100 << 10;
+constexpr std::int64_t kMaxWarps = 12;
+constexpr std::size_t kMaxConfigs = 8;
 // What a multiprocessor does, in clocks.
 constexpr double kProduct = 1.67;            // 16 x 8 x 32 bytes on tensor cores
 constexpr double kSharedBytesOfCycle = 128;  // of shared memory
@@ -34,7 +34,7 @@ constexpr std::int64_t kEnoughWarps = 16;
 // Blocks of a multiprocessor at once: each of its four parts has 512 registers per lane, given out
 // by eights.
 std::int64_t resident_blocks(std::int64_t registers, std::int64_t warps, std::int64_t shared) {
-  std::int64_t blocks = std::min(kMostBlocks, kSharedOfUnit / (shared + 1024));
+  std::int64_t blocks = std::min(kMaxBlocks, kSharedOfUnit / (shared + 1024));
   while (blocks > 1 && 512 / ceil_div(blocks * warps, 4) / 8 * 8 < registers) --blocks;
   return std::max<std::int64_t>(blocks, 1);
 }
@@ -119,7 +119,7 @@ template <class Tile>
 std::vector<Tile> best_first(std::vector<Tile> found) {
   std::stable_sort(found.begin(), found.end(),
                    [](const Tile& a, const Tile& b) { return a.clocks < b.clocks; });
-  if (found.size() > kMostConfigs) found.resize(kMostConfigs);
+  if (found.size() > kMaxConfigs) found.resize(kMaxConfigs);
   return found;
 }
 
@@ -205,22 +205,21 @@ std::vector<ConvDirectTile> conv_direct_tiles(const ConvDirectShape& shape,
           tile.own_groups *= 2;
       } else {
         // The columns of a group in as few blocks as can be.
-        const std::int64_t most = std::min({kMostWeightBytes / (steps * 256 * tile.own_tiles),
-                                            warps, rounded_tiles / tile.own_tiles});
+        const std::int64_t most = std::min({kMaxWeightBytes / (steps * 256 * tile.own_tiles), warps,
+                                            rounded_tiles / tile.own_tiles});
         tile.tiles = std::max<std::int64_t>(most, 1) * tile.own_tiles;
       }
       const std::int64_t across = tile.groups / tile.own_groups * (tile.tiles / tile.own_tiles);
       tile.warps = std::max<std::int64_t>(warps / across, 1);
       const std::int64_t sums = row_tiles * tile.own_groups * tile.own_tiles * 4;
-      if (sums * product_factor(shape) > (shape.splits ? kMostSplitSums : kMostSumRegisters))
+      if (sums * product_factor(shape) > (shape.splits ? kMaxSplitSums : kMaxSumRegisters))
         continue;
-      if (tile.warps * across > kMostWarps) continue;
+      if (tile.warps * across > kMaxWarps) continue;
       for (const bool held : {true, false}) {
         tile.held = held;
         const std::int64_t registers =
             steps * tile.own_groups * tile.own_tiles * (shape.splits ? 4 : 2);
-        if (held && (registers > kMostHeldRegisters || registers + sums > kMostHeldAndSums))
-          continue;
+        if (held && (registers > kMaxHeldRegisters || registers + sums > kMaxHeldAndSums)) continue;
         std::vector<ConvDirectTile> areas;
         for (const auto& [h, w] : result_tiles(shape, row_tiles * tile.warps * 16)) {
           tile.h = h;
@@ -295,7 +294,7 @@ std::vector<ConvDirectFilterTile> conv_direct_filter_tiles(const ConvDirectShape
   const std::int64_t all_tiles = ceil_div(shape.columns(), 8);
   const std::int64_t row_tiles = ceil_div(ConvDirectPatch(shape, 1, 1, 1).units * shape.unit(), 16);
   std::vector<ConvDirectFilterTile> found;
-  for (const std::int64_t most_sums : {kMostFilterSums, kMostFilterSums / 2})
+  for (const std::int64_t max_sums : {kMaxFilterSums, kMaxFilterSums / 2})
     for (const std::int64_t warps : {8, 4})
       for (const std::int64_t capacity : {128, 64, 256}) {
         ConvDirectFilterTile tile;
@@ -305,9 +304,9 @@ std::vector<ConvDirectFilterTile> conv_direct_filter_tiles(const ConvDirectShape
         if (shape.splits) tile.tiles = std::min<std::int64_t>(tile.tiles, 4);
         if (tile.tiles < all_tiles) tile.groups = 1;
         const std::int64_t own =
-            std::max<std::int64_t>(most_sums / (tile.tiles * 4 * product_factor(shape)), 1);
-        tile.warps_m = std::clamp<std::int64_t>(
-            ceil_div(row_tiles, own), 1, std::max<std::int64_t>(kMostWarps / tile.groups, 1));
+            std::max<std::int64_t>(max_sums / (tile.tiles * 4 * product_factor(shape)), 1);
+        tile.warps_m = std::clamp<std::int64_t>(ceil_div(row_tiles, own), 1,
+                                                std::max<std::int64_t>(kMaxWarps / tile.groups, 1));
         tile.own_rows = std::min(own, ceil_div(row_tiles, tile.warps_m));
         tile.warps_k = std::max<std::int64_t>(warps / (tile.warps_m * tile.groups), 1);
         std::vector<ConvDirectFilterTile> areas;

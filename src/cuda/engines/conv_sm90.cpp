@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <array>
 
-#include "cuda/engines/any_address.hpp"
 #include "cuda/engines/engines.hpp"
-#include "cuda/engines/sm90/asked_ahead.hpp"
 #include "cuda/engines/sm90/computed_pixels.hpp"
-#include "cuda/engines/sm90/group_bundle.hpp"
+#include "cuda/engines/sm90/packed_groups.hpp"
 #include "cuda/engines/sm90/pixel_tails.hpp"
 #include "cuda/engines/sm90/pixel_tiling.hpp"
-#include "cuda/engines/sm90/streamed_tiles.hpp"
+#include "cuda/engines/sm90/residual_prefetch.hpp"
+#include "cuda/engines/sm90/stream_k_tiles.hpp"
 #include "cuda/engines/tile_cost.hpp"
+#include "cuda/engines/unaligned_fallback.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
@@ -20,20 +20,20 @@ namespace ashlar::cuda {
 
 namespace {
 
-using Phase = PixelProduct::Phase;
+using Phase = ImplicitGemm::Phase;
 
-// For the cost model, past those of ProductTile: groups side by side, and no groups.
-constexpr int kBundleVariant = 32, kSingleVariant = 33;
+// For the cost model, past those of GemmTile: groups side by side, and no groups.
+constexpr int kPackedGroupsVariant = 32, kSingleVariant = 33;
 constexpr int kDeepVariant = 128;  // added: boxes behind many products
 
 // How pixels come to shared memory: the knob "windows".
 enum Windows : std::int64_t {
-  kForEachTap,  // loaded anew
-  kOnce,        // stay for all taps
-  kBundles,     // the same for groups side by side
+  kForEachTap,    // loaded anew
+  kOnce,          // stay for all taps
+  kPackedGroups,  // the same for groups side by side
 };
 
-// The words of kernels/sm90/schedule_pixels.cuh, and the taps they speak of.
+// The words of kernels/sm90/tile_scheduler_conv.cuh, and the taps they speak of.
 void add_phases(Arguments& arguments, const PixelTiling& tiling, const std::vector<int>& maps) {
   const PixelShape& shape = tiling.shape;
   std::vector<std::int64_t> words, taps;
@@ -43,7 +43,7 @@ void add_phases(Arguments& arguments, const PixelTiling& tiling, const std::vect
     const auto count = static_cast<std::int64_t>(phase.taps.size());
     words.insert(words.end(), {tiles, tiling.tiles_m(phase), shape.pixel_count(phase), maps[i],
                                static_cast<std::int64_t>(taps.size()), count, divider_word(count)});
-    const auto add = [&](const PixelProduct::Axes& axes) {
+    const auto add = [&](const ImplicitGemm::Axes& axes) {
       words.insert(words.end(), {axes[2], axes[1], axes[0]});
     };
     add(phase.extent);
@@ -53,7 +53,7 @@ void add_phases(Arguments& arguments, const PixelTiling& tiling, const std::vect
     add(phase.first);
     add(phase.result);
     words.push_back(phase.planes());
-    for (const PixelProduct::Tap& tap : phase.taps)
+    for (const ImplicitGemm::Tap& tap : phase.taps)
       taps.push_back(tap.filter | tap.offset[2] << 16 | tap.offset[1] << 32 | tap.offset[0] << 48);
     tiles += tiling.count(phase);
   }
@@ -71,12 +71,12 @@ void add_phases(Arguments& arguments, const PixelTiling& tiling, const std::vect
 double added_bits(const PointwiseProgram& program) {
   double bits = 0;
   for (const PointwiseProgram::Step& step : program.steps)
-    if (loads_for_each_result(step, program)) bits += bit_width(step.view.dtype);
+    if (loads_per_result(step, program)) bits += bit_width(step.view.dtype);
   return bits;
 }
 
 // The maps of the pixels, phases that see the same ones sharing theirs: the map of each.
-std::vector<int> add_pixel_maps(Arguments& arguments, const PixelShape& shape, int booking,
+std::vector<int> add_pixel_maps(Arguments& arguments, const PixelShape& shape, int reservation,
                                 int depth_bytes, std::int64_t pixels) {
   if (shape.computed) return std::vector<int>(shape.product.phases.size(), 0);
   std::vector<int> result;
@@ -89,10 +89,10 @@ std::vector<int> add_pixel_maps(Arguments& arguments, const PixelShape& shape, i
     if (same != distinct.end()) continue;
     const TensorMapForm form = shape.pixel_map(phase, static_cast<int>(pixels), depth_bytes);
     const std::string name = fmt::format("map_pixels{}", distinct.size());
-    if (booking < 0)
+    if (reservation < 0)
       arguments.tensor_map(name, shape.pixels.view, form);
     else
-      arguments.tensor_map_of_scratch(name, booking, form);
+      arguments.tensor_map_of_scratch(name, reservation, form);
     distinct.push_back(&phase);
   }
   return result;
@@ -107,7 +107,7 @@ class ConvSm90Engine final : public CudaEngine {
 
   Support supports(const Region& region, const DeviceProps& device) const override {
     if (Support support = is_pixel_shape(region); !support) return support;
-    return is_for_hopper(device);
+    return requires_hopper(device);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
@@ -115,11 +115,11 @@ class ConvSm90Engine final : public CudaEngine {
     const auto windows = shape.with_windows();
     std::vector<Config> result;
     const bool has_windows = windows.has_value() && !promotes(shape.pixel_type);
-    const auto may_take = [&](const ProductTile& tile) {
+    const auto may_take = [&](const GemmTile& tile) {
       return region.reductions.empty() ||
              has_room_for_tails(tile, region.reductions.size(), shape.computed.has_value());
     };
-    const auto add_windows = [&](const PixelShape& with, const ProductTile& tile) {
+    const auto add_windows = [&](const PixelShape& with, const GemmTile& tile) {
       const WindowStages stages = window_stages(with, tile, device);
       if (stages.rows > 0 && may_take(tile))
         result.push_back(config_of(region, with, tile, &stages, device));
@@ -127,28 +127,29 @@ class ConvSm90Engine final : public CudaEngine {
     bool is_narrow = false;
     if (!shape.computed && (windows || shape.pointwise)) {
       const PixelShape& whole = windows ? *windows : shape;
-      for (const ProductTile& tile : GroupBundle::tiles(whole))
-        if (const auto bundle = GroupBundle::of(whole, tile, device)) {
-          const WindowStages stages = window_stages(*bundle, tile);
-          result.push_back(config_of(region, bundle->bundled(whole), tile, &stages, device));
+      for (const GemmTile& tile : PackedGroups::tiles(whole))
+        if (const auto group_pack = PackedGroups::of(whole, tile, device)) {
+          const WindowStages stages = window_stages(*group_pack, tile);
+          result.push_back(
+              config_of(region, group_pack->packed_shape(whole), tile, &stages, device));
           // What is made for narrow groups leaves nothing to others: they took 2 to 5 times as
           // long.
-          is_narrow = bundle->side > 1;
+          is_narrow = group_pack->side > 1;
         }
     }
     const auto stored = [](const View& view) {
       return element_count(view.dims) * bit_width(view.dtype) / 8;
     };
-    StoredFactors factors{.row_bytes = stored(region.anchor->inputs[0]),
-                          .column_bytes = stored(region.anchor->inputs[1]),
-                          .columns = shape.product.columns};
+    OperandBytes factors{.row_bytes = stored(region.anchor->inputs[0]),
+                         .column_bytes = stored(region.anchor->inputs[1]),
+                         .columns = shape.product.columns};
     if (shape.swap) std::swap(factors.row_bytes, factors.column_bytes);
     if (!is_narrow) {
       // Of equally good ones the first is taken: with filters that stay, which blocks of a cluster
       // need not share, with boxes.
-      for (const ProductTile& tile : pixel_tiles(shape)) {
+      for (const GemmTile& tile : pixel_tiles(shape)) {
         const auto boxes =
-            region.reductions.empty() ? with_boxes(shape, tile) : std::optional<ProductTile>();
+            region.reductions.empty() ? with_boxes(shape, tile) : std::optional<GemmTile>();
         // Who computes pixels leaves no registers for the largest tile beside its addresses.
         const bool has_room = !shape.computed || tile.m * tile.n <= 128 * 128;
         // Nor do filters that stay beside a residual, for wide tiles with boxes.
@@ -162,14 +163,14 @@ class ConvSm90Engine final : public CudaEngine {
         if ((ends_soon && shape.pixel_type != f32) || !may_take(tile)) continue;
         const PixelTiling tiling{shape, tile};
         add_configs(
-            tile, tiling.count(), region.reductions.empty() ? tiling.shared_depth() : 0, factors,
-            [&](const ProductTile& one) { return config_of(region, shape, one, nullptr, device); },
+            tile, tiling.count(), region.reductions.empty() ? tiling.split_k_blocks() : 0, factors,
+            [&](const GemmTile& one) { return config_of(region, shape, one, nullptr, device); },
             device, region.precision(), result);
         if (boxes && !ends_soon)
           result.push_back(config_of(region, shape, *boxes, nullptr, device));
       }
       if (has_windows && !shape.has_one_tap())
-        for (const ProductTile& tile : pixel_tiles(*windows))
+        for (const GemmTile& tile : pixel_tiles(*windows))
           if (tile.producers == 1) add_windows(*windows, tile);
     }
     sort_by_cost(result, device, region.precision());
@@ -181,57 +182,58 @@ class ConvSm90Engine final : public CudaEngine {
     const std::int64_t way = config.knob("windows");
     const PixelShape plain(region),
         of_groups = way == kForEachTap || plain.pointwise ? plain : *plain.with_windows();
-    ProductTile tile = tile_of(config);
+    GemmTile tile = tile_of(config);
     tile.boxes = static_cast<int>(config.knob("boxes"));
-    const GroupBundle bundle =
-        way == kBundles ? *GroupBundle::of(of_groups, tile, device) : GroupBundle{};
-    const PixelShape shape = way == kBundles ? bundle.bundled(of_groups) : of_groups;
-    const PixelProduct& product = shape.product;
+    const PackedGroups group_pack =
+        way == kPackedGroups ? *PackedGroups::of(of_groups, tile, device) : PackedGroups{};
+    const PixelShape shape = way == kPackedGroups ? group_pack.packed_shape(of_groups) : of_groups;
+    const ImplicitGemm& product = shape.product;
     const View result_view = shape.epilogue.stores[0].view;
     const PixelTiling tiling{shape, tile};
-    const TileRounds rounds(tile, tiling.count(), device);
+    const TileWaves waves(tile, tiling.count(), device);
     WindowStages windows;
     if (way == kOnce) windows = window_stages(shape, tile, device);
-    if (way == kBundles) windows = window_stages(bundle, tile);
+    if (way == kPackedGroups) windows = window_stages(group_pack, tile);
 
     KernelDesign result;
-    const auto bring = [&](const PackedOperand& operand, const char* name) {
+    const auto bring = [&](const RepackedOperand& operand, const char* name) {
       if (!operand.pack) return -1;
-      const int booking = result.scratch.add(name, operand.scratch_bytes);
-      result.launches.push_back(pack_across(graph, *operand.pack, booking));
-      return booking;
+      const int reservation = result.scratch.add(name, operand.scratch_bytes);
+      result.launches.push_back(repack(graph, *operand.pack, reservation));
+      return reservation;
     };
-    const int pixel_booking = bring(shape.pixels, "pixels"),
-              filter_booking = bring(shape.filters, "filters");
+    const int pixel_reservation = bring(shape.pixels, "pixels"),
+              filter_reservation = bring(shape.filters, "filters");
     const std::int64_t blocks = tile.splits > 1 || tile.streams
-                                    ? rounds.grid
+                                    ? waves.grid
                                     : tiling.clusters(device, windows.resident) * tile.cluster;
-    ProductTails tails = pixel_tails(region, tiling, blocks);
-    tails.book(result.scratch);
-    result.unaligned = tails.empty() ? for_any_address(graph, region, config, device)
+    GemmTails tails = pixel_tails(region, tiling, blocks);
+    tails.scratch_layout(result.scratch);
+    result.unaligned = tails.empty() ? unaligned_fallback(graph, region, config, device)
                                      : tails.unaligned(graph, region, device);
 
     LaunchDesign& launch = result.launches.emplace_back();
     Arguments& arguments = launch.arguments;
-    const std::vector<int> maps = add_pixel_maps(arguments, shape, pixel_booking, tile.depth_bytes,
-                                                 way != kForEachTap ? windows.rows
-                                                 : shape.swap       ? tile.n
-                                                                    : tile.m);
+    const std::vector<int> maps =
+        add_pixel_maps(arguments, shape, pixel_reservation, tile.depth_bytes,
+                       way != kForEachTap ? windows.rows
+                       : shape.swap       ? tile.n
+                                          : tile.m);
     const TensorMapForm filter_map =
-        way == kBundles
-            ? bundle.filter_map(shape)
+        way == kPackedGroups
+            ? group_pack.filter_map(shape)
             : shape.filter_map((shape.swap ? tile.m : tile.n) / tile.cluster, tile.depth_bytes);
-    if (filter_booking < 0)
+    if (filter_reservation < 0)
       arguments.tensor_map("map_filters", shape.filters.view, filter_map);
     else
-      arguments.tensor_map_of_scratch("map_filters", filter_booking, filter_map);
+      arguments.tensor_map_of_scratch("map_filters", filter_reservation, filter_map);
     add_phases(arguments, tiling, maps);
-    arguments.number("whole_work", rounds.whole);
-    const StreamedTiles streamed{tile, rounds, tiling.shared_depth()};
-    streamed.add_arguments(result.scratch, arguments);
+    arguments.number("whole_tiles", waves.whole);
+    const StreamKTiles stream_k{tile, waves, tiling.split_k_blocks()};
+    stream_k.add_arguments(result.scratch, arguments);
     arguments.number("tiles_n", tiling.tiles_n(product.phases[0]));
     arguments.number("group_m", windows.resident ? 1 : tiling.band(device));
-    arguments.number("depth_blocks", tiling.depth_blocks());
+    arguments.number("k_blocks", tiling.k_blocks());
     arguments.number("depth", product.depth);
     arguments.number("columns", product.columns);
     arguments.number("all_columns", of_groups.product.columns * of_groups.product.groups);
@@ -251,91 +253,91 @@ class ConvSm90Engine final : public CudaEngine {
     }
     if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
     // Who computes pixels leaves no registers for it.
-    const std::optional<View> brought = tile.boxes > 0 && !shape.computed
-                                            ? brought_view(shape.epilogue, shape.vector, graph)
-                                            : std::optional<View>();
-    const bool brings = brought.has_value();
+    const std::optional<View> residual = tile.boxes > 0 && !shape.computed
+                                             ? residual_view(shape.epilogue, shape.vector, graph)
+                                             : std::optional<View>();
+    const bool has_residual = residual.has_value();
     // To stages of the ring where pixels have no ring of their own.
-    BroughtStages in_ring;
-    if (brings && way == kForEachTap) {
-      const auto map = shape.row_map(*brought, kBroughtRows);
-      if (map) in_ring = brought_stages(tile, result_view.dtype, device);
-      if (in_ring.stages > 0) arguments.tensor_map("map_brought", *brought, *map);
+    ResidualStages in_pipeline;
+    if (has_residual && way == kForEachTap) {
+      const auto map = shape.row_map(*residual, kResidualBoxRows);
+      if (map) in_pipeline = residual_stages(tile, result_view.dtype, device);
+      if (in_pipeline.stages > 0) arguments.tensor_map("map_residual", *residual, *map);
     }
     std::string printed =
-        tile.boxes > 0 && !brings
-            ? print_nothing_held(epilogue.space.rank()) +
+        tile.boxes > 0 && !has_residual
+            ? print_empty_prefetch(epilogue.space.rank()) +
                   print_program(epilogue, graph, "epilogue", arguments, result_view.dtype)
-            : print_holding_program(epilogue, graph, "epilogue", arguments,
-                                    tile.boxes > 0 ? result_view.dtype : f32);
-    printed += print_ahead(in_ring.stages > 0 ? PointwiseProgram() : shape.epilogue, tile.n, graph,
-                           arguments) +
+            : print_program_with_prefetch(epilogue, graph, "epilogue", arguments,
+                                          tile.boxes > 0 ? result_view.dtype : f32);
+    printed += print_residual_prefetch(in_pipeline.stages > 0 ? PointwiseProgram() : shape.epilogue,
+                                       tile.n, graph, arguments) +
                print_pixels(shape, graph, arguments);
     std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
     if (shape.computed) programs.push_back(&shape.computed->program);
 
-    const ProductForm form{.a = shape.swap ? shape.filter_type : shape.pixel_type,
-                           .b = shape.swap ? shape.pixel_type : shape.filter_type,
-                           .transpose_a = shape.swap && shape.columns_lie,
-                           .transpose_b = !shape.swap && shape.columns_lie,
-                           .vector = shape.vector,
-                           .rank = shape.epilogue.space.rank(),
-                           .computes_a = shape.computed && !shape.swap,
-                           .computes_b = shape.computed && shape.swap,
-                           .columns = bundle.columns,
-                           .has_whole = rounds.whole > 0,
-                           .has_tails = !tails.empty(),
-                           .brought = in_ring,
-                           .results = in_ring.stages > 0 ? result_view.dtype : bf16};
+    const GemmForm form{.a = shape.swap ? shape.filter_type : shape.pixel_type,
+                        .b = shape.swap ? shape.pixel_type : shape.filter_type,
+                        .transpose_a = shape.swap && shape.columns_contiguous,
+                        .transpose_b = !shape.swap && shape.columns_contiguous,
+                        .vector = shape.vector,
+                        .rank = shape.epilogue.space.rank(),
+                        .computes_a = shape.computed && !shape.swap,
+                        .computes_b = shape.computed && shape.swap,
+                        .columns = group_pack.columns,
+                        .has_whole_tiles = waves.whole > 0,
+                        .has_tails = !tails.empty(),
+                        .residual = in_pipeline,
+                        .results = in_pipeline.stages > 0 ? result_view.dtype : bf16};
     const int stages = way != kForEachTap ? windows.filters : stage_count(tile, device);
     const std::string head =
-        register_types(region.precision(), programs) + product_constants(tile, form, stages) +
-        of_results + constant("kBrings", brings) +
+        register_types(region.precision(), programs) + gemm_constants(tile, form, stages) +
+        of_results + constant("kHasResidual", has_residual) +
         constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
-        constant("kInTurns", tiling.phases_are_equal() && product.phases.size() > 1) +
+        constant("kInterleavesPhases", tiling.phases_are_equal() && product.phases.size() > 1) +
         constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
-        constant("kSwap", shape.swap) + constant("kColumnsLie", shape.columns_lie) +
+        constant("kSwap", shape.swap) + constant("kColumnsContiguous", shape.columns_contiguous) +
         constant("kWhole", shape.whole) + constant("kWindowRows", windows.rows) +
         constant("kInPlanes", product.phases[0].planes() > 1) +
-        constant("kLongLines", way != kForEachTap && !shape.has_one_tap()) +
+        constant("kPaddedLines", way != kForEachTap && !shape.has_one_tap()) +
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
-        (way == kBundles ? bundle.constants(shape) : constant("kSide", 0)) +
+        (way == kPackedGroups ? group_pack.constants(shape) : constant("kGroupsPerTile", 0)) +
         constant("kUsedColumns", std::min<std::int64_t>(tile.n, product.columns)) + tails.text() +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {
-        tile.boxes > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
-        "lib/ptx_wgmma_product.cuh", tile.streams ? "sm90/stream_work.cuh" : "sm90/split_work.cuh",
-        "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh"};
+        tile.boxes > 0 ? "lib/epilogue_tma_store.cuh" : "lib/epilogue_rows.cuh",
+        "lib/ptx_wgmma_mma_async.cuh", tile.streams ? "sm90/stream_k.cuh" : "sm90/split_k.cuh",
+        "sm90/tile_scheduler_conv.cuh", "sm90/load_im2col.cuh"};
     if (shape.computed)
-      files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/compute_pixels.cuh"});
+      files.insert(files.end(), {"sm90/prologue_pieces.cuh", "sm90/prologue_pixels.cuh"});
     files.emplace_back("sm90/warpgroups.cuh");
     tails.add_files(files, "sm90/tails_pixels.cuh");
-    if (way == kForEachTap) files.emplace_back("sm90/join_parts.cuh");
-    if (tile.streams) files.emplace_back("sm90/stream_parts.cuh");
-    if (way != kBundles) files.emplace_back("sm90/ask_ahead.cuh");
-    files.emplace_back(way == kBundles ? "sm90/mainloop_bundles.cuh"
-                       : way == kOnce  ? "sm90/mainloop_windows.cuh"
-                                       : "sm90/mainloop.cuh");
+    if (way == kForEachTap) files.emplace_back("sm90/cluster_reduce.cuh");
+    if (tile.streams) files.emplace_back("sm90/stream_k_fixup.cuh");
+    if (way != kPackedGroups) files.emplace_back("sm90/residual_prefetch.cuh");
+    files.emplace_back(way == kPackedGroups ? "sm90/mainloop_groups.cuh"
+                       : way == kOnce       ? "sm90/mainloop_halo.cuh"
+                                            : "sm90/mainloop.cuh");
     launch.source = {"conv_sm90", assemble(files, head)};
-    launch.function = "product";
+    launch.function = "gemm";
     launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
     launch.shared_bytes = way != kForEachTap ? windows.bytes : shared_bytes(tile, stages);
-    launch.cluster = rounds.cluster;
+    launch.cluster = waves.cluster;
     launch.grid.x = static_cast<unsigned>(blocks);
-    streamed.add_reset(result.launches);
+    stream_k.add_reset(result.launches);
     if (!tails.empty()) result.launches.push_back(tails.sum(graph));
     return result;
   }
 
  private:
   // `windows`: null where pixels are loaded for each tap.
-  Config config_of(const Region& region, const PixelShape& shape, const ProductTile& tile,
+  Config config_of(const Region& region, const PixelShape& shape, const GemmTile& tile,
                    const WindowStages* windows, const DeviceProps& device) const {
-    const PixelProduct& product = shape.product;
+    const ImplicitGemm& product = shape.product;
     const PixelTiling tiling{shape, tile};
-    const TileRounds rounds(tile, tiling.count(), device);
+    const TileWaves waves(tile, tiling.count(), device);
     const bool keeps_columns = windows != nullptr && windows->resident;
-    const ProductTails tails =
+    const GemmTails tails =
         pixel_tails(region, tiling, tiling.clusters(device, keeps_columns) * tile.cluster);
     const double element = bit_width(shape.pixel_type) / 8.0;
     double pixels = 0, taps = 0;  // taps that a pixel sees on average
@@ -352,7 +354,7 @@ class ConvSm90Engine final : public CudaEngine {
       result_bytes -= static_cast<double>(element_count(input.dims)) * bit_width(input.dtype) / 8;
     const auto area = static_cast<double>(tile.m) * tile.n;
     const double depth_bytes =
-        static_cast<double>(tiling.depth_blocks()) * static_cast<double>(tile.depth_bytes);
+        static_cast<double>(tiling.k_blocks()) * static_cast<double>(tile.depth_bytes);
     const double pixel_rows = windows != nullptr ? planes * static_cast<double>(windows->rows)
                               : shape.swap       ? taps * tile.n
                                                  : taps * tile.m;
@@ -379,12 +381,12 @@ class ConvSm90Engine final : public CudaEngine {
     const double added_bytes =
         is_deep ? std::min(added_bits(shape.epilogue) / 8 * results, result_bytes) : 0.0;
     const double computed_share =
-        computing_share(shape, tile, windows != nullptr ? windows->rows : 0, taps);
+        producer_share(shape, tile, windows != nullptr ? windows->rows : 0, taps);
     Config config;
     config.knobs = knobs_of(tile);
     const int side = windows != nullptr ? std::max(windows->side, 1) : 1;
-    const bool bundled = windows != nullptr && windows->side > 0;
-    config.knobs.emplace_back("windows", bundled              ? kBundles
+    const bool has_packed_groups = windows != nullptr && windows->side > 0;
+    config.knobs.emplace_back("windows", has_packed_groups    ? kPackedGroups
                                          : windows != nullptr ? kOnce
                                                               : kForEachTap);
     config.knobs.emplace_back("boxes", tile.boxes);
@@ -393,29 +395,30 @@ class ConvSm90Engine final : public CudaEngine {
          .operands = shape.pixel_type,
          .tile_m = tile.m,
          .tile_n = tile.n,
-         .variant =
-             bundled ? (product.groups > 1 ? kBundleVariant : kSingleVariant)
-                     : tile.variant() + (windows != nullptr ? 4 : 0) + (is_deep ? kDeepVariant : 0),
-         .tiles = static_cast<double>(rounds.whole * tile.cluster),
+         .variant = has_packed_groups ? (product.groups > 1 ? kPackedGroupsVariant : kSingleVariant)
+                                      : tile.variant() + (windows != nullptr ? 4 : 0) +
+                                            (is_deep ? kDeepVariant : 0),
+         .tiles = static_cast<double>(waves.whole * tile.cluster),
          .flops = 2 * area * taps * depth_bytes / element / side,
          .load_bytes = depth_bytes * (pixel_rows + filter_rows) * load_share,
          .store_bytes = std::max(result_bytes - added_bytes, 0.0) * area / results,
          .memory_bytes =
              region.bytes() + shape.moved_bytes() + static_cast<double>(tails.scratch_bytes()),
          .cluster = tile.cluster,
-         .split_tiles = static_cast<double>(rounds.split * tile.cluster),
+         .split_tiles = static_cast<double>(waves.split * tile.cluster),
          .splits = tile.splits,
          .streams = tile.streams,
          .persistent = tile.ping_pong,
          .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0) +
                      (tails.empty() ? 0 : 1) + (tile.streams ? 1 : 0),
-         .efficiency = bundled ? windows->efficiency : std::min(stage_share, computed_share)},
+         .efficiency =
+             has_packed_groups ? windows->efficiency : std::min(stage_share, computed_share)},
         device, region.precision());
     config.scratch_bytes = shape.scratch_bytes() + tails.scratch_bytes() +
-                           StreamedTiles{tile, rounds, tiling.shared_depth()}.scratch_bytes();
+                           StreamKTiles{tile, waves, tiling.split_k_blocks()}.scratch_bytes();
     config.notes.runtime_compiled = true;
     config.notes.tf32 = shape.pixel_type == f32;
-    config.notes.truncating_sums = shape.pixel_type != i8;
+    config.notes.truncating_accumulation = shape.pixel_type != i8;
     config.notes.reduced_precision_accumulation = promotes(shape.pixel_type);
     return config;
   }

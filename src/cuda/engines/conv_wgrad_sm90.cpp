@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 
-#include "cuda/engines/any_address.hpp"
 #include "cuda/engines/engines.hpp"
-#include "cuda/engines/sm90/filter_gradient_shape.hpp"
-#include "cuda/engines/sm90/product_tile.hpp"
-#include "cuda/engines/split_sum.hpp"
+#include "cuda/engines/sm90/gemm_tile.hpp"
+#include "cuda/engines/sm90/wgrad_shape.hpp"
+#include "cuda/engines/split_k_reduce.hpp"
 #include "cuda/engines/tile_cost.hpp"
+#include "cuda/engines/unaligned_fallback.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
@@ -17,13 +17,12 @@ namespace ashlar::cuda {
 
 namespace {
 
-using Cut = FilterGradientCut;
+using Tiling = WgradTiling;
 
 // Of the warpgroup that asks for copies, and of one that also turns dy.
-constexpr int kProducerRegisters = 40, kTurningRegisters = 56;
+constexpr int kProducerRegisters = 40, kTransposingRegisters = 56;
 
-std::string constants(const FilterGradientShape& shape, const FilterGradientTile& tile,
-                      const Cut& cut) {
+std::string constants(const WgradShape& shape, const WgradTile& tile, const Tiling& tiling) {
   std::string text;
   constexpr std::array<char, 3> kAxes = {'D', 'H', 'W'};
   for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -35,48 +34,50 @@ std::string constants(const FilterGradientShape& shape, const FilterGradientTile
     add("kDilation", shape.dilation[axis]);
     add("kPadding", shape.padding[axis]);
   }
-  const std::string operands = tile.turned ? "tf32" : shape.x.view.dtype == f16 ? "f16" : "bf16";
-  const std::string major = tile.turned ? "\"\"\n" : "\", 1\"\n";
-  text += "typedef float Sum;\n#define WGMMA_N " +
-          std::to_string(tile.turned ? tile.dy_boxes * kBoxChannels : tile.columns()) +
-          "\n#define WGMMA_K " + (tile.turned ? "\"k8\"" : "\"k16\"") +
-          "\n#define WGMMA_SUM f32\n#define WGMMA_A " + operands + "\n#define WGMMA_B " + operands +
-          "\n#define WGMMA_SCALES \", 1, 1\"\n#define WGMMA_MAJOR_A " + major +
+  const std::string operands = tile.transposed             ? "tf32"
+                               : shape.x.view.dtype == f16 ? "f16"
+                                                           : "bf16";
+  const std::string major = tile.transposed ? "\"\"\n" : "\", 1\"\n";
+  text += "typedef float Accum;\n#define WGMMA_N " +
+          std::to_string(tile.transposed ? tile.dy_boxes * kBoxChannels : tile.columns()) +
+          "\n#define WGMMA_K " + (tile.transposed ? "\"k8\"" : "\"k16\"") +
+          "\n#define WGMMA_ACCUM_TYPE f32\n#define WGMMA_A " + operands + "\n#define WGMMA_B " +
+          operands + "\n#define WGMMA_SCALES \", 1, 1\"\n#define WGMMA_MAJOR_A " + major +
           "#define WGMMA_MAJOR_B " + major + "#define WGMMA_REGISTER \"f\"\n";
-  const int transposes = tile.turned ? 0 : 1;
-  text += constant("kTransposeA", transposes) + constant("kTransposeB", transposes) +
-          constant("kConsumers", tile.consumers()) + constant("kBlocks", tile.blocks) +
-          constant("kRank", shape.rank()) + constant("kFlip", shape.flips ? 1 : 0) +
-          constant("kDyBoxes", tile.dy_boxes) + constant("kXBoxes", tile.x_boxes) +
-          constant("kTapRows", tile.tap_rows) + constant("kTapsAcross", tile.taps_across) +
-          constant("kRowBlocks", tile.row_blocks) + constant("kRows", tile.rows) +
-          constant("kDyWidth", tile.width) + constant("kSegments", tile.segments) +
-          constant("kStages", tile.stages) + constant("kXWidth", cut.x_width) +
-          constant("kXRows", cut.x_rows) + constant("kSegmentGroups", cut.segment_groups) +
-          constant("kXPitch", cut.x_pitch) + constant("kParts", tile.parts) +
-          constant("kProducerRegisters", tile.turned ? kTurningRegisters : kProducerRegisters) +
-          constant("kSide", shape.side) + constant("kGroupFilters", shape.filters / shape.side) +
-          constant("kGroupChannels", shape.channels / shape.side);
+  const int transposes = tile.transposed ? 0 : 1;
+  text +=
+      constant("kTransposeA", transposes) + constant("kTransposeB", transposes) +
+      constant("kConsumers", tile.consumers()) + constant("kBlocks", tile.blocks) +
+      constant("kRank", shape.rank()) + constant("kFlip", shape.flips ? 1 : 0) +
+      constant("kDyBoxes", tile.dy_boxes) + constant("kXBoxes", tile.x_boxes) +
+      constant("kTapRows", tile.tap_rows) + constant("kTapsAcross", tile.taps_across) +
+      constant("kRowBlocks", tile.row_blocks) + constant("kRows", tile.rows) +
+      constant("kDyWidth", tile.width) + constant("kSegments", tile.segments) +
+      constant("kStages", tile.stages) + constant("kXWidth", tiling.x_width) +
+      constant("kXRows", tiling.x_rows) + constant("kSegmentGroups", tiling.segment_groups) +
+      constant("kXPitch", tiling.x_pitch) + constant("kParts", tile.parts) +
+      constant("kProducerRegisters", tile.transposed ? kTransposingRegisters : kProducerRegisters) +
+      constant("kGroupsPerTile", shape.side) +
+      constant("kGroupFilters", shape.filters / shape.side) +
+      constant("kGroupChannels", shape.channels / shape.side);
   if (tile.parts > 1)
-    text += constant("kDyPieceRows", cut.dy_piece_rows) +
-            constant("kXPieceRows", cut.x_piece_rows) + constant("kRawSlots", cut.raw_slots);
+    text += constant("kDyPieceRows", tiling.dy_piece_rows) +
+            constant("kXPieceRows", tiling.x_piece_rows) + constant("kRawSlots", tiling.raw_slots);
   return text;
 }
 
-std::vector<FilterGradientTile> tiles_of(const FilterGradientShape& shape,
-                                         const DeviceProps& device) {
-  if (!shape.is_f32()) return filter_gradient_tiles(shape, 1, false, device);
-  std::vector<FilterGradientTile> result = filter_gradient_tiles(shape, 1, true, device);
+std::vector<WgradTile> tiles_of(const WgradShape& shape, const DeviceProps& device) {
+  if (!shape.is_f32()) return wgrad_tiles(shape, 1, false, device);
+  std::vector<WgradTile> result = wgrad_tiles(shape, 1, true, device);
   for (const int parts : {2, 3})
-    for (const FilterGradientTile& tile : filter_gradient_tiles(shape, parts, false, device))
-      result.push_back(tile);
+    for (const WgradTile& tile : wgrad_tiles(shape, parts, false, device)) result.push_back(tile);
   return result;
 }
 
 // Of the calibration: stages of turned tiles are other kernels than those of any segments.
-int variant_of(const FilterGradientTile& tile) {
-  constexpr int kTurned = 16;
-  return tile.turned ? kTurned : tile.segments;
+int variant_of(const WgradTile& tile) {
+  constexpr int kTransposed = 16;
+  return tile.transposed ? kTransposed : tile.segments;
 }
 
 class ConvWgradSm90Engine final : public CudaEngine {
@@ -87,30 +88,30 @@ class ConvWgradSm90Engine final : public CudaEngine {
   }
 
   Support supports(const Region& region, const DeviceProps& device) const override {
-    FilterGradientShape shape;
+    WgradShape shape;
     if (Support support = describe(region, shape); !support) return support;
-    if (Support support = is_for_hopper(device); !support) return support;
+    if (Support support = requires_hopper(device); !support) return support;
     if (tiles_of(shape, device).empty())
       return Support::no("no tile's pixels fit into shared memory");
     return Support::yes();
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    FilterGradientShape shape;
+    WgradShape shape;
     describe(region, shape);
     std::vector<Config> result;
-    for (const FilterGradientTile& tile : tiles_of(shape, device)) {
-      const Cut cut(shape, tile);
+    for (const WgradTile& tile : tiles_of(shape, device)) {
+      const Tiling tiling(shape, tile);
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
-      const std::int64_t sum_bytes = SplitSum{shape.epilogue, tile.splits}.bytes();
+      const std::int64_t sum_bytes = SplitKReduction{shape.epilogue, tile.splits}.bytes();
       config.scratch_bytes = sum_bytes + shape.x.scratch_bytes + shape.dy.scratch_bytes;
-      const auto blocks = static_cast<double>(cut.blocks);
-      const double stages = static_cast<double>(cut.tiles * cut.stage_count) / blocks;
+      const auto blocks = static_cast<double>(tiling.blocks);
+      const double stages = static_cast<double>(tiling.tiles * tiling.stage_count) / blocks;
       // Tiles that a block has something of.
-      const double ends = tile.blocks > 0 ? static_cast<double>(cut.tiles) / blocks + 1 : 1;
+      const double ends = tile.blocks > 0 ? static_cast<double>(tiling.tiles) / blocks + 1 : 1;
       const double sums = 64.0 * tile.dy_boxes * tile.tap_rows * tile.columns();
-      const double pixels = stages * static_cast<double>(tile.segments * cut.segment_groups * 8);
+      const double pixels = stages * static_cast<double>(tile.segments * tiling.segment_groups * 8);
       config.cost =
           tile_cost({.engine = id(),
                      .operands = shape.x.view.dtype,
@@ -119,7 +120,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
                      .variant = variant_of(tile),
                      .tiles = blocks,
                      .flops = 2 * sums * pixels,
-                     .load_bytes = stages * static_cast<double>(cut.loaded_bytes) *
+                     .load_bytes = stages * static_cast<double>(tiling.loaded_bytes) *
                                    (tile.blocks > 0 ? kApartBytes : 1),
                      .store_bytes = ends * sums * sizeof(float),
                      .memory_bytes = region.bytes() + 2.0 * static_cast<double>(sum_bytes) +
@@ -127,11 +128,11 @@ class ConvWgradSm90Engine final : public CudaEngine {
                      .launches = 2 + (shape.x.pack ? 1 : 0) + (shape.dy.pack ? 1 : 0),
                      // Products of bf16 instead of one of tf32, at twice its rate.
                      .efficiency = (tile.parts > 1 ? 2.0 / tile.products() : 1.0) *
-                                   filter_gradient_efficiency(tile, cut)},
+                                   wgrad_efficiency(tile, tiling)},
                     device, region.precision());
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.is_f32() && tile.parts < 3;
-      config.notes.truncating_sums = tile.parts < 3;
+      config.notes.truncating_accumulation = tile.parts < 3;
     }
     sort_by_cost(result, device, region.precision());
     return result;
@@ -139,61 +140,61 @@ class ConvWgradSm90Engine final : public CudaEngine {
 
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
-    FilterGradientShape shape;
+    WgradShape shape;
     describe(region, shape);
-    const FilterGradientTile tile = filter_gradient_tile_of(config, shape);
-    const Cut cut(shape, tile);
+    const WgradTile tile = wgrad_tile_of(config, shape);
+    const Tiling tiling(shape, tile);
 
     KernelDesign result;
-    result.unaligned = for_any_address(graph, region, config, device);
-    SplitSum sum{.epilogue = shape.epilogue, .parts = tile.splits, .is_early = true};
-    sum.booking = result.scratch.add("partial sums", sum.bytes());
+    result.unaligned = unaligned_fallback(graph, region, config, device);
+    SplitKReduction sum{
+        .epilogue = shape.epilogue, .parts = tile.splits, .is_dependent_launch = true};
+    sum.reservation = result.scratch.add("partial sums", sum.bytes());
     LaunchDesign launch;
     Arguments& arguments = launch.arguments;
-    const auto map = [&](const std::string& name, const PackedOperand& operand,
+    const auto map = [&](const std::string& name, const RepackedOperand& operand,
                          const TensorMapForm& form) {
       if (!operand.pack) {
         arguments.tensor_map(name, operand.view, form);
         return;
       }
-      const int booking = result.scratch.add(name, operand.scratch_bytes);
-      result.launches.push_back(pack_across(graph, *operand.pack, booking));
-      arguments.tensor_map_of_scratch(name, booking, form);
+      const int reservation = result.scratch.add(name, operand.scratch_bytes);
+      result.launches.push_back(repack(graph, *operand.pack, reservation));
+      arguments.tensor_map_of_scratch(name, reservation, form);
     };
-    map("map_x", shape.x, cut.map_x(shape, tile));
-    map("map_dy", shape.dy, cut.map_dy(shape, tile));
-    arguments.scratch("partial", sum.booking);
+    map("map_x", shape.x, tiling.map_x(shape, tile));
+    map("map_dy", shape.dy, tiling.map_dy(shape, tile));
+    arguments.scratch("partial", sum.reservation);
     arguments.number("filters", shape.filters);
     arguments.number("all_filters", shape.all_filters);
     arguments.number("channels", shape.channels);
-    arguments.number("tiles", cut.tiles);
-    arguments.number("tiles_k", cut.tiles_k);
-    arguments.number("tiles_c", cut.tiles_c);
-    arguments.number("tap_blocks_h", cut.tap_blocks_h);
-    arguments.number("tap_blocks_w", cut.tap_blocks_w);
+    arguments.number("tiles", tiling.tiles);
+    arguments.number("tiles_k", tiling.tiles_k);
+    arguments.number("tiles_c", tiling.tiles_c);
+    arguments.number("tap_blocks_h", tiling.tap_blocks_h);
+    arguments.number("tap_blocks_w", tiling.tap_blocks_w);
     arguments.number("splits", tile.splits);
-    arguments.number("stage_count", cut.stage_count);
-    arguments.number("segments_w", cut.segments_w);
-    arguments.number("segments_h", cut.segments_h);
+    arguments.number("stage_count", tiling.stage_count);
+    arguments.number("segments_w", tiling.segments_w);
+    arguments.number("segments_h", tiling.segments_h);
     arguments.number("to_d", shape.to[0]);
     arguments.number("to_h", shape.to[1]);
     arguments.number("to_w", shape.to[2]);
-    std::vector<std::string_view> files = {"lib/ptx_wgmma_product.cuh", "sm90/filter_gradient.cuh"};
-    if (tile.turned) {
-      files.push_back("sm90/filter_gradient_turned.cuh");
+    std::vector<std::string_view> files = {"lib/ptx_wgmma_mma_async.cuh", "sm90/wgrad.cuh"};
+    if (tile.transposed) {
+      files.push_back("sm90/wgrad_transposed.cuh");
     } else {
-      files.push_back("sm90/filter_gradient_boxes.cuh");
-      files.push_back(tile.parts > 1 ? "sm90/filter_gradient_split.cuh"
-                                     : "sm90/filter_gradient_direct.cuh");
+      files.push_back("sm90/wgrad_mma.cuh");
+      files.push_back(tile.parts > 1 ? "sm90/wgrad_bf16_split.cuh" : "sm90/wgrad_direct.cuh");
     }
-    launch.source = {"filter_gradient",
-                     assemble(files, constants(shape, tile, cut) + arguments.struct_text())};
-    launch.function = "filter_gradient";
+    launch.source = {"wgrad",
+                     assemble(files, constants(shape, tile, tiling) + arguments.struct_text())};
+    launch.function = "wgrad";
     launch.threads = static_cast<unsigned>((tile.consumers() + 1) * 128);
-    launch.shared_bytes = static_cast<unsigned>(cut.shared_bytes);
-    launch.grid.x = static_cast<unsigned>(cut.blocks);
+    launch.shared_bytes = static_cast<unsigned>(tiling.shared_bytes);
+    launch.grid.x = static_cast<unsigned>(tiling.blocks);
     result.launches.push_back(std::move(launch));
-    result.launches.push_back(split_sum(graph, sum, region.precision()));
+    result.launches.push_back(split_k_reduce(graph, sum, region.precision()));
     return result;
   }
 };

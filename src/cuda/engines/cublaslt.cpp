@@ -7,14 +7,14 @@
 #include "cuda/driver/context.hpp"
 #include "cuda/driver/private_capture.hpp"
 #include "cuda/engines/engines.hpp"
-#include "cuda/engines/product_tails.hpp"
+#include "cuda/engines/gemm_tails.hpp"
 
 namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostWorkspace = 32 << 20;  // what NVIDIA advises for Hopper
-constexpr std::size_t kWorkspaceAddress = 256;     // what the library may ask of its address
+constexpr std::int64_t kMaxWorkspace = 32 << 20;  // what NVIDIA advises for Hopper
+constexpr std::size_t kWorkspaceAddress = 256;    // what the library may ask of its address
 constexpr const char* kWhat = "multiplying matrices";
 
 // An address that no one follows: a multiple of this power of two, and below 16 of no higher one.
@@ -25,9 +25,9 @@ void* address_aligned_to(std::uintptr_t alignment) {
 
 // One per device, kept until the process ends: products in static storage may outlive it otherwise.
 LtHandle handle_of(DeviceOrdinal device) {
-  constexpr int kMostDevices = 64;
-  static std::array<std::once_flag, kMostDevices> once;
-  static std::array<LtHandle, kMostDevices> handles{};
+  constexpr int kMaxDevices = 64;
+  static std::array<std::once_flag, kMaxDevices> once;
+  static std::array<LtHandle, kMaxDevices> handles{};
   const auto i = static_cast<std::size_t>(device);
   std::call_once(once.at(i), [&] { check_lt(cublaslt().api->create(&handles[i]), "starting"); });
   return handles[i];
@@ -68,8 +68,8 @@ class CublasLtKernel final : public Kernel {
         unaligned_(choose(bit_width(problem.a.view.dtype) / 8)) {
     const std::size_t bytes = std::max(aligned_.workspace_bytes, unaligned_.workspace_bytes);
     if (bytes > 0)
-      workspace_ = scratch_book_.add("cublaslt workspace",
-                                     static_cast<std::int64_t>(bytes + kWorkspaceAddress));
+      workspace_ = scratch_layout_.add("cublaslt workspace",
+                                       static_cast<std::int64_t>(bytes + kWorkspaceAddress));
     load_code();
   }
 
@@ -79,7 +79,7 @@ class CublasLtKernel final : public Kernel {
                       place(context, problem_.d.view), nullptr, nullptr};
     if (problem_.bias.present()) pointers.bias = place(context, problem_.bias);
     if (workspace_ >= 0) {
-      auto* start = context.scratch<std::byte>(scratch_book_, workspace_);
+      auto* start = context.scratch<std::byte>(scratch_layout_, workspace_);
       const auto past = reinterpret_cast<std::uintptr_t>(start) % kWorkspaceAddress;
       pointers.workspace = start + (past == 0 ? 0 : kWorkspaceAddress - past);
     }
@@ -102,21 +102,21 @@ class CublasLtKernel final : public Kernel {
            view.offset * (bit_width(view.dtype) / 8);
   }
 
-  LtProduct product(void* bias) const {
+  LtMatmul product(void* bias) const {
     const CublasLtApi& api = *cublaslt().api;
-    LtProduct result{};
+    LtMatmul result{};
     const bool is_f64 = problem_.compute == LtCompute::f64;
     check_lt(api.init_product(&result, sizeof result, problem_.compute,
                               is_f64 ? LtType::f64 : LtType::f32),
              kWhat);
-    const auto set = [&](LtProductAttribute which, const auto& value) {
+    const auto set = [&](LtMatmulAttribute which, const auto& value) {
       check_lt(api.set_product(&result, which, &value, sizeof value), kWhat);
     };
-    set(LtProductAttribute::transpose_a, static_cast<std::int32_t>(problem_.a.transposed));
-    set(LtProductAttribute::transpose_b, static_cast<std::int32_t>(problem_.b.transposed));
+    set(LtMatmulAttribute::transpose_a, static_cast<std::int32_t>(problem_.a.transposed));
+    set(LtMatmulAttribute::transpose_b, static_cast<std::int32_t>(problem_.b.transposed));
     if (problem_.bias.present()) {
-      set(LtProductAttribute::epilogue, LtEpilogue::bias);
-      set(LtProductAttribute::bias, bias);
+      set(LtMatmulAttribute::epilogue, LtEpilogue::bias);
+      set(LtMatmulAttribute::bias, bias);
     }
     return result;
   }
@@ -128,7 +128,7 @@ class CublasLtKernel final : public Kernel {
     const auto set = [&](LtPreferenceAttribute which, const auto& value) {
       check_lt(api.set_preference(preference, which, &value, sizeof value), kWhat);
     };
-    set(LtPreferenceAttribute::workspace_bytes, static_cast<std::uint64_t>(kMostWorkspace));
+    set(LtPreferenceAttribute::workspace_bytes, static_cast<std::uint64_t>(kMaxWorkspace));
     // Partial sums are added in the compute type and in a fixed order, so that bits repeat.
     constexpr std::uint32_t kComputeType = 2;
     set(LtPreferenceAttribute::reduction_schemes, kComputeType);
@@ -136,7 +136,7 @@ class CublasLtKernel final : public Kernel {
          {LtPreferenceAttribute::alignment_a, LtPreferenceAttribute::alignment_b,
           LtPreferenceAttribute::alignment_c, LtPreferenceAttribute::alignment_d})
       set(which, static_cast<std::uint32_t>(alignment));
-    const LtProduct what = product(address_aligned_to(alignment));
+    const LtMatmul what = product(address_aligned_to(alignment));
     LtHeuristic found{};
     int count = 0;
     const int error = api.choose(handle_, &what, a_.handle(), b_.handle(), d_.handle(), d_.handle(),
@@ -166,7 +166,7 @@ class CublasLtKernel final : public Kernel {
   }
 
   void multiply(const Pointers& pointers, StreamHandle stream) const {
-    const LtProduct what = product(pointers.bias);
+    const LtMatmul what = product(pointers.bias);
     const LtHeuristic& how = pointers.are_aligned() ? aligned_ : unaligned_;
     const double one64 = 1, zero64 = 0;
     const float one32 = 1, zero32 = 0;

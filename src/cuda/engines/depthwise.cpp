@@ -8,7 +8,7 @@
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/depthwise_shape.hpp"
 #include "cuda/engines/engines.hpp"
-#include "cuda/engines/product_tails.hpp"
+#include "cuda/engines/gemm_tails.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
@@ -18,22 +18,23 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr std::int64_t kDepthwiseFinishThreads = 256, kWarpLanes = 32;
-constexpr std::int64_t kMostSharedBytes = 96 << 10;
+constexpr std::int64_t kMaxSharedBytes = 96 << 10;
 
 std::int64_t register_bytes(const DepthwiseShape& shape) { return shape.precision == f64 ? 8 : 4; }
 
 // Weights of the block's channels, or its sums of them.
 std::int64_t shared_bytes(const DepthwiseShape& shape, const DepthwiseTile& tile,
-                          const DepthwiseWalk& walk) {
+                          const DepthwiseGeometry& geometry) {
   if (shape.kind != DepthwiseShape::Kind::filter)
-    return shape.taps() * walk.lanes * tile.vector * register_bytes(shape);
-  const std::int64_t copies = shape.columns ? walk.lanes * tile.vector : walk.threads / kWarpLanes;
+    return shape.taps() * geometry.lanes * tile.vector * register_bytes(shape);
+  const std::int64_t copies =
+      shape.columns ? geometry.lanes * tile.vector : geometry.threads / kWarpLanes;
   return tile.part * shape.window[2] * copies * register_bytes(shape);
 }
 
-std::int64_t partial_bytes(const DepthwiseShape& shape, const DepthwiseWalk& walk) {
+std::int64_t partial_bytes(const DepthwiseShape& shape, const DepthwiseGeometry& geometry) {
   if (shape.kind != DepthwiseShape::Kind::filter) return 0;
-  return walk.pixel_blocks * shape.taps() * shape.channels * register_bytes(shape);
+  return geometry.pixel_blocks * shape.taps() * shape.channels * register_bytes(shape);
 }
 
 // Strides of the pixels as numbers in the text: addresses of a tile are then one register and
@@ -59,15 +60,15 @@ void fix_strides(std::string& text, const PointwiseProgram& program, const std::
 class DepthwiseDesigner {
  public:
   DepthwiseDesigner(const Graph& graph, const DepthwiseShape& shape, const DepthwiseTile& tile,
-                    const DepthwiseWalk& walk)
-      : graph_(graph), shape_(shape), tile_(tile), walk_(walk) {}
+                    const DepthwiseGeometry& geometry)
+      : graph_(graph), shape_(shape), tile_(tile), geometry_(geometry) {}
 
   KernelDesign design() {
     const bool filter = shape_.kind == DepthwiseShape::Kind::filter;
     add_numbers();
     if (filter) {
-      const int booking = design_.scratch.add("partial", partial_bytes(shape_, walk_));
-      arguments_.scratch("partial", booking);
+      const int reservation = design_.scratch.add("partial", partial_bytes(shape_, geometry_));
+      arguments_.scratch("partial", reservation);
     }
     const std::string programs = filter ? print_filter() : print_pixels();
     const std::string head = fmt::format("typedef {} R;\ntypedef int64 Index;\n",
@@ -75,25 +76,25 @@ class DepthwiseDesigner {
                              constants() + arguments_.struct_text() + programs;
     const std::string common = filter ? "depthwise_filter" : "depthwise_pixels";
     const std::string name =
-        std::string(filter ? "depthwise_filter" : "depthwise") + (tile_.walks ? "_rows" : "_tiles");
+        std::string(filter ? "depthwise_filter" : "depthwise") + (tile_.rolls ? "_rows" : "_tiles");
     const std::string common_file = common + ".cuh", file = name + ".cuh";
     const std::array<std::string_view, 3> files = {"depthwise.cuh", common_file, file};
     const KernelSource source{name, assemble(files, head)};
     LaunchDesign launch{source,
                         name,
                         {},
-                        static_cast<unsigned>(walk_.threads),
-                        static_cast<unsigned>(shared_bytes(shape_, tile_, walk_)),
+                        static_cast<unsigned>(geometry_.threads),
+                        static_cast<unsigned>(shared_bytes(shape_, tile_, geometry_)),
                         arguments_};
-    launch.grid = {static_cast<unsigned>(walk_.pixel_blocks),
-                   static_cast<unsigned>(walk_.channel_blocks), static_cast<unsigned>(parts())};
+    launch.grid = {static_cast<unsigned>(geometry_.pixel_blocks),
+                   static_cast<unsigned>(geometry_.channel_blocks), static_cast<unsigned>(parts())};
     launch.unaligned_function = common + "_elements";
     const std::int64_t weights = shape_.taps() * shape_.channels;
     if (filter)
       launch.unaligned_grid = {launch.grid.x,
-                               static_cast<unsigned>(ceil_div(weights, walk_.threads)), 1};
+                               static_cast<unsigned>(ceil_div(weights, geometry_.threads)), 1};
     else
-      launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(results(), walk_.threads));
+      launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(results(), geometry_.threads));
     design_.launches.push_back(launch);
     if (!filter) return std::move(design_);
     LaunchDesign finish{source, "depthwise_finish", {}, kDepthwiseFinishThreads, 0, arguments_};
@@ -129,7 +130,7 @@ class DepthwiseDesigner {
     arguments_.number("from_w", from[2]);
     arguments_.number("images", shape_.images);
     arguments_.number("tiles", shape_.tile_count(tile_));
-    arguments_.number("pieces", walk_.pixel_blocks);
+    arguments_.number("pieces", geometry_.pixel_blocks);
   }
 
   std::string constants() const {
@@ -146,8 +147,8 @@ class DepthwiseDesigner {
            constant("kTileH", tile_.h) + constant("kTileW", tile_.w) +
            constant("kPart", std::max<std::int64_t>(tile_.part, 1)) +
            constant("kColumns", shape_.columns ? 1 : 0) + constant("kVector", tile_.vector) +
-           constant("kThreads", walk_.threads) + constant("kAcross", walk_.lanes) +
-           constant("kBlocks", walk_.blocks_at_once) +
+           constant("kThreads", geometry_.threads) + constant("kAcross", geometry_.lanes) +
+           constant("kBlocks", geometry_.blocks_at_once) +
            constant("kFinishThreads", kDepthwiseFinishThreads) +
            constant("kBackward", shape_.backward() ? 1 : 0) +
            constant("kFlip", shape_.op->mode == ConvMode::convolution ? 1 : 0) +
@@ -223,7 +224,7 @@ class DepthwiseDesigner {
            print_source(shape_.to, "dy_of", "Gradient") +
            print_program(shape_.weights, graph_, "epilogue", arguments_) +
            print_keep(shape_.weights_z, 4) +
-           "__device__ inline void keep_weight(const Args& args, Index channel, int tap, R sum) "
+           "__device__ inline void store_weight(const Args& args, Index channel, int tap, R sum) "
            "{\n" +
            kTapPlace + "  R values[1] = {sum};\n  keep<1>(args, at, values);\n}\n";
   }
@@ -231,7 +232,7 @@ class DepthwiseDesigner {
   const Graph& graph_;
   const DepthwiseShape& shape_;
   const DepthwiseTile& tile_;
-  const DepthwiseWalk& walk_;
+  const DepthwiseGeometry& geometry_;
   Arguments arguments_;
   KernelDesign design_;
 };
@@ -246,7 +247,7 @@ class DepthwiseEngine final : public CudaEngine {
   Support supports(const Region& region, const DeviceProps& device) const override {
     if (Support support = is_depthwise(region); !support) return support;
     if (Support support = has_no_tails(region); !support) return support;
-    if (touches_unusual(region))
+    if (touches_unsupported(region))
       return Support::no("a ragged or complex tensor, or random numbers");
     for (const PointwiseProgram& prologue : region.prologues)
       if (reads_coordinates(prologue)) return Support::no("a fused operation reads coordinates");
@@ -255,8 +256,8 @@ class DepthwiseEngine final : public CudaEngine {
     const DepthwiseShape shape(region);
     if (shape.images == 0 || shape.channels == 0 || element_count(shape.to.space) == 0)
       return Support::no("no elements");
-    if (!shape.columns && shape.channels > kMostGridY)
-      return Support::no("{} channels, {} at most", shape.channels, kMostGridY);
+    if (!shape.columns && shape.channels > kMaxGridY)
+      return Support::no("{} channels, {} at most", shape.channels, kMaxGridY);
     if (shape.images * shape.to_extent[0] * shape.to_extent[1] * shape.to_extent[2] >=
         std::numeric_limits<int>::max() - (1 << 20))
       return Support::no("more pixels than an int can number");
@@ -274,12 +275,13 @@ class DepthwiseEngine final : public CudaEngine {
       Config config;
       config.knobs = {{"vector", tile.vector},      {"tile_h", tile.h},
                       {"tile_w", tile.w},           {"part", tile.part},
-                      {"walk", tile.walks ? 1 : 0}, {"waves", waves(shape)}};
+                      {"walk", tile.rolls ? 1 : 0}, {"waves", waves(shape)}};
       config.cost = {.flops = region.flops(),
                      .bytes = region.bytes(),
                      .flops_fraction = fraction,
                      .bytes_fraction = fraction};
-      config.scratch_bytes = partial_bytes(shape, DepthwiseWalk(shape, tile, waves(shape), device));
+      config.scratch_bytes =
+          partial_bytes(shape, DepthwiseGeometry(shape, tile, waves(shape), device));
       config.notes.runtime_compiled = true;
       result.push_back(std::move(config));
       fraction *= 0.98;
@@ -292,8 +294,8 @@ class DepthwiseEngine final : public CudaEngine {
     const DepthwiseShape shape(region);
     const DepthwiseTile tile{static_cast<int>(config.knob("vector")), config.knob("tile_h"),
                              config.knob("tile_w"), config.knob("part"), config.knob("walk") != 0};
-    const DepthwiseWalk walk(shape, tile, config.knob("waves"), device);
-    return DepthwiseDesigner(graph, shape, tile, walk).design();
+    const DepthwiseGeometry geometry(shape, tile, config.knob("waves"), device);
+    return DepthwiseDesigner(graph, shape, tile, geometry).design();
   }
 
  private:
@@ -305,8 +307,8 @@ class DepthwiseEngine final : public CudaEngine {
                                             const DeviceProps& device) {
     std::vector<DepthwiseTile> result;
     for (const DepthwiseTile& tile : shape.tiles(device)) {
-      const DepthwiseWalk walk(shape, tile, waves(shape), device);
-      if (shared_bytes(shape, tile, walk) <= std::min(kMostSharedBytes, device.shared_bytes))
+      const DepthwiseGeometry geometry(shape, tile, waves(shape), device);
+      if (shared_bytes(shape, tile, geometry) <= std::min(kMaxSharedBytes, device.shared_bytes))
         result.push_back(tile);
     }
     return result;

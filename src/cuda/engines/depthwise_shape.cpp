@@ -12,19 +12,19 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostRegisters = 200;          // for numbers of a tile
-constexpr std::int64_t kMostUnrolledProducts = 4096;  // multiply-adds of a tile
-constexpr std::int64_t kMostChannelLanes = 96;
-constexpr std::int64_t kMostThreads = 256, kMostOfWalk = 512;
-constexpr std::int64_t kMostResidentBlocks = 8;  // of a multiprocessor
-constexpr std::int64_t kFewBlocks = 8;           // across the channels
-constexpr std::int64_t kLeastThreads = 96;       // of a block, where there is a choice
-constexpr std::int64_t kLoopRegisters = 40;      // addresses, loops, products on the way
+constexpr std::int64_t kMaxRegisters = 200;          // for numbers of a tile
+constexpr std::int64_t kMaxUnrolledProducts = 4096;  // multiply-adds of a tile
+constexpr std::int64_t kMaxChannelLanes = 96;
+constexpr std::int64_t kMaxThreads = 256, kMaxOfWalk = 512;
+constexpr std::int64_t kMaxResidentBlocks = 8;  // of a multiprocessor
+constexpr std::int64_t kFewBlocks = 8;          // across the channels
+constexpr std::int64_t kLeastThreads = 96;      // of a block, where there is a choice
+constexpr std::int64_t kLoopRegisters = 40;     // addresses, loops, products on the way
 constexpr std::int64_t kOtherOfWalk = 20, kOtherOfNarrowWalk = 28, kOtherOfFilterWalk = 36,
                        kOtherOfUnrolledWalk = 40;
 // Weights of a thread in registers; those that wait for no conversion have time for fewer warps.
-constexpr std::int64_t kMostKept = 36, kMostKeptUnconverted = 49;
-constexpr std::size_t kMostOfKind = 4;  // candidates that walk, and others
+constexpr std::int64_t kMaxKept = 36, kMaxKeptUnconverted = 49;
+constexpr std::size_t kMaxOfKind = 4;  // candidates that walk, and others
 // Tiles held in registers wait for each of their rows, and read the rows around them again.
 constexpr double kTileSlowdown = 2.5;
 // Measured on the H200, filters of 3 x 3 with channels last: less where there is nothing to
@@ -38,9 +38,9 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b :
 std::int64_t resident_warps(const DepthwiseShape& shape, const DepthwiseTile& tile) {
   const bool filter = shape.kind == DepthwiseShape::Kind::filter;
   std::int64_t others = kLoopRegisters;
-  if (tile.walks && filter)
+  if (tile.rolls && filter)
     others = shape.unrolled() == 1 ? kOtherOfFilterWalk : kOtherOfUnrolledWalk;
-  else if (tile.walks)
+  else if (tile.rolls)
     others = tile.vector == 1 || shape.stride[1] > 1 ? kOtherOfNarrowWalk : kOtherOfWalk;
   const std::int64_t needed = std::min<std::int64_t>(shape.registers(tile) + others, 255);
   return std::min<std::int64_t>(4 * (512 / (ceil_div(needed, 8) * 8)), 32);
@@ -124,18 +124,18 @@ bool DepthwiseShape::converts() const {
   return from.precision() == f32 && bit_width(from.steps[0].view.dtype) < 32;
 }
 
-bool DepthwiseShape::can_walk() const {
+bool DepthwiseShape::can_roll() const {
   if (window[0] != 1 || stride[0] != 1 || padding[0] != 0 || dilation[1] != 1) return false;
   return kind != Kind::data || (stride[1] == 1 && stride[2] == 1);
 }
 
 bool DepthwiseShape::keeps_weights(const DepthwiseTile& tile) const {
-  return window[1] * window[2] * tile.vector <= (converts() ? kMostKept : kMostKeptUnconverted);
+  return window[1] * window[2] * tile.vector <= (converts() ? kMaxKept : kMaxKeptUnconverted);
 }
 
 std::int64_t DepthwiseShape::ahead(const DepthwiseTile& tile) const {
   // Few products per row take less time than memory does, the more so when rows are short.
-  if (!tile.walks || !converts() || window[1] > 3 || stride[1] != 1) return 1;
+  if (!tile.rolls || !converts() || window[1] > 3 || stride[1] != 1) return 1;
   return kind == Kind::filter ? unrolled() : 2;
 }
 
@@ -147,12 +147,12 @@ std::int64_t DepthwiseShape::registers(const DepthwiseTile& tile) const {
   const std::int64_t line = span_w(tile).count * tile.vector, strip = tile.w * tile.vector,
                      pixels = tile.h * strip, taps_of_row = window[2] * tile.vector;
   double numbers = 0;
-  if (tile.walks && kind == Kind::filter) {
+  if (tile.rolls && kind == Kind::filter) {
     const std::int64_t lines = stride[1] * line;
     numbers = static_cast<double>(window[1] * taps_of_row + slots() * strip + lines) +
               static_cast<double>(ahead(tile)) * (static_cast<double>(lines) * waiting(from) +
                                                   static_cast<double>(strip) * waiting(to));
-  } else if (tile.walks) {
+  } else if (tile.rolls) {
     const std::int64_t weights_kept =
         keeps_weights(tile) ? window[1] * taps_of_row : 2 * tile.vector;
     numbers = static_cast<double>(slots() * strip + weights_kept) +
@@ -177,7 +177,7 @@ double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
   const double per_load = 1.5 + (converts() ? vector : 0.0);
   const double line = static_cast<double>(span_w(tile).count), strip = static_cast<double>(tile.w);
   const double width = converts() ? bit_width(from.steps[0].view.dtype) / 32.0 : 1.0;  // in words
-  if (tile.walks) {
+  if (tile.rolls) {
     const double taps = taps_of_row * static_cast<double>(window[1]);
     const std::int64_t rows = std::min(tile.h, to_extent[1]);
     const double steps = static_cast<double>(rows < to_extent[1] ? rows + slots() - 1 : rows);
@@ -219,22 +219,22 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) cons
       tile.h = ceil_div(tile.h, stride[1]) * stride[1];
       tile.w = ceil_div(tile.w, stride[2]) * stride[2];
     }
-    const std::int64_t rows = tile.walks ? window[1] : filter ? tile.part : window[1] * tile.h;
-    if (rows * window[2] * tile.w * tile.vector > kMostUnrolledProducts ||
-        registers(tile) > kMostRegisters)
+    const std::int64_t rows = tile.rolls ? window[1] : filter ? tile.part : window[1] * tile.h;
+    if (rows * window[2] * tile.w * tile.vector > kMaxUnrolledProducts ||
+        registers(tile) > kMaxRegisters)
       return;
     // Rounds of the threads that fit at once, and how well those hide each other's waiting.
-    const DepthwiseWalk walk(*this, tile, 1, device);
-    const double at_once = static_cast<double>(walk.threads * walk.blocks_at_once);
+    const DepthwiseGeometry geometry(*this, tile, 1, device);
+    const double at_once = static_cast<double>(geometry.threads * geometry.blocks_at_once);
     const double threads = static_cast<double>(tile_count(tile)) *
-                           static_cast<double>(walk.channel_blocks * walk.lanes);
+                           static_cast<double>(geometry.channel_blocks * geometry.lanes);
     const double rounds = threads / at_once / static_cast<double>(device.compute_units);
-    const double time = (tile.walks ? std::ceil(rounds) : rounds * slowdown) * at_once *
+    const double time = (tile.rolls ? std::ceil(rounds) : rounds * slowdown) * at_once *
                         instructions(tile) * (1.0 + 128.0 / at_once);
     fitting.emplace_back(time, tile);
   };
   for (const int vector : vectors) {
-    if (can_walk())
+    if (can_roll())
       for (const std::int64_t wide : {4, 6, 7, 8})
         for (const std::int64_t segments : {1, 2, 4})
           add({vector, ceil_div(to_extent[1], segments), wide, filter ? window[1] : 0, true});
@@ -256,7 +256,7 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) cons
   std::array<std::size_t, 2> taken = {0, 0};
   for (const auto& [time, tile] : fitting)
     if (std::find(result.begin(), result.end(), tile) == result.end() &&
-        taken[tile.walks ? 1 : 0]++ < kMostOfKind)
+        taken[tile.rolls ? 1 : 0]++ < kMaxOfKind)
       result.push_back(tile);
   return result;
 }
@@ -267,25 +267,25 @@ bool DepthwiseShape::together(const DepthwiseTile& tile) const {
   return vector_length(to, wanted) == wanted && (z.empty() || vector_length(z, wanted) == wanted);
 }
 
-DepthwiseWalk::DepthwiseWalk(const DepthwiseShape& shape, const DepthwiseTile& tile,
-                             std::int64_t waves, const DeviceProps& device) {
+DepthwiseGeometry::DepthwiseGeometry(const DepthwiseShape& shape, const DepthwiseTile& tile,
+                                     std::int64_t waves, const DeviceProps& device) {
   const std::int64_t packets = shape.columns ? shape.channels / tile.vector : 1;
-  const std::int64_t across = ceil_div(packets, kMostChannelLanes);
+  const std::int64_t across = ceil_div(packets, kMaxChannelLanes);
   lanes = ceil_div(packets, across);
   channel_blocks = shape.columns ? across : shape.channels;
   // A walk goes on from strip to strip: its threads are started once, unless each block has but few
   // of the channels.
-  if (tile.walks && shape.columns && channel_blocks <= kFewBlocks) waves = 1;
+  if (tile.rolls && shape.columns && channel_blocks <= kFewBlocks) waves = 1;
   // As many threads at once as there are registers for.
   const std::int64_t most = 32 * resident_warps(shape, tile);
   std::int64_t best = 0;
   // Threads of one channel add up warp by warp.
   const std::int64_t step = shape.columns ? 1 : 32;
-  const std::int64_t most_of_block = std::min(most, tile.walks ? kMostOfWalk : kMostThreads);
-  for (std::int64_t rows = most_of_block / lanes; rows > 0; rows -= step) {
+  const std::int64_t max_of_block = std::min(most, tile.rolls ? kMaxOfWalk : kMaxThreads);
+  for (std::int64_t rows = max_of_block / lanes; rows > 0; rows -= step) {
     // Warps are dealt out whole, to four parts of the multiprocessor.
     const std::int64_t warps = ceil_div(rows * lanes, 32);
-    const std::int64_t at_once = std::min<std::int64_t>(most / 32 / warps, kMostResidentBlocks);
+    const std::int64_t at_once = std::min<std::int64_t>(most / 32 / warps, kMaxResidentBlocks);
     if (at_once * rows * lanes <= best + best / 8 || (rows * lanes < kLeastThreads && best > 0))
       continue;
     best = at_once * rows * lanes;

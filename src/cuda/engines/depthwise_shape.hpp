@@ -12,7 +12,7 @@ struct DepthwiseTile {
   int vector;             // channels
   std::int64_t h, w;      // pixels
   std::int64_t part = 0;  // backward-filter: rows of taps
-  bool walks = false;     // down the rows of the tile, instead of holding all of it in registers
+  bool rolls = false;     // down the rows of the tile, instead of holding all of it in registers
   bool operator==(const DepthwiseTile&) const = default;
 };
 
@@ -44,7 +44,7 @@ struct DepthwiseShape {
   Span span(std::size_t axis, std::int64_t count, std::int64_t count_taps) const;
   // Along H. A tile that is walked meets one row after the other: `stride` of them per step.
   Span span_h(const DepthwiseTile& tile) const {
-    if (tile.walks) return {0, stride[1]};
+    if (tile.rolls) return {0, stride[1]};
     return span(1, tile.h, kind == Kind::filter ? tile.part : window[1]);
   }
   Span span_w(const DepthwiseTile& tile) const { return span(2, tile.w, window[2]); }
@@ -68,19 +68,19 @@ struct DepthwiseShape {
   // Rows of results are stored as vectors.
   bool together(const DepthwiseTile& tile) const;
   // Tiles may be walked: rows of the source come in order, each meets neighbouring results.
-  bool can_walk() const;
+  bool can_roll() const;
 
  private:
   double instructions(const DepthwiseTile& tile) const;
 };
 
 // The launch of a tile for all channels and pixels.
-struct DepthwiseWalk {
+struct DepthwiseGeometry {
   std::int64_t lanes, threads = 0, blocks_at_once = 1;
   std::int64_t channel_blocks, pixel_blocks;
 
-  DepthwiseWalk(const DepthwiseShape& shape, const DepthwiseTile& tile, std::int64_t waves,
-                const DeviceProps& device);
+  DepthwiseGeometry(const DepthwiseShape& shape, const DepthwiseTile& tile, std::int64_t waves,
+                    const DeviceProps& device);
 };
 
 // A reason why the region is no depthwise convolution these kernels take; empty: it is.

@@ -137,7 +137,7 @@ PointwiseProgram part_of(PointwiseProgram program, int axis, std::int64_t begin,
 }
 
 // Whether a step asks where it is, which parts of the program do not know.
-bool asks_for_place(const PointwiseProgram& program) {
+bool depends_on_position(const PointwiseProgram& program) {
   return std::any_of(program.steps.begin(), program.steps.end(), [](const Step& step) {
     return step.kind == Step::Kind::random ||
            (step.kind == Step::Kind::compute && step.op.mode == PointwiseMode::gen_index);
@@ -145,7 +145,7 @@ bool asks_for_place(const PointwiseProgram& program) {
 }
 
 std::vector<PointwiseProgram> of_concat(const Region& region, const Concat& op) {
-  if (asks_for_place(region.epilogue)) return {};
+  if (depends_on_position(region.epilogue)) return {};
   const int rank = region.epilogue.space.rank();
   const auto axis = static_cast<int>(op.axis < 0 ? op.axis + rank : op.axis);
   std::vector<PointwiseProgram> programs;

@@ -7,7 +7,7 @@
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/gemm_skinny_shape.hpp"
-#include "cuda/engines/product_tails.hpp"
+#include "cuda/engines/gemm_tails.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/spec_text.hpp"
 
@@ -35,27 +35,28 @@ class Designer {
     std::string programs = print_program(shape_.x, graph_, "x_program", arguments_) + print_work() +
                            print_scale() + print_factors() +
                            print_program(shape_.epilogue, graph_, "epilogue", arguments_);
-    if (by_rows() && !direct() && !grouped()) programs += print_prefetch();
+    if (by_rows() && !direct() && !on_warpgroups()) programs += print_prefetch();
     const DType of_scales = by_rows() && scaled() ? shape_.scales().dtype : f32;
     const std::string head =
         register_types(precision, {&shape_.x, &shape_.work, &shape_.epilogue, &wide_}) +
         fmt::format("typedef {} W;\ntypedef {} T;\ntypedef {} S;\n",
                     type_name(shape_.weights.dtype), type_name(shape_.type), type_name(of_scales)) +
-        constants() + (grouped() ? group_constants() : "") + arguments_.struct_text() + programs;
-    const std::string function = grouped()   ? "gemm_skinny_group"
-                                 : direct()  ? "gemm_skinny_direct"
-                                 : by_rows() ? "gemm_skinny_rows"
-                                             : "gemm_skinny";
+        constants() + (on_warpgroups() ? warpgroup_constants() : "") + arguments_.struct_text() +
+        programs;
+    const std::string function = on_warpgroups() ? "gemm_skinny_warpgroup"
+                                 : direct()      ? "gemm_skinny_direct"
+                                 : by_rows()     ? "gemm_skinny_tma"
+                                                 : "gemm_skinny";
     const std::string own_file = function + ".cuh";
     std::vector<std::string_view> files = {
         "gemm_skinny_packets.cuh",
-        shape_.matrix() ? "gemm_skinny_matrix.cuh" : "gemm_skinny_vector.cuh",
-        "gemm_skinny_finish.cuh"};
-    if (grouped())
-      for (const std::string_view file : group_files()) files.push_back(file);
+        shape_.uses_mma() ? "gemm_skinny_mma.cuh" : "gemm_skinny_fma.cuh",
+        "gemm_skinny_epilogue.cuh"};
+    if (on_warpgroups())
+      for (const std::string_view file : warpgroup_files()) files.push_back(file);
     else if (by_rows())
       files.push_back("gemm_skinny_lane.cuh");
-    if (layout_.chunk > 0) files.push_back("gemm_skinny_early.cuh");
+    if (layout_.chunk > 0) files.push_back("gemm_skinny_pdl.cuh");
     files.push_back(own_file);
     LaunchDesign launch{{"gemm_skinny", assemble(files, head)},
                         function,
@@ -65,13 +66,14 @@ class Designer {
                         arguments_};
     launch.grid.x = static_cast<unsigned>(layout_.grid(shape_));
     launch.cluster = static_cast<unsigned>(layout_.split);
-    launch.is_early = by_rows() && !direct();
+    launch.is_dependent_launch = by_rows() && !direct();
     if (!by_rows()) {
       launch.unaligned_function = "gemm_skinny_elements";
       launch.unaligned_grid.x = static_cast<unsigned>(layout_.grid(shape_) / layout_.split);
     }
     KernelDesign design;
-    if (grouped() && !layout_.orders_here()) design.launches.push_back(order_launch(launch));
+    if (on_warpgroups() && !layout_.repacks_in_cta())
+      design.launches.push_back(repack_launch(launch));
     design.launches.push_back(std::move(launch));
     design.scratch = std::move(scratch_);
     return design;
@@ -79,48 +81,48 @@ class Designer {
 
  private:
   bool direct() const { return layout_.batch > 0; }
-  bool grouped() const { return layout_.helpers > 0; }
+  bool on_warpgroups() const { return layout_.helpers > 0; }
   bool by_rows() const { return layout_.chunk > 0 || direct(); }
   bool scaled() const { return shape_.scale_block > 0; }
 
-  std::vector<std::string_view> group_files() const {
-    const bool digits = layout_.has_digits();
+  std::vector<std::string_view> warpgroup_files() const {
+    const bool limbs = layout_.has_limbs();
     std::vector<std::string_view> files = {
-        "lib/ptx_wgmma_product.cuh", digits ? "gemm_skinny_digits.cuh" : "gemm_skinny_order.cuh"};
-    if (layout_.orders_here())
-      files.push_back(digits ? "gemm_skinny_digits_stage.cuh" : "gemm_skinny_order_stage.cuh");
+        "lib/ptx_wgmma_mma_async.cuh", limbs ? "gemm_skinny_limbs.cuh" : "gemm_skinny_repack.cuh"};
+    if (layout_.repacks_in_cta())
+      files.push_back(limbs ? "gemm_skinny_limbs_in_cta.cuh" : "gemm_skinny_repack_in_cta.cuh");
     else
       files.insert(files.end(),
-                   {digits ? "gemm_skinny_digits_launch.cuh" : "gemm_skinny_order_launch.cuh",
-                    "gemm_skinny_image.cuh"});
+                   {limbs ? "gemm_skinny_limbs_prepass.cuh" : "gemm_skinny_repack_prepass.cuh",
+                    "gemm_skinny_packed_x.cuh"});
     files.insert(files.end(),
-                 {"gemm_skinny_group_bring.cuh", "gemm_skinny_group_lane.cuh",
-                  digits ? "gemm_skinny_group_digits.cuh" : "gemm_skinny_group_pairs.cuh",
-                  "gemm_skinny_group_finish.cuh", "gemm_skinny_mend.cuh"});
+                 {"gemm_skinny_warpgroup_load.cuh", "gemm_skinny_warpgroup_lane.cuh",
+                  limbs ? "gemm_skinny_warpgroup_limbs.cuh" : "gemm_skinny_warpgroup_half2.cuh",
+                  "gemm_skinny_warpgroup_epilogue.cuh", "gemm_skinny_recompute_nonfinite.cuh"});
     return files;
   }
   // Of a block, that put x in order: beside those that multiply, or in a launch of their own.
-  std::int64_t order_warps() const {
-    constexpr std::int64_t kOfLaunch = 2, kOfDigits = 8;
-    if (layout_.orders_here()) return layout_.helpers - 1;
-    return layout_.has_digits() ? kOfDigits : kOfLaunch;
+  std::int64_t repack_warps() const {
+    constexpr std::int64_t kOfLaunch = 2, kLimbInstructions = 8;
+    if (layout_.repacks_in_cta()) return layout_.helpers - 1;
+    return layout_.has_limbs() ? kLimbInstructions : kOfLaunch;
   }
   // Before the launch that multiplies: x as it takes it. A warp makes 128 depths of 8 rows, or the
   // digits of 2.
-  LaunchDesign order_launch(const LaunchDesign& main) const {
+  LaunchDesign repack_launch(const LaunchDesign& main) const {
     constexpr std::int64_t kDepths = 128;
-    const std::int64_t rows = layout_.has_digits() ? 2 : 8;
-    const std::int64_t warp_bytes = layout_.has_digits() ? 0 : 2048;  // of shared memory
-    const std::int64_t depth = layout_.rounds(shape_) * layout_.chunk * 8 / shape_.bits();
-    const std::int64_t blocks = depth / kDepths * (shape_.columns() / rows);
+    const std::int64_t rows = layout_.has_limbs() ? 2 : 8;
+    const std::int64_t warp_bytes = layout_.has_limbs() ? 0 : 2048;  // of shared memory
+    const std::int64_t k = layout_.rounds(shape_) * layout_.chunk * 8 / shape_.bits();
+    const std::int64_t blocks = k / kDepths * (shape_.columns() / rows);
     LaunchDesign launch{main.source,
-                        "gemm_skinny_order",
+                        "gemm_skinny_repack",
                         {},
-                        static_cast<unsigned>(order_warps() * 32),
-                        static_cast<unsigned>(order_warps() * warp_bytes),
+                        static_cast<unsigned>(repack_warps() * 32),
+                        static_cast<unsigned>(repack_warps() * warp_bytes),
                         main.arguments};
-    launch.grid.x = static_cast<unsigned>(ceil_div(blocks, order_warps()));
-    launch.is_early = true;
+    launch.grid.x = static_cast<unsigned>(ceil_div(blocks, repack_warps()));
+    launch.is_dependent_launch = true;
     return launch;
   }
 
@@ -132,8 +134,8 @@ class Designer {
       if (strides.empty()) strides.push_back(0);
       return strides;
     };
-    arguments_.number("many", shape_.many);
-    arguments_.number("depth", shape_.depth);
+    arguments_.number("n", shape_.n);
+    arguments_.number("k", shape_.k);
     arguments_.number("rounds", layout_.rounds(shape_));
     arguments_.number("groups", layout_.groups(shape_));
     arguments_.number("units", layout_.groups(shape_) * shape_.batches);
@@ -144,19 +146,19 @@ class Designer {
     if (by_rows()) arguments_.never_changes("weights_never_change", shape_.weights.tensor);
     arguments_.number("first_weight", shape_.bits() < 8 ? shape_.weights.offset : 0);
     arguments_.number("row_stride", shape_.row_stride());
-    arguments_.number("depth_stride", shape_.depth_stride());
+    arguments_.number("k_stride", shape_.k_stride());
     arguments_.numbers("batch_stride", batch_strides(shape_.weights));
     const View x = shape_.copies_x() ? shape_.x.steps[0].view : View{};
     x.present() ? arguments_.pointer("x", x) : arguments_.number("x", 0);
     arguments_.number("x_row_stride", x.present() ? x.strides[shape_.rank - 2] : 0);
     arguments_.numbers("x_batch_stride", batch_strides(x.present() ? x : shape_.weights));
-    if (grouped()) {
+    if (on_warpgroups()) {
       arguments_.tensor_map("map_weights", shape_.weights, weight_map());
-      if (layout_.orders_here())
+      if (layout_.repacks_in_cta())
         arguments_.tensor_map("map_x", x, x_map(x));
       else
-        arguments_.scratch(
-            "image", scratch_.add("x in the order of the weights", layout_.scratch_bytes(shape_)));
+        arguments_.scratch("packed_x", scratch_.add("x in the order of the weights",
+                                                    layout_.scratch_bytes(shape_)));
       if (scaled()) arguments_.tensor_map("map_scales", shape_.scales(), scale_map());
       if (shape_.has_small_integers()) {
         arguments_.pointer("scales", shape_.scales());
@@ -177,17 +179,17 @@ class Designer {
     const std::int64_t share = layout_.rows(shape_) / layout_.split;
     int vector_y = vector_of(shape_.epilogue, share % 4 == 0 ? 4 : share % 2 == 0 ? 2 : 1);
     if (!shape_.factors.empty()) vector_y = vector_of(shape_.factors, vector_y);
-    return layout_constants() + constant("kAlong", shape_.along ? 1 : 0) +
-           constant("kMatrix", shape_.matrix() ? 1 : 0) + constant("kRaw", shape_.raw ? 1 : 0) +
-           constant("kRank", shape_.rank) + constant("kFew", shape_.few) +
-           constant("kFewAtOnce", layout_.few_at_once(shape_)) +
+    return layout_constants() + constant("kKMajor", shape_.k_major ? 1 : 0) +
+           constant("kUsesMma", shape_.uses_mma() ? 1 : 0) + constant("kRaw", shape_.raw ? 1 : 0) +
+           constant("kRank", shape_.rank) + constant("kM", shape_.m) +
+           constant("kRowsPerPass", layout_.rows_per_pass(shape_)) +
            constant("kPacketBytes", shape_.packet_bytes()) +
            constant("kCopyBytes", shape_.copy_bytes()) + constant("kTiles", layout_.tiles) +
            constant("kRows", layout_.rows(shape_)) + constant("kWarpsN", layout_.warps_n) +
            constant("kWarpsK", layout_.warps_k) + constant("kClusterBlocks", layout_.split) +
            constant("kBlocks", layout_.blocks) + constant("kCopiesX", shape_.copies_x() ? 1 : 0) +
            constant("kHasWeightProgram", shape_.has_work ? 1 : 0) +
-           constant("kVectorX", vector_of(shape_.x, shape_.matrix() ? 8 : 4)) +
+           constant("kVectorX", vector_of(shape_.x, shape_.uses_mma() ? 8 : 4)) +
            constant("kVectorW", shape_.has_work ? vector_of(shape_.work, 8) : 1) +
            constant("kScaled", shape_.scale_block > 0 ? 1 : 0) +
            constant("kKeepsOffset", shape_.keeps_offset() ? 1 : 0) +
@@ -202,7 +204,7 @@ class Designer {
     form.axes = {
         {.extent = kPiece, .box = kPiece},
         {.extent = shape_.row_bytes() / kPiece, .stride = kPiece, .box = layout_.chunk / kPiece},
-        {.extent = shape_.many,
+        {.extent = shape_.n,
          .stride = shape_.row_stride() * shape_.bits() / 8,
          .box = layout_.rows(shape_)}};
     return form;
@@ -214,45 +216,46 @@ class Designer {
     const std::int64_t of_chunk = layout_.chunk * 8 / shape_.bits() / kDepths;
     TensorMapForm form{.dtype = shape_.type};
     form.axes = {{.extent = kDepths, .box = kDepths},
-                 {.extent = shape_.few,
-                  .stride = shape_.few == 1 ? shape_.depth : x.strides[shape_.rank - 2],
-                  .box = layout_.order_rows(shape_)},
-                 {.extent = shape_.depth / kDepths,
+                 {.extent = shape_.m,
+                  .stride = shape_.m == 1 ? shape_.k : x.strides[shape_.rank - 2],
+                  .box = layout_.repack_rows(shape_)},
+                 {.extent = shape_.k / kDepths,
                   .stride = kDepths,
-                  .box = layout_.has_digits() ? 2 : of_chunk}};
+                  .box = layout_.has_limbs() ? 2 : of_chunk}};
     return form;
   }
   TensorMapForm scale_map() const {
     const View& view = shape_.scales();
     const int width = bit_width(view.dtype);
     TensorMapForm form{.dtype = width == 32 ? f32 : width == 16 ? bf16 : u8, .swizzle = 0};
-    form.axes = {{.extent = shape_.many, .box = layout_.rows(shape_)},
-                 {.extent = ceil_div(shape_.depth, shape_.scale_block),
+    form.axes = {{.extent = shape_.n, .box = layout_.rows(shape_)},
+                 {.extent = ceil_div(shape_.k, shape_.scale_block),
                   .stride = view.strides[shape_.rank - 1],
                   .box = layout_.chunk * 8 / shape_.bits() / shape_.scale_block}};
     return form;
   }
-  // The instruction of lib/ptx_wgmma_product.cuh.
-  std::string group_constants() const {
-    const bool digits = layout_.has_digits();
+  // The instruction of lib/ptx_wgmma_mma_async.cuh.
+  std::string warpgroup_constants() const {
+    const bool limbs = layout_.has_limbs();
     const std::string type = shape_.type == f16 ? "f16" : "bf16";
-    const std::string of_digits = shape_.weights.dtype == u4 ? "u8" : "s8";
-    std::string text =
-        fmt::format("typedef {} Sum;\n", digits ? "int" : "float") + constant("kTransposeA", 0) +
-        constant("kTransposeB", 0) + constant("kHelpers", layout_.helpers) +
-        constant("kColumns", shape_.columns()) +
-        constant("kOwnPlaces", layout_.own_places(shape_)) +
-        constant("kOrderWarps", order_warps()) + constant("kOrderRows", layout_.order_rows(shape_));
+    const std::string limb_type = shape_.weights.dtype == u4 ? "u8" : "s8";
+    std::string text = fmt::format("typedef {} Accum;\n", limbs ? "int" : "float") +
+                       constant("kTransposeA", 0) + constant("kTransposeB", 0) +
+                       constant("kHelpers", layout_.helpers) +
+                       constant("kColumns", shape_.columns()) +
+                       constant("kAccBuffers", layout_.acc_buffers(shape_)) +
+                       constant("kRepackWarps", repack_warps()) +
+                       constant("kRepackRows", layout_.repack_rows(shape_));
     for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
              {"N", fmt::format("{}", shape_.columns() * layout_.planes())},
-             {"K", digits ? "\"k32\"" : "\"k16\""},
-             {"SUM", digits ? "s32" : "f32"},
-             {"A", digits ? of_digits : type},
-             {"B", digits ? "s8" : type},
-             {"SCALES", digits ? "\"\"" : "\", 1, 1\""},
-             {"MAJOR_A", digits ? "\"\"" : "\", 0\""},
-             {"MAJOR_B", digits ? "\"\"" : "\", 0\""},
-             {"REGISTER", digits ? "\"r\"" : "\"f\""}})
+             {"K", limbs ? "\"k32\"" : "\"k16\""},
+             {"SUM", limbs ? "s32" : "f32"},
+             {"A", limbs ? limb_type : type},
+             {"B", limbs ? "s8" : type},
+             {"SCALES", limbs ? "\"\"" : "\", 1, 1\""},
+             {"MAJOR_A", limbs ? "\"\"" : "\", 0\""},
+             {"MAJOR_B", limbs ? "\"\"" : "\", 0\""},
+             {"REGISTER", limbs ? "\"r\"" : "\"f\""}})
       text += fmt::format("#define WGMMA_{} {}\n", name, value);
     return text;
   }
@@ -262,7 +265,7 @@ class Designer {
     if (by_rows())
       return constant("kByRows", 1) + constant("kStages", layout_.steps) +
              constant("kChunk", layout_.chunk) +
-             constant("kSumsApart", layout_.has_sums_apart() ? 1 : 0) +
+             constant("kOwnReductionSmem", layout_.has_own_reduction_smem() ? 1 : 0) +
              constant("kWhole", shape_.row_bytes() % layout_.chunk == 0 ? 1 : 0);
     return constant("kByRows", 0) + constant("kSteps", layout_.steps) +
            constant("kPhase", layout_.phase) + constant("kBuffersX", layout_.buffers_x(shape_)) +
@@ -301,7 +304,7 @@ class Designer {
         if (kind == TensorKind::scalar || kind == TensorKind::constant) continue;
         if (bit_width(step.view.dtype) < 8) continue;
         const std::string name = fmt::format("operand{}", count++);
-        functions += print_place(step.view, graph_, name, arguments_);
+        functions += print_address(step.view, graph_, name, arguments_);
         calls += fmt::format("  prefetch_to_l2({}(args, at));\n", name);
       }
     return constant("kOperands", count) + functions +
@@ -315,7 +318,7 @@ class Designer {
   const Layout& layout_;
   PointwiseProgram wide_;  // reads the weights, of which `work` has only the number
   Arguments arguments_;
-  ScratchBook scratch_;
+  ScratchLayout scratch_;
 };
 
 class GemmSkinnyEngine final : public CudaEngine {
@@ -332,7 +335,7 @@ class GemmSkinnyEngine final : public CudaEngine {
     if (device.compute_capability < 80)
       return Support::no("compute capability {}, 80 at least", device.compute_capability);
     if (skinny_layouts(shape, device).empty())
-      return Support::no("{} rows need more registers or shared memory than there are", shape.few);
+      return Support::no("{} rows need more registers or shared memory than there are", shape.m);
     return Support::yes();
   }
 
@@ -349,11 +352,11 @@ class GemmSkinnyEngine final : public CudaEngine {
           std::max(layout.seconds(shape, device) - device.launch_seconds, kLeast);
       config.cost = {.flops = region.flops(),
                      .bytes = region.bytes(),
-                     .flops_fraction = shape.matrix() ? device.flops_f16 / device.flops_f32 : 0.5,
+                     .flops_fraction = shape.uses_mma() ? device.flops_f16 / device.flops_f32 : 0.5,
                      .bytes_fraction = region.bytes() / device.bytes_per_second / seconds};
       config.scratch_bytes = layout.scratch_bytes(shape);
       config.notes.runtime_compiled = true;
-      config.notes.truncating_sums = shape.matrix();
+      config.notes.truncating_accumulation = shape.uses_mma();
       result.push_back(std::move(config));
     }
     return result;
@@ -367,7 +370,7 @@ class GemmSkinnyEngine final : public CudaEngine {
     const Layout layout(config);
     KernelDesign design = Designer(graph, shape, layout).design(region.precision());
     if (layout.chunk + layout.batch > 0) {
-      const std::vector<Layout> others = layouts_by_threads(shape, device, 1);
+      const std::vector<Layout> others = cp_async_layouts(shape, device, 1);
       if (others.empty()) fail(ErrorCode::internal, "cuda.gemm_skinny: no layout for any address");
       design.unaligned = [&graph, &region, shape, other = others[0]] {
         return Designer(graph, shape, other).design(region.precision());

@@ -24,13 +24,13 @@ constexpr double kNorm = 8;           // of parts: nearly the largest, the other
 constexpr std::int64_t kPacketBytes = 16, kStepBytes = 4 * kPacketBytes;
 constexpr double kWarpBytes = 32 * kPacketBytes;  // of a packet of all lanes
 
-using Walk = SkinnyWalk;
-constexpr Walk kByThreads = {.of_memory = 0.865,
-                             .most_issued = 1.49,
-                             .issued_by_warp = 0.34,
-                             .start = 7.0,
-                             .pass = 0.1,
-                             .cluster = 2.45};
+using Costs = SkinnyCosts;
+constexpr Costs kCpAsync = {.bandwidth_fraction = 0.865,
+                            .max_issued = 1.49,
+                            .issued_per_warp = 0.34,
+                            .start = 7.0,
+                            .pass = 0.1,
+                            .cluster = 2.45};
 
 const SkinnyCalibration& fitted() { return skinny_calibration(); }
 
@@ -38,7 +38,7 @@ double as_double(std::int64_t count) { return static_cast<double>(count); }
 
 // Units of 8 depths in a packet, and tiles of 8 rows of x.
 double units(const Shape& shape) { return as_double(kPacketBytes * 8 / shape.bits()) / 8; }
-double few_tiles(const Shape& shape) { return as_double(ceil_div(shape.few, 8)); }
+double tiles_m(const Shape& shape) { return as_double(ceil_div(shape.m, 8)); }
 bool is_narrow(const Shape& shape) { return shape.bits() == 4; }
 bool is_scaled(const Shape& shape) { return shape.scale_block > 0; }
 double scale_bytes(const Shape& shape) {
@@ -55,25 +55,25 @@ double conversion(const Shape& shape, bool keeps_offset) {
   return dtype == e2m1 ? 76 : keeps_offset ? 32 : 46;
 }
 // The same by warpgroups, which multiply pairs by their scales.
-double group_conversion(const Shape& shape, const Layout& layout) {
-  constexpr double kToDigits = 12, kToSmall = 36, kScales = 16;
-  if (layout.has_digits()) return kToDigits;
+double warpgroup_conversion(const Shape& shape, const Layout& layout) {
+  constexpr double kToLimbs = 12, kToSmall = 36, kScales = 16;
+  if (layout.has_limbs()) return kToLimbs;
   if (shape.has_small_integers() && shape.type == bf16) return kToSmall;
   return conversion(shape, false) + (is_scaled(shape) ? kScales : 0);
 }
 // And to read and multiply it.
 double of_packet(const Shape& shape, bool keeps_offset) {
-  return conversion(shape, keeps_offset) + 1 + units(shape) * few_tiles(shape);
+  return conversion(shape, keeps_offset) + 1 + units(shape) * tiles_m(shape);
 }
 // To read x for a step, and to put its pairs in the order of 4-bit weights.
 double of_x(const Shape& shape) {
-  return units(shape) * few_tiles(shape) * (fitted().load_x + (is_narrow(shape) ? 4 : 0));
+  return units(shape) * tiles_m(shape) * (fitted().load_x + (is_narrow(shape) ? 4 : 0));
 }
 
 // Blocks that the busiest multiprocessor has, one after the other, and at once.
-struct Turns {
+struct SmLoad {
   double all, at_once;
-  Turns(const Shape& shape, const Layout& layout, const DeviceProps& device) {
+  SmLoad(const Shape& shape, const Layout& layout, const DeviceProps& device) {
     const std::int64_t grid = layout.grid(shape);
     all = as_double(std::max(
         ceil_div(grid, std::int64_t{device.compute_units}),
@@ -83,188 +83,187 @@ struct Turns {
   }
 };
 
-double issue_clocks(const Walk& walk, double instructions, double warps) {
-  return instructions / std::min(walk.most_issued, walk.issued_by_warp * warps);
+double issue_clocks(const Costs& costs, double instructions, double warps) {
+  return instructions / std::min(costs.max_issued, costs.issued_per_warp * warps);
 }
 
-double together(std::initializer_list<double> parts) {
+double smooth_max(std::initializer_list<double> parts) {
   const double largest = std::max(parts);
   double sum = 0;
   for (const double part : parts) sum += std::pow(part / largest, kNorm);
   return largest * std::pow(sum, 1 / kNorm);
 }
-double fixed_seconds(const Walk& walk, const Layout& layout) {
+double fixed_seconds(const Costs& costs, const Layout& layout) {
   const double passes = as_double(layout.passes);
-  return kMicro *
-         (walk.start + (passes - 1) * walk.pass + (layout.split > 1 ? passes * walk.cluster : 0));
+  return kMicro * (costs.start + (passes - 1) * costs.pass +
+                   (layout.split > 1 ? passes * costs.cluster : 0));
 }
 
 // Reading all weights in chunks, of which a block has all stages but one on their way.
-double chunk_memory_seconds(const Walk& walk, const Shape& shape, const Layout& layout,
+double chunk_memory_seconds(const Costs& costs, const Shape& shape, const Layout& layout,
                             const DeviceProps& device, double blocks_at_once) {
   const auto units = as_double(device.compute_units);
   const double on_the_way =
       std::min(as_double(layout.grid(shape)), units * blocks_at_once) / units *
       as_double(std::max<std::int64_t>(layout.steps - 1, 1) * layout.rows(shape) * layout.chunk);
-  const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
-  return weights / (device.bytes_per_second * walk.of_memory *
+  const double weights = as_double(shape.n * shape.batches * shape.row_bytes());
+  return weights / (device.bytes_per_second * costs.bandwidth_fraction *
                     std::sqrt(std::min(1.0, on_the_way / kEnough)));
 }
 
 // Where the copy engine brings the weights by rows.
-double seconds_by_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
+double tma_seconds(const Shape& shape, const Layout& layout, const DeviceProps& device) {
   const SkinnyCalibration::Rows& own = fitted().rows;
-  const Turns turns(shape, layout, device);
+  const SmLoad sm_load(shape, layout, device);
   const auto rows = as_double(layout.rows(shape)), chunk = as_double(layout.chunk);
-  const auto few = as_double(shape.few), warps = as_double(layout.warps_n * layout.warps_k);
-  const double chunk_depth = chunk * 8 / shape.bits();
-  const double groups = is_scaled(shape) ? chunk_depth / as_double(shape.scale_block) : 0;
+  const auto m = as_double(shape.m), warps = as_double(layout.warps_n * layout.warps_k);
+  const double chunk_k = chunk * 8 / shape.bits();
+  const double groups = is_scaled(shape) ? chunk_k / as_double(shape.scale_block) : 0;
   const double steps = chunk / as_double(kStepBytes * layout.warps_k);  // of a warp
   const double packets = as_double(2 * layout.tiles);                   // of a step
-  const double of_unit = units(shape) * few_tiles(shape);
+  const double of_unit = units(shape) * tiles_m(shape);
   const bool has_offset = shape.keeps_offset();
 
-  const double memory = chunk_memory_seconds(own, shape, layout, device, turns.at_once);
+  const double memory = chunk_memory_seconds(own, shape, layout, device, sm_load.at_once);
 
   // Of a chunk, in clocks. Scales multiply sums, from which the products of the offset are taken.
-  const double of_scales = is_scaled(shape) ? 2 * few_tiles(shape) * (has_offset ? 2 : 1) + 3 : 0;
+  const double of_scales = is_scaled(shape) ? 2 * tiles_m(shape) * (has_offset ? 2 : 1) + 3 : 0;
   const double step = packets * (of_packet(shape, has_offset) + of_scales) + of_x(shape) +
                       (has_offset ? 2 * of_unit : 0);
-  const double copied = rows + few + groups;
-  const double instructions = steps * step * warps + own.chunk * warps + own.ask * copied;
+  const double copied = rows + m + groups;
+  const double instructions = steps * step * warps + own.chunk * warps + own.per_copy * copied;
   const double issue =
-      issue_clocks(own, instructions, warps * turns.at_once) + own.chunk_clocks / turns.at_once;
+      issue_clocks(own, instructions, warps * sm_load.at_once) + own.chunk_clocks / sm_load.at_once;
   const double products =
       steps * warps * of_unit * (packets + (has_offset ? 2 : 0)) * fitted().product_clocks;
-  const bool meets_in_banks = is_narrow(shape) && few <= 8;  // see kTurnsHalves
+  const bool meets_in_banks = is_narrow(shape) && m <= 8;  // see kSwapsHalves
   const double loads_of_x = of_unit / packets * (meets_in_banks ? 2 : 1);
   const double shared = rows * chunk * (2 + loads_of_x) / own.shared_bytes_per_clock;
-  const double copies = copied * own.copy_clocks + (rows * chunk + few * chunk_depth * 2 +
-                                                    groups * rows * scale_bytes(shape)) /
-                                                       own.copy_bytes_per_clock;
+  const double copies = copied * own.copy_clocks +
+                        (rows * chunk + m * chunk_k * 2 + groups * rows * scale_bytes(shape)) /
+                            own.copy_bytes_per_clock;
   const double to_seconds =
-      turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
-  return together({memory, issue * to_seconds, products * to_seconds, shared * to_seconds,
-                   copies * to_seconds}) +
+      sm_load.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
+  return smooth_max({memory, issue * to_seconds, products * to_seconds, shared * to_seconds,
+                     copies * to_seconds}) +
          fixed_seconds(own, layout);
 }
 
 // Where warpgroups multiply.
-double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kOfDigits = 6;      // instructions of a sum of three digits
-  constexpr double kOfScales = 10;     // of the scales of a piece
-  constexpr double kLeastClocks = 13;  // of a product of 64 rows, 8 or 16 columns
+double warpgroup_seconds(const Shape& shape, const Layout& layout, const DeviceProps& device) {
+  constexpr double kLimbInstructions = 6;  // instructions of a sum of three digits
+  constexpr double kOfScales = 10;         // of the scales of a piece
+  constexpr double kLeastClocks = 13;      // of a product of 64 rows, 8 or 16 columns
   const SkinnyCalibration::Groups& own = fitted().groups;
-  const Turns turns(shape, layout, device);
+  const SmLoad sm_load(shape, layout, device);
   const auto rows = as_double(layout.rows_of_warps(shape)), chunk = as_double(layout.chunk);
   const auto columns = as_double(shape.columns());
   const auto warps = as_double(layout.warps_n * layout.warps_k);
-  const double slices = units(shape) * (layout.has_digits() ? 1 : 2);  // of a piece
-  const double pieces = rows / 16 * chunk / as_double(kStepBytes);     // of all warps
+  const double slices = units(shape) * (layout.has_limbs() ? 1 : 2);  // of a piece
+  const double pieces = rows / 16 * chunk / as_double(kStepBytes);    // of all warps
 
-  const double share = turns.all * as_double(layout.passes * layout.rows(shape)) /
-                       as_double(layout.split * shape.many) * device.compute_units;
-  const double memory = chunk_memory_seconds(own, shape, layout, device, turns.at_once) *
+  const double share = sm_load.all * as_double(layout.passes * layout.rows(shape)) /
+                       as_double(layout.split * shape.n) * device.compute_units;
+  const double memory = chunk_memory_seconds(own, shape, layout, device, sm_load.at_once) *
                         std::pow(std::max(share, 1.0), own.uneven);
-  const double of_sums = layout.has_digits() ? columns / 2 * kOfDigits : 0;
-  const double piece = 2 * (group_conversion(shape, layout) + 1) + slices +
+  const double of_sums = layout.has_limbs() ? columns / 2 * kLimbInstructions : 0;
+  const double piece = 2 * (warpgroup_conversion(shape, layout) + 1) + slices +
                        own.part * std::ceil(slices / 4) +
                        (is_scaled(shape) ? of_sums + kOfScales : 0);
-  const double issue =
-      issue_clocks(own, pieces * piece, warps * turns.at_once) + own.chunk_clocks / turns.at_once;
+  const double issue = issue_clocks(own, pieces * piece, warps * sm_load.at_once) +
+                       own.chunk_clocks / sm_load.at_once;
   const double product = std::max(columns * as_double(layout.planes()) / 2, kLeastClocks);
-  const double products = pieces / 4 * slices * product + own.beside * issue;
-  const double copies = as_double(layout.group_stage_bytes(shape)) / own.bytes_per_clock;
+  const double products = pieces / 4 * slices * product + own.unhidden * issue;
+  const double copies = as_double(layout.warpgroup_stage_bytes(shape)) / own.bytes_per_clock;
   const double to_seconds =
-      turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
-  const auto order_clocks = [&](std::int64_t chunks) {
-    if (!layout.orders_here()) return 0.0;
-    return as_double(layout.order_turns(shape, chunks)) *
-           (layout.has_digits() ? own.digit_clocks : own.order_clocks);
+      sm_load.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
+  const auto repack_clocks = [&](std::int64_t chunks) {
+    if (!layout.repacks_in_cta()) return 0.0;
+    return as_double(layout.repack_turns(shape, chunks)) *
+           (layout.has_limbs() ? own.limb_clocks : own.repack_clocks);
   };
   // Warps have parts of each stage, the same ones whenever it is filled.
-  const double order = order_clocks(layout.steps) / as_double(layout.steps);
-  return together({memory, issue * to_seconds, products * to_seconds, copies * to_seconds,
-                   order * to_seconds}) +
-         fixed_seconds(own, layout) + (own.last * issue + own.first * order_clocks(1)) / kClock +
-         kMicro * ((layout.orders_here() ? 0 : own.order_launch) +
+  const double order = repack_clocks(layout.steps) / as_double(layout.steps);
+  return smooth_max({memory, issue * to_seconds, products * to_seconds, copies * to_seconds,
+                     order * to_seconds}) +
+         fixed_seconds(own, layout) + (own.last * issue + own.first * repack_clocks(1)) / kClock +
+         kMicro * ((layout.repacks_in_cta() ? 0 : own.repack_launch) +
                    (layout.block_rows > 0 ? own.even : 0));
 }
 
 // Where weights go straight to registers: blocks are many and short.
-double seconds_direct(const Shape& shape, const Layout& layout, const DeviceProps& device) {
+double direct_seconds(const Shape& shape, const Layout& layout, const DeviceProps& device) {
   const SkinnyCalibration::Direct& own = fitted().direct;
-  const Turns turns(shape, layout, device);
+  const SmLoad sm_load(shape, layout, device);
   const auto all = as_double(device.compute_units), grid = as_double(layout.grid(shape));
   const auto warps = as_double(layout.warps_n * layout.warps_k);
-  const double few = few_tiles(shape), step_packets = as_double(2 * layout.tiles);
+  const double m = tiles_m(shape), step_packets = as_double(2 * layout.tiles);
   const double packets = as_double(layout.rows(shape) * shape.row_bytes()) / kWarpBytes;  // block's
-  const double on_the_way = std::min(grid, all * turns.at_once) / all * warps *
+  const double on_the_way = std::min(grid, all * sm_load.at_once) / all * warps *
                             as_double(2 * layout.batch) * step_packets * kWarpBytes;
-  const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
-  const double memory =
-      weights / (device.bytes_per_second * own.of_memory * std::min(1.0, on_the_way / kEnough));
-  const double x = units(shape) * few * 3.5 / step_packets;
+  const double weights = as_double(shape.n * shape.batches * shape.row_bytes());
+  const double memory = weights / (device.bytes_per_second * own.bandwidth_fraction *
+                                   std::min(1.0, on_the_way / kEnough));
+  const double x = units(shape) * m * 3.5 / step_packets;
   const double packet = of_packet(shape, false) + (shape.bits() == 16 ? own.of_short : 0) + x +
-                        (is_scaled(shape) ? own.of_scale + 2 * few : 0) + own.of_step;
-  const double to_seconds = turns.all * packets / kClock;
-  const double of_unit = units(shape) * few;
-  return together({memory, issue_clocks(own, packet, warps * turns.at_once) * to_seconds,
-                   of_unit / step_packets * kWarpBytes / own.l1_bytes_per_clock * to_seconds,
-                   of_unit * fitted().product_clocks * to_seconds}) +
-         kMicro * (own.start + (std::ceil(turns.all / turns.at_once) - 1) * own.pass);
+                        (is_scaled(shape) ? own.of_scale + 2 * m : 0) + own.of_step;
+  const double to_seconds = sm_load.all * packets / kClock;
+  const double of_unit = units(shape) * m;
+  return smooth_max({memory, issue_clocks(own, packet, warps * sm_load.at_once) * to_seconds,
+                     of_unit / step_packets * kWarpBytes / own.l1_bytes_per_clock * to_seconds,
+                     of_unit * fitted().product_clocks * to_seconds}) +
+         kMicro * (own.start + (std::ceil(sm_load.all / sm_load.at_once) - 1) * own.pass);
 }
 
 // Where threads copy: memory gives its speed to not too many rows at once, and x is copied too.
-double seconds_by_threads(const Shape& shape, const Layout& layout, const DeviceProps& device) {
+double cp_async_seconds(const Shape& shape, const Layout& layout, const DeviceProps& device) {
   constexpr double kRowsAtOnce = 8192, kLossPerDoubling = 0.23;
-  constexpr double kMostOfOne = 1.15;       // of its share of the memory's speed
+  constexpr double kMaxOfOne = 1.15;        // of its share of the memory's speed
   constexpr double kStep = 8, kScale = 16;  // instructions of a warp: the walk; of a packet
   constexpr double kCopyX = 78;             // instructions for 512 bytes
   constexpr double kVector = 20;            // instructions of a packet without matrix units
-  const Turns turns(shape, layout, device);
+  const SmLoad sm_load(shape, layout, device);
   const auto all = as_double(device.compute_units), grid = as_double(layout.grid(shape));
   const auto warps = as_double(layout.warps_n * layout.warps_k);
   const auto step_bytes = as_double(layout.step_bytes(shape));
-  const double on_the_way = turns.at_once * as_double(layout.steps - 1) * step_bytes;
-  const double streams = std::min(grid, all * turns.at_once) * as_double(layout.rows(shape));
-  const double along = shape.along ? as_double(layout.warps_k) : 4;
+  const double on_the_way = sm_load.at_once * as_double(layout.steps - 1) * step_bytes;
+  const double streams = std::min(grid, all * sm_load.at_once) * as_double(layout.rows(shape));
+  const double k_major = shape.k_major ? as_double(layout.warps_k) : 4;
   const double doublings = std::max(0.0, std::log2(streams / kRowsAtOnce));
-  const double speed = device.bytes_per_second * kByThreads.of_memory *
+  const double speed = device.bytes_per_second * kCpAsync.bandwidth_fraction *
                        std::min(1.0, on_the_way / kEnough) *
-                       std::max(0.3, 1 - kLossPerDoubling * doublings / along);
-  const double weights = as_double(shape.many * shape.depth * shape.batches) * shape.bits() / 8;
+                       std::max(0.3, 1 - kLossPerDoubling * doublings / k_major);
+  const double weights = as_double(shape.n * shape.k * shape.batches) * shape.bits() / 8;
   const double steps = as_double(layout.block_rounds(shape) * layout.passes);  // of a block
 
   const double packets = step_bytes / (warps * 32 * as_double(shape.packet_bytes()));
-  const double x_bytes = as_double(layout.block_rounds(shape) * layout.warps_k *
-                                   layout.step_depth(shape) * shape.few) *
-                         bit_width(shape.type) / 8 *
-                         (layout.buffers_x(shape) > 1 ? as_double(layout.passes) : 1);
+  const double x_bytes =
+      as_double(layout.block_rounds(shape) * layout.warps_k * layout.step_k(shape) * shape.m) *
+      bit_width(shape.type) / 8 * (layout.buffers_x(shape) > 1 ? as_double(layout.passes) : 1);
   const double packet =
-      (shape.matrix() ? of_packet(shape, false) : kVector) + (is_scaled(shape) ? kScale : 0);
-  const double step = kStep + packets * packet + (shape.matrix() ? of_x(shape) : 0);
+      (shape.uses_mma() ? of_packet(shape, false) : kVector) + (is_scaled(shape) ? kScale : 0);
+  const double step = kStep + packets * packet + (shape.uses_mma() ? of_x(shape) : 0);
   const double instructions = steps * step * warps + kCopyX * x_bytes / kWarpBytes;
   const double issue =
-      turns.all * issue_clocks(kByThreads, instructions, warps * turns.at_once) / kClock;
-  const double busiest = turns.all * steps * step_bytes / (speed / all * kMostOfOne);
-  const double products = shape.matrix() ? turns.all * steps * warps * packets * units(shape) *
-                                               few_tiles(shape) * fitted().product_clocks / kClock
-                                         : 0;
-  return together({weights / speed, busiest, issue, products}) + fixed_seconds(kByThreads, layout);
+      sm_load.all * issue_clocks(kCpAsync, instructions, warps * sm_load.at_once) / kClock;
+  const double busiest = sm_load.all * steps * step_bytes / (speed / all * kMaxOfOne);
+  const double products = shape.uses_mma() ? sm_load.all * steps * warps * packets * units(shape) *
+                                                 tiles_m(shape) * fitted().product_clocks / kClock
+                                           : 0;
+  return smooth_max({weights / speed, busiest, issue, products}) + fixed_seconds(kCpAsync, layout);
 }
 
 }  // namespace
 
 std::int64_t SkinnyLayout::clusters_at_once(const DeviceProps& device, std::int64_t split) {
-  return std::max<std::int64_t>(cluster_units(device, static_cast<int>(split)) / split, 1);
+  return std::max<std::int64_t>(cluster_sms(device, static_cast<int>(split)) / split, 1);
 }
 
 double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) const {
-  if (helpers > 0) return seconds_by_groups(shape, *this, device);
-  if (chunk > 0) return seconds_by_rows(shape, *this, device);
-  if (batch > 0) return seconds_direct(shape, *this, device);
-  return seconds_by_threads(shape, *this, device);
+  if (helpers > 0) return warpgroup_seconds(shape, *this, device);
+  if (chunk > 0) return tma_seconds(shape, *this, device);
+  if (batch > 0) return direct_seconds(shape, *this, device);
+  return cp_async_seconds(shape, *this, device);
 }
 
 }  // namespace ashlar::cuda

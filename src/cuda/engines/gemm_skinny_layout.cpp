@@ -12,37 +12,38 @@ using Layout = SkinnyLayout;
 using Shape = SkinnyShape;
 
 constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
-constexpr std::int64_t kMostSteps = 16;
-constexpr std::int64_t kRing = 64 << 10;  // bytes of a multiprocessor; more is not faster
+constexpr std::int64_t kMaxSteps = 16;
+constexpr std::int64_t kPipeline = 64 << 10;  // bytes of a multiprocessor; more is not faster
 
 std::int64_t elements(const Shape& shape) { return shape.packet_bytes() * 8 / shape.bits(); }
-std::int64_t own_depth(const Shape& shape) {
-  return shape.along ? elements(shape) : shape.matrix() ? 8 : 4;
+std::int64_t own_k(const Shape& shape) {
+  return shape.k_major ? elements(shape) : shape.uses_mma() ? 8 : 4;
 }
 std::int64_t packets(const Shape& shape, const Layout& layout) {
-  return shape.along ? 2 * layout.tiles : own_depth(shape);
+  return shape.k_major ? 2 * layout.tiles : own_k(shape);
 }
 // Of x, for one step of all warps with the same rows.
 std::int64_t x_bytes(const Shape& shape, const Layout& layout) {
-  return layout.warps_k * layout.step_depth(shape) * shape.few * bit_width(shape.type) / 8;
+  return layout.warps_k * layout.step_k(shape) * shape.m * bit_width(shape.type) / 8;
 }
 // Of scales of weights, for a phase.
 std::int64_t scale_bytes(const Shape& shape, const Layout& layout) {
   if (shape.scale_block == 0) return 0;
-  const std::int64_t depth = layout.phase * layout.warps_k * layout.step_depth(shape);
-  return (ceil_div(depth, shape.scale_block) + 1) * layout.rows(shape) * 2;
+  const std::int64_t k = layout.phase * layout.warps_k * layout.step_k(shape);
+  return (ceil_div(k, shape.scale_block) + 1) * layout.rows(shape) * 2;
 }
 // Sums that a lane holds.
-std::int64_t sums(const Shape& shape, const Layout& layout) {
-  const std::int64_t rows = shape.along ? 2 * layout.tiles : elements(shape);
-  return shape.matrix() ? rows * 2 * ceil_div(shape.few, 8) : rows * shape.few;
+std::int64_t accumulators(const Shape& shape, const Layout& layout) {
+  const std::int64_t rows = shape.k_major ? 2 * layout.tiles : elements(shape);
+  return shape.uses_mma() ? rows * 2 * ceil_div(shape.m, 8) : rows * shape.m;
 }
 
 // Registers of a thread, about.
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const std::int64_t factors =
-      shape.matrix() ? 4 * ceil_div(shape.few, 8) : 4 * packets(shape, layout);
-  return 72 + sums(shape, layout) + packets(shape, layout) * shape.packet_bytes() / 4 + factors;
+      shape.uses_mma() ? 4 * ceil_div(shape.m, 8) : 4 * packets(shape, layout);
+  return 72 + accumulators(shape, layout) + packets(shape, layout) * shape.packet_bytes() / 4 +
+         factors;
 }
 
 // Whether copies of x (or scales) for the next phase have arrived when it starts: enough steps lie
@@ -61,7 +62,7 @@ bool phases_are_long_enough(const Shape& shape, const Layout& layout) {
 std::vector<std::pair<std::string, std::int64_t>> SkinnyLayout::knobs() const {
   return {{"tiles", tiles},          {"warps_n", warps_n}, {"warps_k", warps_k}, {"split", split},
           {"blocks", blocks},        {"steps", steps},     {"phase", phase},     {"passes", passes},
-          {"chunk", chunk},          {"batch", batch},     {"helpers", helpers}, {"digits", digits},
+          {"chunk", chunk},          {"batch", batch},     {"helpers", helpers}, {"digits", limbs},
           {"block_rows", block_rows}};
 }
 SkinnyLayout::SkinnyLayout(const Config& config)
@@ -76,16 +77,16 @@ SkinnyLayout::SkinnyLayout(const Config& config)
       chunk(config.knob("chunk")),
       batch(config.knob("batch")),
       helpers(config.knob("helpers")),
-      digits(config.knob("digits")),
+      limbs(config.knob("digits")),
       block_rows(config.knob("block_rows")) {}
 
-std::int64_t SkinnyLayout::step_depth(const Shape& shape) const { return 4 * own_depth(shape); }
+std::int64_t SkinnyLayout::step_k(const Shape& shape) const { return 4 * own_k(shape); }
 std::int64_t SkinnyLayout::warp_rows(const Shape& shape) const {
-  return shape.along ? 16 * tiles : 8 * elements(shape);
+  return shape.k_major ? 16 * tiles : 8 * elements(shape);
 }
 std::int64_t SkinnyLayout::rounds(const Shape& shape) const {
   if (chunk > 0) return ceil_div(shape.row_bytes(), chunk);
-  return ceil_div(shape.depth, step_depth(shape) * warps_k);
+  return ceil_div(shape.k, step_k(shape) * warps_k);
 }
 std::int64_t SkinnyLayout::block_rounds(const Shape& shape) const {
   return ceil_div(rounds(shape), split);
@@ -100,35 +101,37 @@ std::int64_t SkinnyLayout::step_bytes(const Shape& shape) const {
   return threads() * packets(shape, *this) * shape.packet_bytes();
 }
 std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
-  const std::int64_t sums = sum_bytes(shape);
+  const std::int64_t accumulators = reduction_bytes(shape);
   if (helpers > 0) {
     constexpr std::int64_t kAlignment = 1024;  // of stages
-    const std::int64_t stages = steps * group_stage_bytes(shape);
-    return kAlignment + (has_sums_apart() ? stages + sums : std::max(stages, sums)) +
+    const std::int64_t stages = steps * warpgroup_stage_bytes(shape);
+    return kAlignment +
+           (has_own_reduction_smem() ? stages + accumulators : std::max(stages, accumulators)) +
            steps * kGroupBarrierBytes;
   }
   if (chunk > 0) {
     const std::int64_t stages = steps * stage_bytes(shape);
-    return (has_sums_apart() ? stages + sums : std::max(stages, sums)) + steps * kBarrierBytes;
+    return (has_own_reduction_smem() ? stages + accumulators : std::max(stages, accumulators)) +
+           steps * kBarrierBytes;
   }
-  if (batch > 0) return sums;
+  if (batch > 0) return accumulators;
   return steps * step_bytes(shape) + buffers_x(shape) * phase * x_bytes(shape, *this) +
-         buffers_scales(shape) * scale_bytes(shape, *this) + sums;
+         buffers_scales(shape) * scale_bytes(shape, *this) + accumulators;
 }
-std::int64_t SkinnyLayout::sum_bytes(const Shape& shape) const {
-  if (helpers == 0) return warps_k * few_at_once(shape) * (rows(shape) + 4) * 4;
-  // See kernels/gemm_skinny_group_finish.cuh.
-  const std::int64_t places = split == 1 && has_sums_apart() ? 2 : 1;
+std::int64_t SkinnyLayout::reduction_bytes(const Shape& shape) const {
+  if (helpers == 0) return warps_k * rows_per_pass(shape) * (rows(shape) + 4) * 4;
+  // See kernels/gemm_skinny_warpgroup_epilogue.cuh.
+  const std::int64_t places = split == 1 && has_own_reduction_smem() ? 2 : 1;
   const std::int64_t pitch = ceil_div(rows(shape) / split, 16) * 16 + 4;
-  return places * split * warps_k * few_at_once(shape) * pitch * 4;
+  return places * split * warps_k * rows_per_pass(shape) * pitch * 4;
 }
-std::int64_t SkinnyLayout::few_at_once(const Shape& shape) const {
+std::int64_t SkinnyLayout::rows_per_pass(const Shape& shape) const {
   constexpr std::int64_t kTile = 8;
-  if (helpers > 0 && passes == 1) return shape.few;
-  return chunk + batch > 0 && split == 1 ? std::min(shape.few, kTile) : shape.few;
+  if (helpers > 0 && passes == 1) return shape.m;
+  return chunk + batch > 0 && split == 1 ? std::min(shape.m, kTile) : shape.m;
 }
 std::int64_t SkinnyLayout::groups(const Shape& shape) const {
-  return ceil_div(shape.many, rows(shape));
+  return ceil_div(shape.n, rows(shape));
 }
 std::int64_t SkinnyLayout::grid(const Shape& shape) const {
   return ceil_div(groups(shape) * shape.batches, passes) * split;
@@ -141,13 +144,13 @@ void SkinnyLayout::choose_passes(const Shape& shape, const DeviceProps& device) 
 }
 
 bool SkinnyLayout::choose_lengths(const Shape& shape, const DeviceProps& device,
-                                  std::int64_t ring_bytes) {
+                                  std::int64_t pipeline_bytes) {
   const std::int64_t room = std::min(device.l1_bytes / blocks - kReserved, device.shared_bytes);
   const std::int64_t rounds = block_rounds(shape);
   const auto fits = [&] {
     return shared_bytes(shape) <= room && phases_are_long_enough(shape, *this);
   };
-  steps = std::clamp<std::int64_t>(ring_bytes / blocks / step_bytes(shape), 3, kMostSteps);
+  steps = std::clamp<std::int64_t>(pipeline_bytes / blocks / step_bytes(shape), 3, kMaxSteps);
   for (; steps >= 3; --steps)
     for (std::int64_t parts = 1; parts <= rounds; ++parts) {
       phase = ceil_div(rounds, parts);
@@ -159,11 +162,11 @@ bool SkinnyLayout::choose_lengths(const Shape& shape, const DeviceProps& device,
 }
 
 std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& device) {
-  std::vector<Layout> result = layouts_by_groups(shape, device);
-  for (const Layout& layout : layouts_by_rows(shape, device)) result.push_back(layout);
+  std::vector<Layout> result = warpgroup_layouts(shape, device);
+  for (const Layout& layout : tma_layouts(shape, device)) result.push_back(layout);
   for (const Layout& layout : direct_layouts(shape, device)) result.push_back(layout);
   const std::size_t others = result.empty() ? 16 : 4;
-  for (const Layout& layout : layouts_by_threads(shape, device, others)) result.push_back(layout);
+  for (const Layout& layout : cp_async_layouts(shape, device, others)) result.push_back(layout);
   return result;
 }
 
@@ -187,11 +190,11 @@ std::vector<SkinnyLayout> FastestLayouts::first(std::size_t most) const {
 namespace {
 
 // With clusters of so many blocks.
-std::vector<Layout> layouts_by_threads(const Shape& shape, const DeviceProps& device,
-                                       const std::vector<std::int64_t>& splits, std::size_t most) {
+std::vector<Layout> cp_async_layouts(const Shape& shape, const DeviceProps& device,
+                                     const std::vector<std::int64_t>& splits, std::size_t most) {
   FastestLayouts best;  // of those that differ in the number of warps alone
   Layout layout;
-  for (layout.tiles = 1; layout.tiles <= (shape.along ? 4 : 1); layout.tiles *= 2)
+  for (layout.tiles = 1; layout.tiles <= (shape.k_major ? 4 : 1); layout.tiles *= 2)
     for (layout.warps_k = 1; layout.warps_k <= 16; layout.warps_k *= 2)
       for (layout.warps_n = 1; layout.warps_n * layout.warps_k <= 16; ++layout.warps_n)
         for (const std::int64_t split : splits)
@@ -200,14 +203,13 @@ std::vector<Layout> layouts_by_threads(const Shape& shape, const DeviceProps& de
             const std::int64_t warps = layout.warps_n * layout.warps_k;
             if (warps < 4 || warps * layout.blocks < 8 || warps * layout.blocks > 32) continue;
             const std::int64_t registers = registers_of(shape, layout);
-            if (sums(shape, layout) > 128 ||
+            if (accumulators(shape, layout) > 128 ||
                 registers * layout.threads() * layout.blocks > (64 << 10))
               continue;
             if (layout.rounds(shape) <= (layout.split - 1) * layout.block_rounds(shape)) continue;
-            if (layout.warps_k > 1 &&
-                layout.step_depth(shape) * (layout.warps_k / 2) >= shape.depth)
+            if (layout.warps_k > 1 && layout.step_k(shape) * (layout.warps_k / 2) >= shape.k)
               continue;
-            if (!layout.choose_lengths(shape, device, kRing)) continue;
+            if (!layout.choose_lengths(shape, device, kPipeline)) continue;
             best.consider({layout.tiles, layout.warps_k, layout.split, layout.blocks},
                           layout.seconds(shape, device), layout);
           }
@@ -216,16 +218,16 @@ std::vector<Layout> layouts_by_threads(const Shape& shape, const DeviceProps& de
 
 }  // namespace
 
-std::vector<SkinnyLayout> layouts_by_threads(const Shape& shape, const DeviceProps& device,
-                                             std::size_t most) {
-  if (device.compute_capability < 90) return layouts_by_threads(shape, device, {1}, most);
+std::vector<SkinnyLayout> cp_async_layouts(const Shape& shape, const DeviceProps& device,
+                                           std::size_t most) {
+  if (device.compute_capability < 90) return cp_async_layouts(shape, device, {1}, most);
   // Large clusters leave multiprocessors idle: only where pairs would leave more of them, or have
   // no room for x.
   constexpr std::int64_t kFewRows = 32;
-  if (ceil_div(shape.many, kFewRows) * shape.batches * 2 >= device.compute_units)
-    if (std::vector<Layout> some = layouts_by_threads(shape, device, {1, 2}, most); !some.empty())
+  if (ceil_div(shape.n, kFewRows) * shape.batches * 2 >= device.compute_units)
+    if (std::vector<Layout> some = cp_async_layouts(shape, device, {1, 2}, most); !some.empty())
       return some;
-  return layouts_by_threads(shape, device, {1, 2, 4, 8}, most);
+  return cp_async_layouts(shape, device, {1, 2, 4, 8}, most);
 }
 
 }  // namespace ashlar::cuda

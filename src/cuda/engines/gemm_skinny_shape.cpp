@@ -13,8 +13,8 @@ namespace {
 using Step = PointwiseProgram::Step;
 using Kind = Step::Kind;
 
-constexpr std::int64_t kMostFew = 32;
-constexpr std::int64_t kMostUnits = 1 << 30;
+constexpr std::int64_t kMaxFew = 32;
+constexpr std::int64_t kMaxUnits = 1 << 30;
 constexpr int kUnitBytes = 16;
 
 PointwiseProgram with_last_axes_exchanged(const PointwiseProgram& program) {
@@ -30,17 +30,14 @@ bool is_matrix(const View& view, const Dims& space) {
     if (space[axis] > 1 && view.strides[axis] == 0) return false;
   return true;
 }
-bool lies_together(const View& view, int axis) {
-  return view.dims[axis] == 1 || view.strides[axis] == 1;
-}
 
 // Factors that are the same for all depths multiply the results instead of the weights.
 void take_factors_to_results(SkinnyShape& shape) {
-  const int depth_axis = shape.along ? shape.rank - 1 : shape.rank - 2;
-  const PointwiseProgram product = take_out_factors(shape.work, depth_axis);
+  const int depth_axis = shape.k_major ? shape.rank - 1 : shape.rank - 2;
+  const PointwiseProgram product = hoist_scales(shape.work, depth_axis);
   if (product.empty()) return;
-  shape.factors = shape.along ? with_last_axes_exchanged(product) : product;
-  shape.factors.space[shape.rank - 2] = shape.few;  // along which nothing differs
+  shape.factors = shape.k_major ? with_last_axes_exchanged(product) : product;
+  shape.factors.space[shape.rank - 2] = shape.m;  // along which nothing differs
 }
 
 // Weights times the scale of their block, which factors can be multiplied by: products of 8 bits by
@@ -54,7 +51,7 @@ void take_out_scale(SkinnyShape& shape) {
       product.op.alpha2 != 1.0 || !is_exact_in(scale.view.dtype, shape.type) ||
       scale.blocks.empty())
     return;
-  const std::int64_t block = scale.blocks[shape.along ? shape.rank - 1 : shape.rank - 2];
+  const std::int64_t block = scale.blocks[shape.k_major ? shape.rank - 1 : shape.rank - 2];
   if (block % 8 != 0) return;
   shape.scale_block = block;
   shape.scale = part_of(work, 1);
@@ -70,7 +67,8 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
     if (static_cast<std::size_t>(length) < region.anchor->inputs.size() &&
         region.anchor->inputs[static_cast<std::size_t>(length)].present())
       return Support::no("lengths of their own per batch");
-  if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
+  if (touches_unsupported(region))
+    return Support::no("a ragged or complex tensor, or random numbers");
   if (region.anchor->compute != f32)
     return Support::no("sums of {}, has only those of f32", to_string(region.anchor->compute));
   if (region.precision() == f64) return Support::no("numbers that f32 does not hold");
@@ -82,21 +80,21 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
   shape.rank = result.rank();
   const int last = shape.rank - 1;
   const std::int64_t m = result[last - 1], n = result[last];
-  if (std::min(m, n) > kMostFew)
-    return Support::no("{} rows and {} columns, {} at most of one of them", m, n, kMostFew);
+  if (std::min(m, n) > kMaxFew)
+    return Support::no("{} rows and {} columns, {} at most of one of them", m, n, kMaxFew);
   if (element_count(result) == 0) return Support::no("no elements");
   const bool few_columns = n < m;
   const int x_slot = few_columns ? Matmul::b : Matmul::a;
   const int weight_slot = few_columns ? Matmul::a : Matmul::b;
-  shape.few = std::min(m, n);
-  shape.many = std::max(m, n);
-  shape.depth = region.prologues[Matmul::a].space[last];
-  if (shape.depth == 0) return Support::no("no elements");
+  shape.m = std::min(m, n);
+  shape.n = std::max(m, n);
+  shape.k = region.prologues[Matmul::a].space[last];
+  if (shape.k == 0) return Support::no("no elements");
   for (int axis = 0; axis < last - 1; ++axis) {
     shape.batch_extent.push_back(result[axis]);
     shape.batches *= result[axis];
   }
-  if (shape.batches * shape.many > kMostUnits) return Support::no("more results than are counted");
+  if (shape.batches * shape.n > kMaxUnits) return Support::no("more results than are counted");
 
   const auto program = [&](int slot, bool exchanged) {
     const PointwiseProgram& own = region.prologues[static_cast<std::size_t>(slot)];
@@ -109,13 +107,13 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
       std::find_if(shape.work.steps.begin(), shape.work.steps.end(), [&](const Step& step) {
         return step.kind == Kind::load && step.blocks.empty() &&
                is_matrix(step.view, shape.work.space) &&
-               (lies_together(step.view, last) || lies_together(step.view, last - 1));
+               (is_contiguous(step.view, last) || is_contiguous(step.view, last - 1));
       });
   if (found == shape.work.steps.end())
     return Support::no("weights with neither rows nor columns contiguous");
   const auto main = static_cast<std::size_t>(found - shape.work.steps.begin());
-  shape.along = lies_together(found->view, last);
-  if (!shape.along) shape.work = with_last_axes_exchanged(shape.work);
+  shape.k_major = is_contiguous(found->view, last);
+  if (!shape.k_major) shape.work = with_last_axes_exchanged(shape.work);
   shape.weights = shape.work.steps[main].view;
   const DType stored = shape.weights.dtype;
   if (bit_width(stored) > 32 || bit_width(stored) < 4 || (bit_width(stored) == 32 && stored != f32))
@@ -144,25 +142,25 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
       break;
     }
   const bool has_pairs =
-      shape.matrix() && (stored == shape.type || stored == e4m3 || stored == i8 || stored == i4 ||
-                         stored == u4 || stored == e2m1 || (stored == e5m2 && shape.type == f16));
+      shape.uses_mma() && (stored == shape.type || stored == e4m3 || stored == i8 || stored == i4 ||
+                           stored == u4 || stored == e2m1 || (stored == e5m2 && shape.type == f16));
   if (has_pairs && shape.has_work && of_weights == shape.type) take_out_scale(shape);
   shape.raw = has_pairs && !shape.has_work;
   return Support::yes();
 }
 
 std::int64_t SkinnyShape::row_stride() const {
-  return weights.strides[along ? rank - 2 : rank - 1];
+  return weights.strides[k_major ? rank - 2 : rank - 1];
 }
-std::int64_t SkinnyShape::depth_stride() const {
-  return weights.strides[along ? rank - 1 : rank - 2];
+std::int64_t SkinnyShape::k_stride() const {
+  return weights.strides[k_major ? rank - 1 : rank - 2];
 }
 
 std::int64_t SkinnyShape::packet_bytes() const {
-  if (along) return 16;
+  if (k_major) return 16;
   // Across the depth, a lane has sums of all rows of a packet: 64 to 128 registers.
-  const std::int64_t most_rows = matrix() ? (few > 16 || !raw ? 16 : 32) : few > 16 ? 4 : 8;
-  return std::clamp<std::int64_t>(most_rows * bits() / 8, 4, 16);
+  const std::int64_t max_rows = uses_mma() ? (m > 16 || !raw ? 16 : 32) : m > 16 ? 4 : 8;
+  return std::clamp<std::int64_t>(max_rows * bits() / 8, 4, 16);
 }
 
 std::int64_t SkinnyShape::copy_bytes() const {
@@ -177,10 +175,10 @@ std::int64_t SkinnyShape::copy_bytes() const {
   return bytes;
 }
 
-bool SkinnyShape::lies_in_rows(const DeviceProps& device) const {
+bool SkinnyShape::fits_tma(const DeviceProps& device) const {
   constexpr int kHopper = 90;
   constexpr std::int64_t kStepBytes = 64;  // of a row, in a step of a warp
-  if (device.compute_capability < kHopper || !matrix() || !along || !raw || !copies_x())
+  if (device.compute_capability < kHopper || !uses_mma() || !k_major || !raw || !copies_x())
     return false;
   if (copy_bytes() != kUnitBytes || row_bytes() % kStepBytes != 0) return false;
   if (scale_block == 0) return true;
@@ -190,24 +188,24 @@ bool SkinnyShape::lies_in_rows(const DeviceProps& device) const {
   const auto is_whole = [&](std::int64_t elements) {
     return elements * width / 8 % kUnitBytes == 0;
   };
-  if (width < 8 || width > 32 || view.strides[rank - 2] != 1 || !is_whole(many)) return false;
+  if (width < 8 || width > 32 || view.strides[rank - 2] != 1 || !is_whole(n)) return false;
   for (int axis = 0; axis < rank; ++axis)
     if (axis != rank - 2 && !is_whole(view.strides[axis])) return false;
   return scale_block % (kStepBytes * 8 / bits()) == 0;
 }
 
-bool SkinnyShape::suits_groups(const DeviceProps& device) const {
+bool SkinnyShape::fits_wgmma(const DeviceProps& device) const {
   constexpr int kHopper = 90;  // no other has wgmma
   constexpr std::int64_t kPieceBytes = 128;
   // Rows of x up to which warps are as fast with weights of 16 bits, which take least.
   const std::int64_t enough = bits() >= 16 ? 16 : 0;
-  return device.compute_capability == kHopper && lies_in_rows(device) && batches == 1 &&
-         few > enough && row_bytes() % kPieceBytes == 0 && (bits() >= 8 || weights.offset == 0);
+  return device.compute_capability == kHopper && fits_tma(device) && batches == 1 && m > enough &&
+         row_bytes() % kPieceBytes == 0 && (bits() >= 8 || weights.offset == 0);
 }
 
 bool SkinnyShape::keeps_offset() const {
-  constexpr std::int64_t kMostRows = 16;
-  return bits() == 4 && weights.dtype != e2m1 && scale_block > 0 && few <= kMostRows;
+  constexpr std::int64_t kMaxRows = 16;
+  return bits() == 4 && weights.dtype != e2m1 && scale_block > 0 && m <= kMaxRows;
 }
 
 bool SkinnyShape::copies_x() const {
@@ -215,7 +213,7 @@ bool SkinnyShape::copies_x() const {
   const View& view = x.steps[0].view;
   const int unit = kUnitBytes * 8 / bit_width(type);
   if (view.dtype != type || x.steps[0].round_to) return false;
-  if (view.strides[rank - 1] != 1 || depth % unit != 0) return false;
+  if (view.strides[rank - 1] != 1 || k % unit != 0) return false;
   for (int axis = 0; axis < rank - 1; ++axis)
     if (view.dims[axis] > 1 && view.strides[axis] % unit != 0) return false;
   return true;

@@ -2,12 +2,12 @@
 #include <algorithm>
 
 #include "base/ceil_div.hpp"
-#include "cuda/engines/any_address.hpp"
 #include "cuda/engines/engines.hpp"
-#include "cuda/engines/sm90/asked_ahead.hpp"
-#include "cuda/engines/sm90/computing_cost.hpp"
-#include "cuda/engines/sm90/streamed_tiles.hpp"
+#include "cuda/engines/sm90/producer_cost.hpp"
+#include "cuda/engines/sm90/residual_prefetch.hpp"
+#include "cuda/engines/sm90/stream_k_tiles.hpp"
 #include "cuda/engines/tile_cost.hpp"
+#include "cuda/engines/unaligned_fallback.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
@@ -18,31 +18,31 @@ namespace {
 
 constexpr std::int64_t kBandRows = 16;  // of tiles that stay in the L2 cache together
 
-std::int64_t cluster_tiles(const MatrixShape& shape, const ProductTile& tile) {
+std::int64_t cluster_tiles(const MatrixShape& shape, const GemmTile& tile) {
   return shape.batches * ceil_div(shape.rows, tile.m * tile.cluster) *
          ceil_div(shape.columns, tile.n);
 }
 
-ProductTails tails_of(const Region& region, const MatrixShape& shape, const ProductTile& tile,
-                      std::int64_t blocks) {
+GemmTails tails_of(const Region& region, const MatrixShape& shape, const GemmTile& tile,
+                   std::int64_t blocks) {
   const std::int64_t above = ceil_div(shape.rows, tile.m * tile.cluster) * tile.cluster;
   return {region,
           shape.axes,
-          {.rows = above * tile.sharers(),
+          {.rows = above * tile.tile_warpgroups(),
            .columns = ceil_div(shape.columns, tile.n),
            .warps = blocks * tile.consumers * 4}};
 }
 
-std::int64_t depth_blocks(const MatrixShape& shape) {
-  return ceil_div(shape.depth, tile_depth(shape.a.math));
+std::int64_t k_blocks(const MatrixShape& shape) {
+  return ceil_div(shape.depth, block_k(shape.a.math));
 }
 
-std::vector<ProductTile> tiles_for(const MatrixShape& shape) {
+std::vector<GemmTile> tiles_for(const MatrixShape& shape) {
   const DType operands = shape.a.math;
-  std::vector<ProductTile> result;
-  for (const ProductTile& tile : product_tiles(operands, shape.rows, shape.columns)) {
+  std::vector<GemmTile> result;
+  for (const GemmTile& tile : gemm_tiles(operands, shape.rows, shape.columns)) {
     // Contiguous rows come in boxes of 128 bytes.
-    if (shape.b.transpose && tile.n / tile.cluster % tile_depth(operands) != 0) continue;
+    if (shape.b.transpose && tile.n / tile.cluster % block_k(operands) != 0) continue;
     // Computed factors are not shared, and who computes wants registers, too.
     const int sums = tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
     if (shape.computes() && (tile.cluster > 1 || sums > 128)) continue;
@@ -63,10 +63,10 @@ std::string lengths_text(const MatrixShape& shape, const Graph& graph, Arguments
     return print_lengths(lengths, name, extent, graph, arguments);
   };
   return constant("kHasLengths", shape.row_lengths.present() || shape.column_lengths.present()) +
-         constant("kHasDepths", shape.depth_lengths.present()) +
+         constant("kHasKLengths", shape.k_lengths.present()) +
          print(shape.row_lengths, "rows_of", "args.rows") +
          print(shape.column_lengths, "columns_of", "args.columns") +
-         print(shape.depth_lengths, "depth_of", "args.depth");
+         print(shape.k_lengths, "depth_of", "args.depth");
 }
 
 class GemmSm90Engine final : public CudaEngine {
@@ -79,7 +79,7 @@ class GemmSm90Engine final : public CudaEngine {
   Support supports(const Region& region, const DeviceProps& device) const override {
     MatrixShape shape;
     if (Support support = describe(region, shape); !support) return support;
-    if (Support support = is_for_hopper(device); !support) return support;
+    if (Support support = requires_hopper(device); !support) return support;
     return is_worth_dequantizing(region, *this, device);
   }
 
@@ -93,13 +93,13 @@ class GemmSm90Engine final : public CudaEngine {
     const bool converts = shape.a.converted() || shape.b.converted();
     const bool has_few_rows = std::min(shape.rows, shape.columns) <= 32;
     const double few_rows = !has_few_rows ? 1 : converts ? 6 : 1.7;
-    const std::int64_t shared_depth =
-        has_few_rows || converts || !region.reductions.empty() ? 0 : depth_blocks(shape);
-    const auto config_of = [&](const ProductTile& tile) {
+    const std::int64_t split_k_blocks =
+        has_few_rows || converts || !region.reductions.empty() ? 0 : k_blocks(shape);
+    const auto config_of = [&](const GemmTile& tile) {
       Config config;
       config.knobs = knobs_of(tile);
-      const TileRounds rounds(tile, cluster_tiles(shape, tile), device);
-      const ProductTails tails = tails_of(region, shape, tile, rounds.grid);
+      const TileWaves waves(tile, cluster_tiles(shape, tile), device);
+      const GemmTails tails = tails_of(region, shape, tile, waves.grid);
       const auto area = static_cast<double>(tile.m * tile.n),
                  depth = static_cast<double>(shape.depth);
       const double operands_bytes = bytes * depth * static_cast<double>(shape.batches) *
@@ -112,7 +112,7 @@ class GemmSm90Engine final : public CudaEngine {
            .tile_m = tile.m,
            .tile_n = tile.n,
            .variant = tile.variant(),
-           .tiles = static_cast<double>(rounds.whole * tile.cluster),
+           .tiles = static_cast<double>(waves.whole * tile.cluster),
            .flops = 2 * area * depth,
            .load_bytes =
                depth * (shape.a.loaded_bytes() * tile.m +
@@ -121,34 +121,34 @@ class GemmSm90Engine final : public CudaEngine {
                           static_cast<double>(shape.batches * shape.rows * shape.columns),
            .memory_bytes = region.bytes() * few_rows + static_cast<double>(tails.scratch_bytes()),
            .cluster = tile.cluster,
-           .split_tiles = static_cast<double>(rounds.split * tile.cluster),
+           .split_tiles = static_cast<double>(waves.split * tile.cluster),
            .splits = tile.splits,
            .streams = tile.streams,
            .persistent = tile.ping_pong,
            .launches = (tails.empty() ? 1 : 2) + (tile.streams ? 1 : 0),
-           .efficiency = computing_efficiency(shape.a, shape.b, tile)},
+           .efficiency = producer_efficiency(shape.a, shape.b, tile)},
           device, region.precision());
       config.scratch_bytes =
-          tails.scratch_bytes() + StreamedTiles{tile, rounds, depth_blocks(shape)}.scratch_bytes();
+          tails.scratch_bytes() + StreamKTiles{tile, waves, k_blocks(shape)}.scratch_bytes();
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.rounds_f32;
-      config.notes.truncating_sums = operands != DType::i8;
+      config.notes.truncating_accumulation = operands != DType::i8;
       config.notes.reduced_precision_accumulation = promotes(operands);
       return config;
     };
-    const auto stored = [&](const MatrixFactor& factor, std::int64_t lines) {
+    const auto stored = [&](const MatrixOperand& factor, std::int64_t lines) {
       return (factor.batch == 0 ? 1 : shape.batches) * lines * shape.depth * bit_width(operands) /
              8;
     };
-    const StoredFactors factors{.row_bytes = stored(shape.a, shape.rows),
-                                .column_bytes = stored(shape.b, shape.columns),
-                                .columns = shape.columns,
-                                .slow_to_bring = shape.computes()};
+    const OperandBytes factors{.row_bytes = stored(shape.a, shape.rows),
+                               .column_bytes = stored(shape.b, shape.columns),
+                               .columns = shape.columns,
+                               .producer_bound = shape.computes()};
     std::vector<Config> result;
-    for (const ProductTile& tile : tiles_for(shape))
+    for (const GemmTile& tile : tiles_for(shape))
       if (region.reductions.empty() ||
           has_room_for_tails(tile, region.reductions.size(), shape.computes()))
-        add_configs(tile, cluster_tiles(shape, tile), shared_depth, factors, config_of, device,
+        add_configs(tile, cluster_tiles(shape, tile), split_k_blocks, factors, config_of, device,
                     region.precision(), result);
     sort_by_cost(result, device, region.precision());
     return result;
@@ -158,16 +158,16 @@ class GemmSm90Engine final : public CudaEngine {
                       const DeviceProps& device) const override {
     MatrixShape shape;
     describe(region, shape);
-    ProductTile tile = tile_of(config);
+    GemmTile tile = tile_of(config);
     const int steps = raw_steps(shape.a, shape.b, tile, tile.raw_bytes);
     const DType operands = shape.a.math;
     const int stages = stage_count(tile, device);
-    const TileRounds rounds(tile, cluster_tiles(shape, tile), device);
+    const TileWaves waves(tile, cluster_tiles(shape, tile), device);
 
     KernelDesign result;
-    ProductTails tails = tails_of(region, shape, tile, rounds.grid);
-    tails.book(result.scratch);
-    result.unaligned = tails.empty() ? for_any_address(graph, region, config, device)
+    GemmTails tails = tails_of(region, shape, tile, waves.grid);
+    tails.scratch_layout(result.scratch);
+    result.unaligned = tails.empty() ? unaligned_fallback(graph, region, config, device)
                                      : tails.unaligned(graph, region, device);
     LaunchDesign& launch = result.launches.emplace_back();
     Arguments& arguments = launch.arguments;
@@ -186,62 +186,61 @@ class GemmSm90Engine final : public CudaEngine {
     arguments.number("tiles_m", ceil_div(shape.rows, tile.m * tile.cluster));
     arguments.number("tiles_n", ceil_div(shape.columns, tile.n));
     arguments.number("cluster_tiles", cluster_tiles(shape, tile));
-    arguments.number("depth_blocks", depth_blocks(shape));
-    arguments.number("whole_work", rounds.whole);
+    arguments.number("k_blocks", k_blocks(shape));
+    arguments.number("whole_tiles", waves.whole);
     arguments.number("group_m", kBandRows / tile.cluster);
-    const StreamedTiles streamed{tile, rounds, depth_blocks(shape)};
-    streamed.add_arguments(result.scratch, arguments);
+    const StreamKTiles stream_k{tile, waves, k_blocks(shape)};
+    stream_k.add_arguments(result.scratch, arguments);
     arguments.real("padding_value", shape.padding_value);
     add_extents(arguments, shape.epilogue.space);
     tails.add_arguments(arguments);
-    const auto factor = [&](const MatrixFactor& from, char which) {
-      return print_factor(from.computed ? &*from.computed : nullptr, from.math, which, graph,
-                          arguments);
+    const auto factor = [&](const MatrixOperand& from, char which) {
+      return print_operand(from.computed ? &*from.computed : nullptr, from.math, which, graph,
+                           arguments);
     };
     const std::string printed =
-        print_holding_program(shape.epilogue, graph, "epilogue", arguments) +
-        print_ahead(shape.epilogue, tile.n, graph, arguments) + factor(shape.a, 'a') +
+        print_program_with_prefetch(shape.epilogue, graph, "epilogue", arguments) +
+        print_residual_prefetch(shape.epilogue, tile.n, graph, arguments) + factor(shape.a, 'a') +
         factor(shape.b, 'b') + lengths_text(shape, graph, arguments);
 
-    const ProductForm form{.a = operands,
-                           .b = shape.b.math,
-                           .transpose_a = shape.a.transpose,
-                           .transpose_b = shape.b.transpose,
-                           .vector = vector_length(shape.epilogue, most_vector(shape.columns)),
-                           .rank = shape.epilogue.space.rank(),
-                           .computes_a = shape.a.computed.has_value(),
-                           .computes_b = shape.b.computed.has_value(),
-                           .has_whole = rounds.whole > 0,
-                           .has_tails = !tails.empty()};
+    const GemmForm form{.a = operands,
+                        .b = shape.b.math,
+                        .transpose_a = shape.a.transpose,
+                        .transpose_b = shape.b.transpose,
+                        .vector = vector_length(shape.epilogue, max_vector(shape.columns)),
+                        .rank = shape.epilogue.space.rank(),
+                        .computes_a = shape.a.computed.has_value(),
+                        .computes_b = shape.b.computed.has_value(),
+                        .has_whole_tiles = waves.whole > 0,
+                        .has_tails = !tails.empty()};
     std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
-    for (const MatrixFactor* one : {&shape.a, &shape.b})
+    for (const MatrixOperand* one : {&shape.a, &shape.b})
       if (one->computed) programs.push_back(&one->computed->program);
     const std::string head = register_types(region.precision(), programs) +
-                             product_constants(tile, form, stages) + constant("kRawSteps", steps) +
+                             gemm_constants(tile, form, stages) + constant("kRawSteps", steps) +
                              tails.text() + arguments.struct_text() + printed;
-    std::vector<std::string_view> files = {
-        "lib/product_rows.cuh",
-        "lib/ptx_wgmma_product.cuh",
-        tile.streams ? "sm90/stream_work.cuh" : "sm90/split_work.cuh",
-        "sm90/schedule.cuh",
-        "sm90/load_matrix.cuh",
-        "sm90/finish_matrix.cuh"};
+    std::vector<std::string_view> files = {"lib/epilogue_rows.cuh",
+                                           "lib/ptx_wgmma_mma_async.cuh",
+                                           tile.streams ? "sm90/stream_k.cuh" : "sm90/split_k.cuh",
+                                           "sm90/tile_scheduler.cuh",
+                                           "sm90/load_matrix.cuh",
+                                           "sm90/epilogue_matrix.cuh"};
     if (shape.computes())
-      files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/convert_rows.cuh",
-                                 "sm90/compute_tiles.cuh", "sm90/compute_rows.cuh"});
+      files.insert(files.end(), {"sm90/prologue_pieces.cuh", "sm90/dequantize_rows.cuh",
+                                 "sm90/prologue_tiles.cuh", "sm90/prologue_operands.cuh"});
     files.push_back("sm90/warpgroups.cuh");
     tails.add_files(files, "sm90/tails_matrix.cuh");
-    files.push_back("sm90/join_parts.cuh");
-    if (tile.streams) files.push_back("sm90/stream_parts.cuh");
-    files.push_back("sm90/ask_ahead.cuh");
+    files.push_back("sm90/cluster_reduce.cuh");
+    if (tile.streams) files.push_back("sm90/stream_k_fixup.cuh");
+    files.push_back("sm90/residual_prefetch.cuh");
     files.push_back("sm90/mainloop.cuh");
     launch.source = {"gemm_sm90", assemble(files, head)};
-    launch.function = "product";
+    launch.function = "gemm";
     launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
     launch.shared_bytes = shared_bytes(tile, stages);
-    launch.cluster = rounds.cluster;
-    launch.grid.x = rounds.grid;
-    streamed.add_reset(result.launches);
+    launch.cluster = waves.cluster;
+    launch.grid.x = waves.grid;
+    stream_k.add_reset(result.launches);
     if (!tails.empty()) result.launches.push_back(tails.sum(graph));
     return result;
   }

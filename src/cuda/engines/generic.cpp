@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/gemm_tails.hpp"
 #include "cuda/engines/generic/operations.hpp"
-#include "cuda/engines/product_tails.hpp"
 #include "graph/schema.hpp"
 
 namespace ashlar::cuda {

@@ -9,22 +9,22 @@
 #include "cuda/driver/context.hpp"
 #include "cuda/driver/stream_event.hpp"
 #include "cuda/engines/engines.hpp"
-#include "cuda/engines/product_tails.hpp"
+#include "cuda/engines/gemm_tails.hpp"
 
 namespace ashlar::cuda {
 
 namespace {
 
 // Memory that the GPU can reach and that stays where it is.
-class PageLocked {
+class PinnedMemory {
  public:
-  PageLocked(DeviceOrdinal device, std::int64_t bytes) : device_(device) {
+  PinnedMemory(DeviceOrdinal device, std::int64_t bytes) : device_(device) {
     const ContextScope scope(device);
     check(driver_api().allocate_host(&memory_,
                                      static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), 0),
           fmt::format("locking {} bytes of the host's memory", bytes).c_str());
   }
-  ~PageLocked() {
+  ~PinnedMemory() {
     // Nothing can be done about a failure: the memory goes with the process.
     try {
       const ContextScope scope(device_);
@@ -32,8 +32,8 @@ class PageLocked {
     } catch (const Error&) {
     }
   }
-  PageLocked(const PageLocked&) = delete;
-  PageLocked& operator=(const PageLocked&) = delete;
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
   std::byte* data() const { return static_cast<std::byte*>(memory_); }
 
  private:
@@ -42,17 +42,17 @@ class PageLocked {
 };
 
 // Holds a flag that others wait for.
-class Turn {
+class FlagLock {
  public:
-  explicit Turn(std::atomic_flag& flag) : flag_(flag) {
+  explicit FlagLock(std::atomic_flag& flag) : flag_(flag) {
     while (flag_.test_and_set(std::memory_order_acquire)) flag_.wait(true);
   }
-  ~Turn() {
+  ~FlagLock() {
     flag_.clear(std::memory_order_release);
     flag_.notify_one();
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  FlagLock(const FlagLock&) = delete;
+  FlagLock& operator=(const FlagLock&) = delete;
 
  private:
   std::atomic_flag& flag_;
@@ -68,7 +68,7 @@ class HostKernel final : public Kernel {
         locations_(graph.tensors().size()),
         last_use_(device) {
     std::int64_t total = 0;
-    const auto book = [&](std::int64_t bytes) {
+    const auto reserve_scratch = [&](std::int64_t bytes) {
       const std::int64_t offset = total;
       total += (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
       return offset;
@@ -80,14 +80,14 @@ class HostKernel final : public Kernel {
       const bool by_value =
           tensor.kind == TensorKind::scalar || tensor.kind == TensorKind::constant;
       const std::int64_t bytes = by_value ? sizeof(std::uint64_t) : byte_size(tensor);
-      location = {Location::Kind::workspace, book(bytes), nullptr};
+      location = {Location::Kind::workspace, reserve_scratch(bytes), nullptr};
       if (bytes > 0)
-        passengers_.push_back({id, location.index, byte_size(tensor), by_value, is_written});
+        staged_tensors_.push_back({id, location.index, byte_size(tensor), by_value, is_written});
     };
     for (const TensorId id : region.writes) add(id, true);
     for (const TensorId id : region.reads) add(id, false);
-    scratch_offset_ = book(kernel_->scratch_book().total_bytes());
-    staging_ = std::make_unique<PageLocked>(device, total);
+    scratch_offset_ = reserve_scratch(kernel_->scratch_layout().total_bytes());
+    staging_ = std::make_unique<PinnedMemory>(device, total);
   }
 
   void run(const KernelContext& context) const override {
@@ -95,9 +95,9 @@ class HostKernel final : public Kernel {
     const DriverApi& api = driver_api();
     const auto stream = static_cast<StreamHandle>(context.stream());
     // One set of pages: runs are put into streams one after the other and executed so.
-    const Turn turn(busy_);
-    last_use_.hold_back(context.stream());
-    for (const Passenger& one : passengers_) {
+    const FlagLock turn(busy_);
+    last_use_.stream_wait(context.stream());
+    for (const StagedTensor& one : staged_tensors_) {
       std::byte* place = staging_->data() + one.offset;
       if (one.by_value) {
         // The number as it is now, kept by the command itself.
@@ -113,7 +113,7 @@ class HostKernel final : public Kernel {
       }
     }
     check(api.call_host(stream, &compute, const_cast<HostKernel*>(this)), what_.c_str());
-    for (const Passenger& one : passengers_)
+    for (const StagedTensor& one : staged_tensors_)
       if (one.is_written)
         check(api.copy_to_device(reinterpret_cast<DeviceAddress>(context.pointer(one.tensor)),
                                  staging_->data() + one.offset, static_cast<std::size_t>(one.bytes),
@@ -123,7 +123,7 @@ class HostKernel final : public Kernel {
   }
 
  private:
-  struct Passenger {
+  struct StagedTensor {
     TensorId tensor;
     std::int64_t offset, bytes;
     bool by_value, is_written;
@@ -144,9 +144,9 @@ class HostKernel final : public Kernel {
   std::string what_;  // for messages
   std::unique_ptr<Kernel> kernel_;
   std::vector<Location> locations_;
-  std::vector<Passenger> passengers_;
+  std::vector<StagedTensor> staged_tensors_;
   std::int64_t scratch_offset_ = 0;
-  std::unique_ptr<PageLocked> staging_;
+  std::unique_ptr<PinnedMemory> staging_;
   mutable std::atomic_flag busy_;
   mutable StreamEvent last_use_;
 };
@@ -164,11 +164,11 @@ class HostEngine final : public Engine {
     for (const PointwiseProgram& prologue : region.prologues)
       if (prologue.has_blocks()) return Support::no("scales of blocks before a product");
     if (Support support = has_no_tails(region); !support) return support;
-    return engine_.supports(region, processor_);
+    return engine_.supports(region, cpu_);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    std::vector<Config> configs = engine_.configs(region, processor_);
+    std::vector<Config> configs = engine_.configs(region, cpu_);
     constexpr double kBusBytesPerSecond = 2e10;  // each way, and about what the processor reads
     constexpr double kFlopsPerSecond = 1e8;      // of loops in double precision
     for (Config& config : configs)
@@ -181,12 +181,12 @@ class HostEngine final : public Engine {
 
   std::unique_ptr<Kernel> build(const Graph& graph, const Region& region, const Config& config,
                                 const DeviceProps& device) const override {
-    return std::make_unique<HostKernel>(
-        graph, region, engine_.build(graph, region, config, processor_), device.ordinal);
+    return std::make_unique<HostKernel>(graph, region, engine_.build(graph, region, config, cpu_),
+                                        device.ordinal);
   }
 
  private:
-  const DeviceProps processor_ = {};
+  const DeviceProps cpu_ = {};
   const Engine& engine_;
 };
 

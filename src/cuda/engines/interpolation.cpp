@@ -23,7 +23,7 @@ bool interpolates(const ResampleAttributes& op) {
   return op.mode == ResampleMode::nearest || op.mode == ResampleMode::bilinear;
 }
 
-Support takes_interpolation(const Region& region) {
+Support supports_interpolation(const Region& region) {
   if (!region.anchor_as<ResampleForward>())
     return Support::no("gradients of interpolation are not gathered here");
   if (!is_floating(region.anchor->compute)) return Support::no("integers are interpolated");

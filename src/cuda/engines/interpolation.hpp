@@ -8,7 +8,7 @@ namespace ashlar::cuda {
 
 bool interpolates(const ResampleAttributes& op);
 // Why an interpolation is none for that kernel; yes: it is.
-Support takes_interpolation(const Region& region);
+Support supports_interpolation(const Region& region);
 LaunchDesign design_interpolation(const Graph& graph, const Region& region,
                                   const PoolingShape& shape);
 

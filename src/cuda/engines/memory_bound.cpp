@@ -7,7 +7,8 @@
 
 namespace ashlar::cuda {
 
-double share_of_speed(double share, double bytes, double lost_seconds, const DeviceProps& device) {
+double bandwidth_fraction(double share, double bytes, double lost_seconds,
+                          const DeviceProps& device) {
   return 1 / (1 / share + lost_seconds * device.bytes_per_second / std::max(bytes, 1.0));
 }
 

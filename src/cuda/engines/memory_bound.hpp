@@ -7,7 +7,8 @@
 namespace ashlar::cuda {
 
 // `share` of the memory's speed, less for what moves nothing for so many seconds.
-double share_of_speed(double share, double bytes, double lost_seconds, const DeviceProps& device);
+double bandwidth_fraction(double share, double bytes, double lost_seconds,
+                          const DeviceProps& device);
 
 // Into how many slices, `most` at most, work is cut whose slices take `blocks_of_slice` blocks
 // each: about `wanted` blocks in all, and the last of the waves of `at_once` as full as the others.

@@ -5,12 +5,12 @@
 #include <array>
 
 #include "base/ceil_div.hpp"
-#include "cuda/engines/any_address.hpp"
 #include "cuda/engines/engines.hpp"
-#include "cuda/engines/sm90/asked_ahead.hpp"
-#include "cuda/engines/sm90/computing_cost.hpp"
 #include "cuda/engines/sm90/moe_rows.hpp"
+#include "cuda/engines/sm90/producer_cost.hpp"
+#include "cuda/engines/sm90/residual_prefetch.hpp"
 #include "cuda/engines/tile_cost.hpp"
+#include "cuda/engines/unaligned_fallback.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
@@ -24,9 +24,9 @@ using Op = MoeGroupedMatmul;
 
 struct MoeShape : MoeRows {
   std::int64_t columns = 1, depth = 1;
-  MatrixFactor token, weight;
-  ComputedFactor any_token, any_weight;  // for single elements
-  PointwiseProgram epilogue;             // its last axis is the columns
+  MatrixOperand token, weight;
+  ComputedOperand any_token, any_weight;  // for single elements
+  PointwiseProgram epilogue;              // its last axis is the columns
   bool rounds_f32 = false;
 
   bool computes() const { return token.computed || weight.computed; }
@@ -38,8 +38,8 @@ struct MoeShape : MoeRows {
     return adds() ? std::clamp<std::int64_t>(4 * ceil_div(rows, outputs), 8, 256) : 0;
   }
   // Columns of sums that a thread takes at a time, 16 bytes at most.
-  int sum_vector() const { return std::min(most_vector(columns), 4); }
-  std::int64_t most_row_tiles(const ProductTile& tile) const { return rows / tile.m + groups + 1; }
+  int sum_vector() const { return std::min(max_vector(columns), 4); }
+  std::int64_t max_row_tiles(const GemmTile& tile) const { return rows / tile.m + groups + 1; }
 };
 
 Support describe(const Region& region, MoeShape& shape) {
@@ -73,23 +73,24 @@ Support describe(const Region& region, MoeShape& shape) {
   const PointwiseProgram &of_token = region.prologues[Op::token],
                          &of_weight = region.prologues[Op::weight];
   const Dims token_dims = dims(Op::token), weight_dims = dims(Op::weight);
-  if (Support s = take_computed(of_token, dtype(Op::token), shape.token.math, 1, 2, token_dims,
-                                shape.any_token, true);
+  if (Support s = describe_computed(of_token, dtype(Op::token), shape.token.math, 1, 2, token_dims,
+                                    shape.any_token, true);
       !s)
     return s;
-  if (Support s = take_computed(of_weight, dtype(Op::weight), shape.weight.math, 2, 1, weight_dims,
-                                shape.any_weight, true);
+  if (Support s = describe_computed(of_weight, dtype(Op::weight), shape.weight.math, 2, 1,
+                                    weight_dims, shape.any_weight, true);
       !s)
     return s;
   if (!shape.gathers())
-    if (Support s = take_factor(of_token, dtype(Op::token), 1, 2, token_dims, shape.token); !s)
+    if (Support s = describe_operand(of_token, dtype(Op::token), 1, 2, token_dims, shape.token); !s)
       return s;
   if (shape.gathers() || shape.token.computed) {
     shape.token.computed = shape.any_token;
     shape.token.transpose = false;
   }
-  if (Support s = take_factor(of_weight, dtype(Op::weight), 2, 1, weight_dims, shape.weight, true,
-                              /*may_convert=*/true);
+  if (Support s =
+          describe_operand(of_weight, dtype(Op::weight), 2, 1, weight_dims, shape.weight, true,
+                           /*may_convert=*/true);
       !s)
     return s;
   Dims full = shape.epilogue.space, columns_alone = full;
@@ -98,14 +99,14 @@ Support describe(const Region& region, MoeShape& shape) {
   return Support::yes();
 }
 
-std::vector<ProductTile> tiles_for(const MoeShape& shape, std::int64_t rows_of_group) {
+std::vector<GemmTile> tiles_for(const MoeShape& shape, std::int64_t rows_of_group) {
   const DType operands = shape.token.math;
-  std::vector<ProductTile> result;
-  for (const ProductTile& tile : product_tiles(operands, rows_of_group, shape.columns)) {
+  std::vector<GemmTile> result;
+  for (const GemmTile& tile : gemm_tiles(operands, rows_of_group, shape.columns)) {
     const int sums = tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
     const int most = tile.ping_pong ? 96 : 128;  // beside what computing factors needs
     if (tile.cluster > 1 || (shape.computes() && sums > most)) continue;
-    if (shape.weight.transpose && tile.n % tile_depth(operands) != 0) continue;
+    if (shape.weight.transpose && tile.n % block_k(operands) != 0) continue;
     result.push_back(tile);
     // With four warpgroups a thread starts with 128 registers: for the sums and what multiplies.
     if (!shape.weight.converted() || sums > 96) continue;
@@ -127,7 +128,7 @@ class MoeSm90Engine final : public CudaEngine {
   Support supports(const Region& region, const DeviceProps& device) const override {
     MoeShape shape;
     if (Support support = describe(region, shape); !support) return support;
-    if (Support support = is_for_hopper(device); !support) return support;
+    if (Support support = requires_hopper(device); !support) return support;
     return is_worth_dequantizing(region, *this, device);
   }
 
@@ -137,7 +138,7 @@ class MoeSm90Engine final : public CudaEngine {
     const DType operands = shape.token.math;
     const std::int64_t of_group = std::max<std::int64_t>(shape.rows / shape.groups, 1);
     std::vector<Config> result;
-    for (const ProductTile& tile : tiles_for(shape, of_group)) {
+    for (const GemmTile& tile : tiles_for(shape, of_group)) {
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
       const auto area = static_cast<double>(tile.m * tile.n),
@@ -156,13 +157,13 @@ class MoeSm90Engine final : public CudaEngine {
            .memory_bytes = region.bytes() + 2 * static_cast<double>(sum_bytes(shape)),
            .persistent = tile.ping_pong,
            .launches = shape.scatters() ? 4 : 2,
-           .efficiency = computing_efficiency(shape.token, shape.weight, tile)},
+           .efficiency = producer_efficiency(shape.token, shape.weight, tile)},
           device, region.precision());
       config.scratch_bytes =
           table_bytes(shape, tile) + count_bytes(shape) + list_bytes(shape) + sum_bytes(shape);
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.rounds_f32;
-      config.notes.truncating_sums = operands != DType::i8;
+      config.notes.truncating_accumulation = operands != DType::i8;
       config.notes.reduced_precision_accumulation = promotes(operands);
     }
     sort_by_cost(result, device, region.precision());
@@ -173,17 +174,17 @@ class MoeSm90Engine final : public CudaEngine {
                       const DeviceProps& device) const override {
     MoeShape shape;
     describe(region, shape);
-    ProductTile tile = tile_of(config);
+    GemmTile tile = tile_of(config);
     const int steps = raw_steps(shape.token, shape.weight, tile, tile.raw_bytes);
     KernelDesign result;
-    result.unaligned = for_any_address(graph, region, config, device);
+    result.unaligned = unaligned_fallback(graph, region, config, device);
     const int table = result.scratch.add("tiles of rows", table_bytes(shape, tile));
     const int counts =
         shape.scatters() ? result.scratch.add("rows per row", count_bytes(shape)) : -1;
     const int lists = shape.adds() ? result.scratch.add("lists of rows", list_bytes(shape)) : -1;
     const int sums = shape.adds() ? result.scratch.add("products", sum_bytes(shape)) : -1;
     const Design all{shape, region, graph, device, tile, steps, table, counts, lists, sums};
-    result.launches.push_back(all.cut_groups());
+    result.launches.push_back(all.partition_groups());
     if (shape.scatters()) result.launches.push_back(all.count_rows());
     result.launches.push_back(all.product());
     if (shape.adds())
@@ -194,8 +195,8 @@ class MoeSm90Engine final : public CudaEngine {
   }
 
  private:
-  static std::int64_t table_bytes(const MoeShape& shape, const ProductTile& tile) {
-    return 16 * (shape.most_row_tiles(tile) + 1);
+  static std::int64_t table_bytes(const MoeShape& shape, const GemmTile& tile) {
+    return 16 * (shape.max_row_tiles(tile) + 1);
   }
   static std::int64_t count_bytes(const MoeShape& shape) {
     return shape.scatters() ? 4 * shape.outputs : 0;
@@ -212,14 +213,14 @@ class MoeSm90Engine final : public CudaEngine {
     const Region& region;
     const Graph& graph;
     const DeviceProps& device;
-    const ProductTile& tile;
+    const GemmTile& tile;
     int raw_steps;                   // of weights that are converted
     int table, counts, lists, sums;  // scratch
 
     void add_scratch(Arguments& arguments) const {
-      const auto add = [&](const char* name, int booking) {
-        if (booking >= 0)
-          arguments.scratch(name, booking);
+      const auto add = [&](const char* name, int reservation) {
+        if (reservation >= 0)
+          arguments.scratch(name, reservation);
         else
           arguments.number(name, 0);
       };
@@ -233,7 +234,7 @@ class MoeSm90Engine final : public CudaEngine {
       return register_types(region.precision(), programs);
     }
 
-    LaunchDesign cut_groups() const {
+    LaunchDesign partition_groups() const {
       LaunchDesign launch;
       Arguments& arguments = launch.arguments;
       add_scratch(arguments);
@@ -282,56 +283,56 @@ class MoeSm90Engine final : public CudaEngine {
       arguments.number("columns", shape.columns);
       arguments.number("depth", shape.depth);
       arguments.number("tiles_n", ceil_div(shape.columns, tile.n));
-      arguments.number("depth_blocks", ceil_div(shape.depth, tile_depth(shape.token.math)));
+      arguments.number("k_blocks", ceil_div(shape.depth, block_k(shape.token.math)));
       // Rows that are added up stay in order until then.
       MoeRows routed = shape;
       if (shape.adds()) routed.mode = MoeMode::none;
       const Dims space = shape.adds() ? Dims{shape.rows, shape.columns} : shape.epilogue.space;
       add_extents(arguments, space);
-      std::string printed =
-          (shape.adds() ? print_nothing_held(space.rank())
-                        : print_holding_program(shape.epilogue, graph, "epilogue", arguments)) +
-          print_routing(routed, graph, arguments);
-      const auto computed = [](const MatrixFactor& factor) {
+      std::string printed = (shape.adds() ? print_empty_prefetch(space.rank())
+                                          : print_program_with_prefetch(shape.epilogue, graph,
+                                                                        "epilogue", arguments)) +
+                            print_routing(routed, graph, arguments);
+      const auto computed = [](const MatrixOperand& factor) {
         return factor.computed ? &*factor.computed : nullptr;
       };
-      printed += factor_constants(computed(shape.token), shape.token.math, 'a');
+      printed += operand_constants(computed(shape.token), shape.token.math, 'a');
       printed += print_program(shape.any_token.program, graph, "token_at", arguments);
-      printed += print_ahead({}, tile.n, graph, arguments);  // rows are scattered
-      printed += constant("kHasDepths", 0) + constant("kRawSteps", raw_steps) +
+      printed += print_residual_prefetch({}, tile.n, graph, arguments);  // rows are scattered
+      printed += constant("kHasKLengths", 0) + constant("kRawSteps", raw_steps) +
                  print_lengths({}, "depth_of", "args.depth", graph, arguments);
-      printed += print_factor(computed(shape.weight), shape.weight.math, 'b', graph, arguments);
-      const ProductForm form{
-          .a = shape.token.math,
-          .b = shape.weight.math,
-          .transpose_a = shape.token.transpose,
-          .transpose_b = shape.weight.transpose,
-          .vector = shape.adds() ? shape.sum_vector()
-                                 : vector_length(shape.epilogue, most_vector(shape.columns)),
-          .rank = space.rank(),
-          .computes_a = shape.token.computed.has_value(),
-          .computes_b = shape.weight.computed.has_value()};
+      printed += print_operand(computed(shape.weight), shape.weight.math, 'b', graph, arguments);
+      const GemmForm form{.a = shape.token.math,
+                          .b = shape.weight.math,
+                          .transpose_a = shape.token.transpose,
+                          .transpose_b = shape.weight.transpose,
+                          .vector = shape.adds()
+                                        ? shape.sum_vector()
+                                        : vector_length(shape.epilogue, max_vector(shape.columns)),
+                          .rank = space.rank(),
+                          .computes_a = shape.token.computed.has_value(),
+                          .computes_b = shape.weight.computed.has_value()};
       const int stages = stage_count(tile, device);
       const std::string head =
           types({&shape.epilogue, &shape.any_token.program, &shape.any_weight.program}) +
-          product_constants(tile, form, stages) + arguments.struct_text() + printed;
-      std::vector<std::string_view> files = {"lib/product_rows.cuh",    "lib/ptx_wgmma_product.cuh",
-                                             "generic/moe_routing.cuh", "sm90/schedule_groups.cuh",
-                                             "sm90/load_matrix.cuh",    "moe/group_rows.cuh"};
-      if (shape.adds()) files.insert(files.begin(), "moe/keep_sums.cuh");
+          gemm_constants(tile, form, stages) + arguments.struct_text() + printed;
+      std::vector<std::string_view> files = {
+          "lib/epilogue_rows.cuh",       "lib/ptx_wgmma_mma_async.cuh", "generic/moe_routing.cuh",
+          "sm90/tile_scheduler_moe.cuh", "sm90/load_matrix.cuh",        "moe/group_rows.cuh"};
+      if (shape.adds()) files.insert(files.begin(), "moe/store_accumulators.cuh");
       if (shape.computes())
-        files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/convert_rows.cuh",
-                                   "sm90/compute_tiles.cuh", "sm90/compute_rows.cuh"});
+        files.insert(files.end(), {"sm90/prologue_pieces.cuh", "sm90/dequantize_rows.cuh",
+                                   "sm90/prologue_tiles.cuh", "sm90/prologue_operands.cuh"});
       files.push_back("sm90/warpgroups.cuh");
-      files.push_back("sm90/join_parts.cuh");
-      files.push_back("sm90/ask_ahead.cuh");
+      files.push_back("sm90/cluster_reduce.cuh");
+      files.push_back("sm90/residual_prefetch.cuh");
       files.push_back("sm90/mainloop.cuh");
       launch.source = {"moe_sm90", assemble(files, head)};
-      launch.function = "product";
+      launch.function = "gemm";
       launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
       launch.shared_bytes = shared_bytes(tile, stages);
       launch.grid.x = static_cast<unsigned>(std::min<std::int64_t>(
-          shape.most_row_tiles(tile) * ceil_div(shape.columns, tile.n), device.compute_units));
+          shape.max_row_tiles(tile) * ceil_div(shape.columns, tile.n), device.compute_units));
       return launch;
     }
 

@@ -5,12 +5,12 @@
 #include <array>
 
 #include "base/ceil_div.hpp"
-#include "cuda/engines/any_address.hpp"
 #include "cuda/engines/engines.hpp"
-#include "cuda/engines/sm90/asked_ahead.hpp"
-#include "cuda/engines/sm90/computing_cost.hpp"
 #include "cuda/engines/sm90/moe_rows.hpp"
+#include "cuda/engines/sm90/producer_cost.hpp"
+#include "cuda/engines/sm90/residual_prefetch.hpp"
 #include "cuda/engines/tile_cost.hpp"
+#include "cuda/engines/unaligned_fallback.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
@@ -25,40 +25,40 @@ using Gradient = MoeGroupedMatmulBackward;
 constexpr std::int64_t kBandOfTiles = 16;  // rows of them that stay in the L2 cache together
 
 // token or doutput, whose rows are the depth.
-struct DepthFactor {
-  MatrixFactor factor;   // computed where the copy engine brings none of it
-  ComputedFactor parts;  // of blocks that are not whole
-  bool is_asked() const { return !factor.computed; }
+struct RoutedOperand {
+  MatrixOperand factor;   // computed where the copy engine brings none of it
+  ComputedOperand parts;  // of blocks that are not whole
+  bool uses_tma() const { return !factor.computed; }
 };
 
 struct MoeWgradShape : MoeRows {
   std::int64_t gradient_rows = 1, columns = 1;  // of an expert
   bool token_is_a = true;                       // else the gradient's transpose is computed
-  DepthFactor a, b;
+  RoutedOperand a, b;
   PointwiseProgram epilogue;  // its last axis is the columns
   bool rounds_f32 = false;
 
   bool routes() const { return mode != MoeMode::none; }
   DType math() const { return a.factor.math; }
-  std::int64_t most_blocks() const { return rows / tile_depth(math()) + groups; }
-  std::int64_t tiles(const ProductTile& tile) const {
+  std::int64_t max_blocks() const { return rows / block_k(math()) + groups; }
+  std::int64_t tiles(const GemmTile& tile) const {
     return experts * ceil_div(gradient_rows, tile.m) * ceil_div(columns, tile.n);
   }
 };
 
 // `in_order`: its rows stand in memory as groups have them.
-Support take_depth(const Region& region, int slot, bool in_order, DepthFactor& factor) {
+Support describe_routed(const Region& region, int slot, bool in_order, RoutedOperand& factor) {
   const auto i = static_cast<std::size_t>(slot);
   const View& tensor = region.anchor->inputs[i];
   const PointwiseProgram& program = region.prologues[i];
-  if (!begins_at_pieces(program))
+  if (!has_aligned_views(program))
     return Support::no("a slice that begins at no multiple of 16 bytes");
-  if (Support s =
-          take_computed(program, tensor.dtype, factor.factor.math, 2, 1, tensor.dims, factor.parts);
+  if (Support s = describe_computed(program, tensor.dtype, factor.factor.math, 2, 1, tensor.dims,
+                                    factor.parts);
       !s)
     return s;
   if (!factor.parts.along_rows) return Support::no("an operand whose rows are not contiguous");
-  return take_factor(program, tensor.dtype, 2, 1, tensor.dims, factor.factor, in_order);
+  return describe_operand(program, tensor.dtype, 2, 1, tensor.dims, factor.factor, in_order);
 }
 
 Support describe(const Region& region, MoeWgradShape& shape) {
@@ -79,13 +79,13 @@ Support describe(const Region& region, MoeWgradShape& shape) {
     return Support::no("an extent past 2^30");
   if (region.epilogue.has_random()) return Support::no("random numbers after the product");
   if (region.epilogue.stores.empty()) return Support::no("nothing but reductions is stored");
-  if (!begins_at_pieces(region.epilogue))
+  if (!has_aligned_views(region.epilogue))
     return Support::no("a slice that begins at no multiple of 16 bytes");
   // The columns of the result lie together: where its rows do, its transpose is computed.
   const View& result = region.epilogue.stores.at(0).view;
   shape.token_is_a = is_contiguous(result, 2) || !is_contiguous(result, 1);
-  DepthFactor &of_token = shape.token_is_a ? shape.a : shape.b,
-              &of_doutput = shape.token_is_a ? shape.b : shape.a;
+  RoutedOperand &of_token = shape.token_is_a ? shape.a : shape.b,
+                &of_doutput = shape.token_is_a ? shape.b : shape.a;
   if (!choose_math(token.dtype, doutput.dtype, region.anchor->compute, of_token.factor.math,
                    of_doutput.factor.math))
     return Support::no("operands of {} and {} and sums of {}, which no matrix unit gives",
@@ -95,8 +95,9 @@ Support describe(const Region& region, MoeWgradShape& shape) {
   // turned.
   if (promotes(of_token.factor.math)) of_token.factor.math = of_doutput.factor.math = bf16;
   shape.rounds_f32 = of_token.factor.math == f32 && (token.dtype == f32 || doutput.dtype == f32);
-  if (Support s = take_depth(region, Gradient::token, !shape.gathers(), of_token); !s) return s;
-  if (Support s = take_depth(region, Gradient::doutput, !shape.scatters(), of_doutput); !s)
+  if (Support s = describe_routed(region, Gradient::token, !shape.gathers(), of_token); !s)
+    return s;
+  if (Support s = describe_routed(region, Gradient::doutput, !shape.scatters(), of_doutput); !s)
     return s;
   const int m = shape.token_is_a ? 1 : 2, n = 3 - m;
   shape.gradient_rows = gradient[m];
@@ -109,13 +110,13 @@ Support describe(const Region& region, MoeWgradShape& shape) {
   return Support::yes();
 }
 
-std::vector<ProductTile> tiles_for(const MoeWgradShape& shape) {
+std::vector<GemmTile> tiles_for(const MoeWgradShape& shape) {
   const DType operands = shape.math();
-  std::vector<ProductTile> result;
-  for (const ProductTile& tile : product_tiles(operands, shape.gradient_rows, shape.columns)) {
-    constexpr int kMostSums = 128;  // beside what computing factors needs
-    if (tile.cluster > 1 || tile.row_blocks() * tile.n / 2 > kMostSums) continue;
-    if (shape.b.factor.transpose && tile.n % tile_depth(operands) != 0) continue;
+  std::vector<GemmTile> result;
+  for (const GemmTile& tile : gemm_tiles(operands, shape.gradient_rows, shape.columns)) {
+    constexpr int kMaxSums = 128;  // beside what computing factors needs
+    if (tile.cluster > 1 || tile.row_blocks() * tile.n / 2 > kMaxSums) continue;
+    if (shape.b.factor.transpose && tile.n % block_k(operands) != 0) continue;
     result.push_back(tile);
   }
   // Fewer columns than a box has.
@@ -124,12 +125,12 @@ std::vector<ProductTile> tiles_for(const MoeWgradShape& shape) {
 }
 
 // What is left of the products' speed where the last block of every group is computed.
-double depth_efficiency(const MoeWgradShape& shape, const ProductTile& tile, double blocks) {
-  MatrixFactor a = shape.a.factor, b = shape.b.factor;
-  const double of_whole = computing_efficiency(a, b, tile);
+double k_efficiency(const MoeWgradShape& shape, const GemmTile& tile, double blocks) {
+  MatrixOperand a = shape.a.factor, b = shape.b.factor;
+  const double of_whole = producer_efficiency(a, b, tile);
   a.computed = shape.a.parts;
   b.computed = shape.b.parts;
-  const double of_parts = computing_efficiency(a, b, tile);
+  const double of_parts = producer_efficiency(a, b, tile);
   const double parts = std::min(1.0, static_cast<double>(shape.groups) / blocks);
   return 1 / ((1 - parts) / of_whole + parts / of_parts);
 }
@@ -144,7 +145,7 @@ class MoeWgradSm90Engine final : public CudaEngine {
   Support supports(const Region& region, const DeviceProps& device) const override {
     MoeWgradShape shape;
     if (Support support = describe(region, shape); !support) return support;
-    return is_for_hopper(device);
+    return requires_hopper(device);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
@@ -152,11 +153,11 @@ class MoeWgradSm90Engine final : public CudaEngine {
     describe(region, shape);
     const DType operands = shape.math();
     // Half a block of every group, on average, is zeros.
-    const double blocks = static_cast<double>(shape.rows) / tile_depth(operands) +
-                          static_cast<double>(shape.groups) / 2;
-    const double depth = blocks * tile_depth(operands) / static_cast<double>(shape.experts);
+    const double blocks =
+        static_cast<double>(shape.rows) / block_k(operands) + static_cast<double>(shape.groups) / 2;
+    const double depth = blocks * block_k(operands) / static_cast<double>(shape.experts);
     std::vector<Config> result;
-    for (const ProductTile& tile : tiles_for(shape)) {
+    for (const GemmTile& tile : tiles_for(shape)) {
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
       const auto area = static_cast<double>(tile.m * tile.n);
@@ -173,13 +174,13 @@ class MoeWgradSm90Engine final : public CudaEngine {
                                      bytes_of(region.prologues[Gradient::doutput], region.epilogue),
                      .persistent = tile.ping_pong,
                      .launches = shape.routes() ? 3 : 2,
-                     .efficiency = depth_efficiency(shape, tile, blocks)},
+                     .efficiency = k_efficiency(shape, tile, blocks)},
                     device, region.precision());
       config.scratch_bytes =
           begin_bytes(shape) + start_bytes(shape) + block_bytes(shape) + route_bytes(shape);
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.rounds_f32;
-      config.notes.truncating_sums = true;
+      config.notes.truncating_accumulation = true;
     }
     sort_by_cost(result, device, region.precision());
     return result;
@@ -190,13 +191,13 @@ class MoeWgradSm90Engine final : public CudaEngine {
     MoeWgradShape shape;
     describe(region, shape);
     KernelDesign result;
-    result.unaligned = for_any_address(graph, region, config, device);
+    result.unaligned = unaligned_fallback(graph, region, config, device);
     Design all{.shape = shape, .region = region, .graph = graph, .device = device};
     all.begins = result.scratch.add("begins of groups", begin_bytes(shape));
     all.starts = result.scratch.add("first blocks of experts", start_bytes(shape));
     all.blocks = result.scratch.add("blocks of depth", block_bytes(shape));
     if (shape.routes()) all.routes = result.scratch.add("places of rows", route_bytes(shape));
-    result.launches.push_back(all.cut_depth());
+    result.launches.push_back(all.make_k_blocks());
     if (shape.routes()) result.launches.push_back(all.route_rows());
     result.launches.push_back(all.product(tile_of(config)));
     return result;
@@ -205,7 +206,7 @@ class MoeWgradSm90Engine final : public CudaEngine {
  private:
   static std::int64_t begin_bytes(const MoeWgradShape& shape) { return 4 * (shape.groups + 1); }
   static std::int64_t start_bytes(const MoeWgradShape& shape) { return 4 * (shape.experts + 1); }
-  static std::int64_t block_bytes(const MoeWgradShape& shape) { return 16 * shape.most_blocks(); }
+  static std::int64_t block_bytes(const MoeWgradShape& shape) { return 16 * shape.max_blocks(); }
   static std::int64_t route_bytes(const MoeWgradShape& shape) {
     return shape.routes() ? 8 * shape.rows : 0;
   }
@@ -225,19 +226,19 @@ class MoeWgradSm90Engine final : public CudaEngine {
       return register_types(region.precision(), programs);
     }
 
-    LaunchDesign cut_depth() const {
+    LaunchDesign make_k_blocks() const {
       LaunchDesign launch;
       Arguments& arguments = launch.arguments;
       arguments.scratch("group_begins", begins);
       add_blocks(arguments);
       const std::string routing = print_routing(shape, graph, arguments);
       const std::string head = types({&shape.epilogue}) +
-                               constant("kTileDepth", tile_depth(shape.math())) +
+                               constant("kBlockK", block_k(shape.math())) +
                                arguments.struct_text() + routing;
       constexpr std::array<std::string_view, 3> kFiles = {
-          "generic/moe_routing.cuh", "moe/scan_groups.cuh", "moe/depth_blocks.cuh"};
-      launch.source = {"moe_depth_blocks", assemble(kFiles, head)};
-      launch.function = "depth_blocks";
+          "generic/moe_routing.cuh", "moe/scan_groups.cuh", "moe/k_blocks.cuh"};
+      launch.source = {"moe_k_blocks", assemble(kFiles, head)};
+      launch.function = "k_blocks";
       launch.threads = 512;
       return launch;
     }
@@ -256,16 +257,16 @@ class MoeWgradSm90Engine final : public CudaEngine {
       launch.function = "route_rows";
       launch.threads = 32 * kWarps;
       launch.grid.x = static_cast<unsigned>(
-          std::min<std::int64_t>(ceil_div(shape.most_blocks(), kWarps), 8 * device.compute_units));
+          std::min<std::int64_t>(ceil_div(shape.max_blocks(), kWarps), 8 * device.compute_units));
       return launch;
     }
 
-    LaunchDesign product(const ProductTile& tile) const {
+    LaunchDesign product(const GemmTile& tile) const {
       LaunchDesign launch;
       Arguments& arguments = launch.arguments;
-      const auto ask = [&](const std::string& name, const DepthFactor& factor, std::int64_t lines,
+      const auto ask = [&](const std::string& name, const RoutedOperand& factor, std::int64_t lines,
                            int rows) {
-        if (factor.is_asked())
+        if (factor.uses_tma())
           arguments.tensor_map(name, factor.factor.view,
                                map_of(factor.factor, lines, shape.rows, 1, rows));
       };
@@ -284,42 +285,45 @@ class MoeWgradSm90Engine final : public CudaEngine {
       arguments.number("tiles_m", ceil_div(shape.gradient_rows, tile.m));
       arguments.number("tiles_n", ceil_div(shape.columns, tile.n));
       arguments.number("cluster_tiles", shape.tiles(tile));
-      arguments.number("depth_blocks", 0);  // each expert has its own
+      arguments.number("k_blocks", 0);  // each expert has its own
       arguments.number("group_m", kBandOfTiles);
       arguments.real("padding_value", 0);
       add_extents(arguments, shape.epilogue.space);
-      const auto factor = [&](const DepthFactor& of, char which) {
-        return factor_constants(&of.parts, of.factor.math, which, of.is_asked()) +
+      const auto factor = [&](const RoutedOperand& of, char which) {
+        return operand_constants(&of.parts, of.factor.math, which, of.uses_tma()) +
                print_program(of.parts.program, graph, fmt::format("{}_at", which), arguments);
       };
       const std::string printed =
-          print_holding_program(shape.epilogue, graph, "epilogue", arguments) +
-          print_ahead(shape.epilogue, tile.n, graph, arguments) + factor(shape.a, 'a') +
+          print_program_with_prefetch(shape.epilogue, graph, "epilogue", arguments) +
+          print_residual_prefetch(shape.epilogue, tile.n, graph, arguments) + factor(shape.a, 'a') +
           factor(shape.b, 'b') + constant("kTokenIsA", shape.token_is_a) +
           constant("kRoutes", shape.routes()) + constant("kHasLengths", 0) +
-          constant("kHasDepths", 0) + print_lengths({}, "rows_of", "args.rows", graph, arguments) +
+          constant("kHasKLengths", 0) +
+          print_lengths({}, "rows_of", "args.rows", graph, arguments) +
           print_lengths({}, "columns_of", "args.columns", graph, arguments);
-      const ProductForm form{.a = shape.math(),
-                             .b = shape.b.factor.math,
-                             .transpose_a = shape.a.factor.transpose,
-                             .transpose_b = shape.b.factor.transpose,
-                             .vector = vector_length(shape.epilogue, most_vector(shape.columns)),
-                             .rank = shape.epilogue.space.rank(),
-                             .computes_a = !shape.a.is_asked(),
-                             .computes_b = !shape.b.is_asked(),
-                             .computes_some = true};
+      const GemmForm form{.a = shape.math(),
+                          .b = shape.b.factor.math,
+                          .transpose_a = shape.a.factor.transpose,
+                          .transpose_b = shape.b.factor.transpose,
+                          .vector = vector_length(shape.epilogue, max_vector(shape.columns)),
+                          .rank = shape.epilogue.space.rank(),
+                          .computes_a = !shape.a.uses_tma(),
+                          .computes_b = !shape.b.uses_tma(),
+                          .computes_some = true};
       const int stages = stage_count(tile, device);
       const std::string head =
           types({&shape.epilogue, &shape.a.parts.program, &shape.b.parts.program}) +
-          product_constants(tile, form, stages) + arguments.struct_text() + printed;
+          gemm_constants(tile, form, stages) + arguments.struct_text() + printed;
       constexpr std::array<std::string_view, 14> kFiles = {
-          "lib/product_rows.cuh",     "lib/ptx_wgmma_product.cuh", "moe/expert_depth.cuh",
-          "sm90/schedule.cuh",        "sm90/load_matrix.cuh",      "sm90/finish_matrix.cuh",
-          "sm90/computed_pieces.cuh", "moe/routed_factors.cuh",    "sm90/compute_tiles.cuh",
-          "moe/fill_depth.cuh",       "sm90/warpgroups.cuh",       "sm90/join_parts.cuh",
-          "sm90/ask_ahead.cuh",       "sm90/mainloop.cuh"};
+          "lib/epilogue_rows.cuh",      "lib/ptx_wgmma_mma_async.cuh",
+          "moe/expert_k_blocks.cuh",    "sm90/tile_scheduler.cuh",
+          "sm90/load_matrix.cuh",       "sm90/epilogue_matrix.cuh",
+          "sm90/prologue_pieces.cuh",   "moe/routed_operands.cuh",
+          "sm90/prologue_tiles.cuh",    "moe/fill_operands.cuh",
+          "sm90/warpgroups.cuh",        "sm90/cluster_reduce.cuh",
+          "sm90/residual_prefetch.cuh", "sm90/mainloop.cuh"};
       launch.source = {"moe_wgrad_sm90", assemble(kFiles, head)};
-      launch.function = "product";
+      launch.function = "gemm";
       launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
       launch.shared_bytes = shared_bytes(tile, stages);
       launch.grid.x =

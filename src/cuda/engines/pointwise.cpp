@@ -11,7 +11,7 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr unsigned kPointwiseThreads = 256;
-constexpr int kMostVector = 16;
+constexpr int kMaxVector = 16;
 
 // The program over as few axes as memory allows, the one that is fastest to walk last.
 PointwiseProgram arranged(PointwiseProgram program) {
@@ -41,7 +41,7 @@ int vector_of(const PointwiseProgram& program) {
     if (store.view.strides[last] == 1)
       widest_stored = std::max(widest_stored, bit_width(store.view.dtype));
   }
-  int wanted = std::min({128 / narrowest, 512 / widest, kMostVector});
+  int wanted = std::min({128 / narrowest, 512 / widest, kMaxVector});
   if (!packed) wanted = std::min(wanted, 128 / widest_stored);
   return vector_length(program, std::max(wanted, 1));
 }

@@ -17,11 +17,11 @@ using Step = PointwiseProgram::Step;
 
 constexpr unsigned kTiledThreads = 256;
 constexpr std::int64_t kLeastExtent = 16;       // of both axes, for squares to be worth it
-constexpr int kMostCrossed = 3;                 // operands and results along the rows
+constexpr int kMaxCrossed = 3;                  // operands and results along the rows
 constexpr std::int64_t kTiledBytes = 36 << 10;  // of a block: several fit beside each other
 
 // The program over axes (..., rows, columns): most views lie along the columns.
-struct Crossing {
+struct TransposedAccess {
   PointwiseProgram program;
   std::vector<int> fetched;  // steps that load along the rows
   std::vector<int> flushed;  // stores along the rows
@@ -32,7 +32,7 @@ bool lies_along(const View& view, int axis, int last) {
 }
 
 // The axis other than the last along which views lie, all of them the same; -1: none.
-int crossed_axis(const PointwiseProgram& program) {
+int transposed_axis(const PointwiseProgram& program) {
   const int last = program.space.rank() - 1;
   int crossed = -1;
   bool agree = true;
@@ -50,7 +50,7 @@ int crossed_axis(const PointwiseProgram& program) {
   return agree ? crossed : -1;
 }
 
-std::optional<Crossing> crossing(const Region& region) {
+std::optional<TransposedAccess> transposed_access(const Region& region) {
   std::vector<PointwiseProgram> programs = element_programs(region);
   if (programs.size() != 1 || programs[0].space.rank() < 2) return {};
   PointwiseProgram& program = programs[0];
@@ -59,13 +59,13 @@ std::optional<Crossing> crossing(const Region& region) {
   merge_axes({&program}, {&space});
   if (program.space.rank() < 2) return {};
   move_axis_last(program, choose_row_axis(program.space, {&program}));
-  const int rows = crossed_axis(program), last = program.space.rank() - 1;
+  const int rows = transposed_axis(program), last = program.space.rank() - 1;
   if (rows < 0 || program.space[rows] < kLeastExtent || program.space[last] < kLeastExtent)
     return {};
   // (..., rows, columns): the columns stand before the rows for a moment.
   move_axis_last(program, rows);
   move_axis_last(program, last - 1);
-  Crossing result{std::move(program), {}, {}};
+  TransposedAccess result{std::move(program), {}, {}};
   for (std::size_t i = 0; i < result.program.steps.size(); ++i)
     if (const Step& step = result.program.steps[i];
         step.kind == Step::Kind::load && lies_along(step.view, last - 1, last))
@@ -89,12 +89,12 @@ PointwiseProgram along_rows(PointwiseProgram program) {
 // What of a design is printed for a crossing.
 class Printed {
  public:
-  Printed(const Crossing& crossing, const Graph& graph, Arguments& arguments)
-      : rank_(crossing.program.space.rank()) {
-    PointwiseProgram main = crossing.program;
+  Printed(const TransposedAccess& transposed_access, const Graph& graph, Arguments& arguments)
+      : rank_(transposed_access.program.space.rank()) {
+    PointwiseProgram main = transposed_access.program;
     std::string fetch, take, give, flush;
     int tile = 0;
-    for (const int number : crossing.fetched) {
+    for (const int number : transposed_access.fetched) {
       Step& step = main.steps[static_cast<std::size_t>(number)];
       const std::string name = fmt::format("fetch{}", tile);
       add(along_rows(plain_load(step.view)), graph, name, arguments);
@@ -109,7 +109,7 @@ class Printed {
       step = {.kind = Step::Kind::accumulator, .row = tile++};
       step.round_to = round_to;
     }
-    for (const int number : crossing.flushed) {
+    for (const int number : transposed_access.flushed) {
       const auto& store = main.stores[static_cast<std::size_t>(number)];
       add(along_rows(plain_store(store.view)), graph, "flush0", arguments);
       main.result = store.value;
@@ -133,7 +133,7 @@ class Printed {
 
   std::string text;
   std::vector<PointwiseProgram> programs;
-  int tiles = 0, vector = 1, cross_vector = 16;
+  int tiles = 0, vector = 1, transposed_vector = 16;
 
  private:
   // 16 bytes of the widest type that is read or written in vectors.
@@ -148,7 +148,7 @@ class Printed {
   void add(const PointwiseProgram& program, const Graph& graph, const std::string& name,
            Arguments& arguments) {
     text += print_program(program, graph, name, arguments);
-    if (name != "program") cross_vector = std::min(cross_vector, vector_for(program));
+    if (name != "program") transposed_vector = std::min(transposed_vector, vector_for(program));
     programs.push_back(program);
   }
 
@@ -186,11 +186,11 @@ class PointwiseTiledEngine final : public CudaEngine {
         return Support::no("a ragged, complex or bit-packed tensor");
     for (const auto& store : programs[0].stores)
       if (!is_plain(store.view)) return Support::no("a ragged, complex or bit-packed tensor");
-    const auto found = crossing(region);
+    const auto found = transposed_access(region);
     if (!found) return Support::no("not two axes along which tensors lie");
     if (found->flushed.size() > 1) return Support::no("several results across the others");
-    if (found->fetched.size() + found->flushed.size() > kMostCrossed)
-      return Support::no("more than {} tensors across the others", kMostCrossed);
+    if (found->fetched.size() + found->flushed.size() > kMaxCrossed)
+      return Support::no("more than {} tensors across the others", kMaxCrossed);
     return Support::yes();
   }
 
@@ -203,7 +203,7 @@ class PointwiseTiledEngine final : public CudaEngine {
 
   KernelDesign design(const Graph& graph, const Region& region, const Config&,
                       const DeviceProps&) const override {
-    const Crossing found = *crossing(region);
+    const TransposedAccess found = *transposed_access(region);
     const Dims& space = found.program.space;
     const int rank = space.rank();
     KernelDesign result;
@@ -220,8 +220,8 @@ class PointwiseTiledEngine final : public CudaEngine {
     const std::int64_t edge = bytes_of(64) <= kTiledBytes ? 64 : 32;
     const std::int64_t across = (space[rank - 1] + edge - 1) / edge,
                        down = (space[rank - 2] + edge - 1) / edge;
-    arguments.number("squares_across", across);
-    arguments.number("squares_down", down);
+    arguments.number("tiles_across", across);
+    arguments.number("tiles_down", down);
     std::vector<const PointwiseProgram*> programs;
     for (const PointwiseProgram& program : printed.programs) programs.push_back(&program);
     const std::string head =
@@ -229,7 +229,8 @@ class PointwiseTiledEngine final : public CudaEngine {
         constant("kDown", edge) + constant("kAcross", edge) +
         constant("kFetches", static_cast<std::int64_t>(found.fetched.size())) +
         constant("kFlushes", static_cast<std::int64_t>(found.flushed.size())) +
-        constant("kVector", printed.vector) + constant("kCrossVector", printed.cross_vector) +
+        constant("kVector", printed.vector) +
+        constant("kTransposedVector", printed.transposed_vector) +
         constant("kThreads", kTiledThreads) + arguments.struct_text() + printed.text;
     launch.source = {"pointwise_tiled", assemble("pointwise_tiled.cuh", head)};
     launch.function = "pointwise_tiled";

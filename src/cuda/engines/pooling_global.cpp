@@ -33,13 +33,13 @@ class GlobalDesigner {
   }
 
  private:
-  // By channels: kernels/pooling_global_columns.cuh.
+  // By channels: kernels/pooling_global_forward_nhwc.cuh.
   LaunchDesign columns() {
     const std::int64_t groups = ceil_div(shape_.channels, kLanes * shape_.vector),
                        narrow_groups = ceil_div(shape_.channels, kLanes);
     // As few warps to an image as keep the memory busy.
     std::int64_t shares = 1;
-    while (shares < kMostShares &&
+    while (shares < kMaxShares &&
            shape_.images * groups * kLanes * shares < device_.compute_units * kBusyThreads)
       shares *= 2;
     const std::int64_t threads = std::max(kColumnThreads, shares * kLanes),
@@ -48,31 +48,31 @@ class GlobalDesigner {
     // Registers for as many pixels on their way as these leave room for.
     const std::int64_t at_once =
         std::clamp<std::int64_t>(ceil_div(blocks, device_.compute_units),
-                                 kLeastColumnThreads / threads, kMostColumnThreads / threads);
+                                 kLeastColumnThreads / threads, kMaxColumnThreads / threads);
     divisor("groups", groups);
     divisor("narrow_groups", narrow_groups);
     arguments_.number("channels", shape_.channels);
     arguments_.number("images", shape_.images);
     LaunchDesign launch =
-        launch_of({"pooling_global_columns.cuh"}, threads,
+        launch_of({"pooling_global_forward_nhwc.cuh"}, threads,
                   constant("kVector", shape_.vector) + constant("kShares", shares) +
-                      constant("kBlocks", at_once) + constant("kMostAhead", kPixelsAhead));
+                      constant("kBlocks", at_once) + constant("kMaxAhead", kPixelsAhead));
     launch.grid.x = static_cast<unsigned>(blocks);
     launch.unaligned_grid.x =
         static_cast<unsigned>(ceil_div(shape_.images * narrow_groups, per_block));
     return launch;
   }
 
-  // The gradient of averages, by channels: kernels/pooling_global_spread.cuh.
+  // The gradient of averages, by channels: kernels/pooling_global_backward_nhwc.cuh.
   LaunchDesign spread() {
-    constexpr std::int64_t kMostRun = 8;  // pixels per thread
-    const std::int64_t runs = ceil_div(shape_.pixels(), kMostRun);
+    constexpr std::int64_t kMaxRun = 8;  // pixels per thread
+    const std::int64_t runs = ceil_div(shape_.pixels(), kMaxRun);
     divisor("packets", shape_.channels / shape_.vector);
     divisor("channels", shape_.channels);
     divisor("runs", runs);
     arguments_.number("images", shape_.images);
     LaunchDesign launch = launch_of(
-        {"pooling_global_spread.cuh"}, kThreads,
+        {"pooling_global_backward_nhwc.cuh"}, kThreads,
         constant("kVector", shape_.vector) + constant("kRun", ceil_div(shape_.pixels(), runs)));
     const std::int64_t threads = shape_.images * runs * shape_.channels;
     launch.grid.x = static_cast<unsigned>(ceil_div(threads / shape_.vector, kThreads));
@@ -87,18 +87,18 @@ class GlobalDesigner {
     const View& view = from.steps[0].view;
     const bool is_float = view.dtype == f32 || view.dtype == f16 || view.dtype == bf16;
     return is_float && !from.steps[0].round_to && view.strides[0] == 1 &&
-           ring_bytes() <= device_.shared_bytes;
+           pipeline_bytes() <= device_.shared_bytes;
   }
   // Of a block.
-  std::int64_t ring_bytes() const {
+  std::int64_t pipeline_bytes() const {
     return kTileThreads * shape_.pixels() * bit_width(flat_.from.steps[0].view.dtype) / 8 * kStages;
   }
   // Through rings of tiles: kernels/pooling_global_tiles.cuh.
   LaunchDesign tiles() {
     const std::int64_t images = shape_.images * shape_.channels, tiles = ceil_div(images, kLanes),
                        warps = kTileThreads / kLanes,
-                       at_once =
-                           std::clamp<std::int64_t>(kRingBytes / ring_bytes(), 1, kTileBlocks),
+                       at_once = std::clamp<std::int64_t>(kPipelineBytes / pipeline_bytes(), 1,
+                                                          kTileBlocks),
                        blocks = std::min(ceil_div(tiles, warps), device_.compute_units * at_once);
     arguments_.number("images", images);
     arguments_.number("elements", images * shape_.pixels());
@@ -108,7 +108,7 @@ class GlobalDesigner {
         launch_of({"pooling_global_tiles.cuh"}, kTileThreads,
                   "typedef " + type.substr(0, type.find('(')) + " Element;\n" +
                       constant("kStages", kStages) + constant("kBlocks", at_once));
-    launch.shared_bytes = static_cast<unsigned>(ring_bytes());
+    launch.shared_bytes = static_cast<unsigned>(pipeline_bytes());
     launch.grid.x = static_cast<unsigned>(blocks);
     launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(images, kTileThreads));
     return launch;
@@ -176,10 +176,10 @@ class GlobalDesigner {
   static constexpr std::int64_t kThreads = 256;
   // Measured on the H200, averages of 7 x 7: what is on its way at once matters, its shape hardly.
   static constexpr std::int64_t kColumnThreads = 128, kLeastColumnThreads = 512,
-                                kMostColumnThreads = 1024, kPixelsAhead = 16, kMostShares = 8,
+                                kMaxColumnThreads = 1024, kPixelsAhead = 16, kMaxShares = 8,
                                 kBusyThreads = 384;  // of a multiprocessor
   static constexpr std::int64_t kTileThreads = 128, kStages = 3, kTileBlocks = 4,
-                                kRingBytes = 200 << 10;  // of a multiprocessor
+                                kPipelineBytes = 200 << 10;  // of a multiprocessor
   static constexpr std::int64_t kSpreadThreads = 128, kPackets = 8, kSpreadBlocks = 8;
 
   const Graph& graph_;

@@ -10,9 +10,9 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostSegment = 24;         // registers of a row of x
-constexpr std::int64_t kMostUnrolledWindow = 64;  // elements of a window
-constexpr std::int64_t kMostPixels = 1024;  // of an image that is one of many in shared memory
+constexpr std::int64_t kMaxSegment = 24;         // registers of a row of x
+constexpr std::int64_t kMaxUnrolledWindow = 64;  // elements of a window
+constexpr std::int64_t kMaxPixels = 1024;        // of an image that is one of many in shared memory
 
 const ResampleAttributes& resample_attributes_of(const Region& region) {
   if (const auto* forward = region.anchor_as<ResampleForward>()) return *forward;
@@ -20,7 +20,7 @@ const ResampleAttributes& resample_attributes_of(const Region& region) {
 }
 
 // Five axes in the order of the walk; `rank` of a tensor is 3 to 5.
-std::vector<int> walk_order(int rank, bool columns) {
+std::vector<int> axis_order(int rank, bool columns) {
   const int missing = 5;  // no axis of any tensor: extent 1
   const std::vector<int> spatial = {rank > 4 ? 2 : missing, rank > 3 ? rank - 2 : missing,
                                     rank - 1};
@@ -47,8 +47,8 @@ PoolingShape::PoolingShape(const Region& region)
   y = spatial_of(forward ? to.space : from.space);
   images = from.space[0];
   channels = from.space[1];
-  columns = channels_lie_together({forward ? &from : &to});
-  const std::vector<int> order = walk_order(from.space.rank(), columns);
+  columns = channels_are_contiguous({forward ? &from : &to});
+  const std::vector<int> order = axis_order(from.space.rank(), columns);
   from = reordered(from, order);
   to = reordered(to, order);
   if (forward) {
@@ -80,7 +80,7 @@ bool PoolingShape::has_pairs(const Region& region) const {
 
 std::optional<PoolingShape::Flat> PoolingShape::flat() const {
   const bool whole = window == x && y == Axes{1, 1, 1} && padding == Axes{0, 0, 0};
-  if (!whole || index.present() || (is_maximum() && !forward) || pixels() > kMostPixels) return {};
+  if (!whole || index.present() || (is_maximum() && !forward) || pixels() > kMaxPixels) return {};
   Flat result{from, to};
   for (PointwiseProgram* program : {&result.from, &result.to})
     for (int axis = columns ? 2 : 3; axis >= (columns ? 1 : 0); --axis)
@@ -96,7 +96,7 @@ bool PoolingShape::stays_inside() const {
 
 bool PoolingShape::by_segments(const PoolingTile& tile) const {
   if (columns) return false;
-  if (forward) return tile.w * stride[2] % vector == 0 && span(tile) <= kMostSegment;
+  if (forward) return tile.w * stride[2] % vector == 0 && span(tile) <= kMaxSegment;
   // The windows that begin in a tile's row, as one packet.
   const int own = static_cast<int>(tile.w / stride[2]);
   if (tile.w % stride[2] != 0 || own < 2 || own > 8 || (own & (own - 1)) != 0) return false;
@@ -117,7 +117,7 @@ bool PoolingShape::together(const PoolingTile& tile) const {
 
 std::vector<PoolingTile> PoolingShape::tiles(bool keeps_positions) const {
   if (flat()) return {{0, 0}, {1, 1}};
-  const bool small = window[0] * window[1] * window[2] <= kMostUnrolledWindow;
+  const bool small = window[0] * window[1] * window[2] <= kMaxUnrolledWindow;
   if (!small) return {{1, 1}};
   std::vector<PoolingTile> result;
   const auto add = [&](std::int64_t h, std::int64_t w) {
@@ -168,7 +168,7 @@ View PoolingShape::winners(bool channels_last) const {
   view.dtype = positions <= 16 && by_words ? u4 : positions <= 256 ? u8 : i32;
   view.dims = {images, channels, y[0], y[1], y[2]};
   view.strides = (channels_last ? ashlar::channels_last : row_major).strides_for(view.dims);
-  return reordered(plain_load(view), walk_order(5, columns)).steps[0].view;
+  return reordered(plain_load(view), axis_order(5, columns)).steps[0].view;
 }
 
 // Positions are integers in registers of their own.

@@ -19,49 +19,49 @@ namespace ashlar::cuda {
 
 namespace {
 
-std::int64_t partial_bytes(const ReductionShape& shape, const ReductionWalk& walk,
+std::int64_t partial_bytes(const ReductionShape& shape, const ReductionTiling& tiling,
                            DType precision) {
-  if (walk.slices == 1) return 0;
-  return static_cast<std::int64_t>(shape.modes.size()) * walk.slices * shape.cells *
+  if (tiling.slices == 1) return 0;
+  return static_cast<std::int64_t>(shape.modes.size()) * tiling.slices * shape.cells *
          (precision == f64 ? 8 : 4);
 }
 
 class ReductionDesigner {
  public:
   ReductionDesigner(const Graph& graph, const Region& region, const ReductionShape& shape,
-                    const ReductionWalk& walk)
-      : graph_(graph), region_(region), shape_(shape), walk_(walk) {}
+                    const ReductionTiling& tiling)
+      : graph_(graph), region_(region), shape_(shape), tiling_(tiling) {}
 
   KernelDesign design(std::int64_t blocks, const DeviceProps& device) {
     if (shape_.cells == 0) return {};
-    if (walk_.slices > 1)
-      partial_ =
-          design_.scratch.add("partial results", partial_bytes(shape_, walk_, region_.precision()));
-    add_walk(blocks);
-    if (walk_.slices > 1) add_sum(device);
+    if (tiling_.slices > 1)
+      partial_ = design_.scratch.add("partial results",
+                                     partial_bytes(shape_, tiling_, region_.precision()));
+    add_pass(blocks);
+    if (tiling_.slices > 1) add_sum(device);
     return std::move(design_);
   }
 
  private:
-  void add_walk(std::int64_t blocks) {
+  void add_pass(std::int64_t blocks) {
     LaunchDesign launch;
     Arguments& arguments = launch.arguments;
     add_numbers(arguments);
     std::string programs = print_program(shape_.x, graph_, "x_of", arguments);
     if (shape_.x.is_plain_load()) programs = with_streaming_loads(std::move(programs));
-    if (walk_.slices == 1) programs += results_text(arguments);
+    if (tiling_.slices == 1) programs += results_text(arguments);
     const std::string head =
-        facts() + constant("kTeam", walk_.team) + constant("kUnroll", walk_.unroll) +
-        constant("kThreads", ReductionWalk::kThreads) + constant("kBlocks", blocks) +
-        constant("kVector", shape_.vector) + constant("kSplit", walk_.slices > 1 ? 1 : 0) +
+        facts() + constant("kTeam", tiling_.team) + constant("kUnroll", tiling_.unroll) +
+        constant("kThreads", ReductionTiling::kThreads) + constant("kBlocks", blocks) +
+        constant("kVector", shape_.vector) + constant("kSplit", tiling_.slices > 1 ? 1 : 0) +
         constant("kRest", shape_.rest()) + arguments.struct_text() + programs;
     constexpr std::array<std::string_view, 2> kFiles = {"reduction_modes.cuh", "reduction.cuh"};
     launch.source = {"reduction", assemble(kFiles, head)};
     launch.function = "reduction";
     launch.unaligned_function = "reduction_elements";
-    launch.threads = ReductionWalk::kThreads;
-    launch.grid = walk_.grid;
-    launch.unaligned_grid = walk_.single_grid;
+    launch.threads = ReductionTiling::kThreads;
+    launch.grid = tiling_.grid;
+    launch.unaligned_grid = tiling_.single_grid;
     design_.launches.push_back(std::move(launch));
   }
 
@@ -69,7 +69,9 @@ class ReductionDesigner {
     constexpr int kHopper = 90;
     constexpr std::int64_t kSumThreads = 512;
     constexpr std::int64_t kManySlices = 128, kSector = 8;
-    const std::int64_t across = shape_.cells == 1 ? 1 : walk_.slices >= kManySlices ? kSector : 32;
+    const std::int64_t across = shape_.cells == 1               ? 1
+                                : tiling_.slices >= kManySlices ? kSector
+                                                                : 32;
     LaunchDesign launch;
     Arguments& arguments = launch.arguments;
     add_numbers(arguments);
@@ -77,15 +79,15 @@ class ReductionDesigner {
     const std::string head = facts() + constant("kThreads", kSumThreads) +
                              constant("kCellsAcross", across) + arguments.struct_text() + programs;
     constexpr std::array<std::string_view, 3> kFiles = {"reduction_modes.cuh", "reduction_sum.cuh",
-                                                        "tail_sum.cuh"};
+                                                        "tail_reduce.cuh"};
     launch.source = {"reduction_sum", assemble(kFiles, head)};
-    launch.function = "tail_sum";
-    launch.unaligned_function = "tail_sum";
+    launch.function = "tail_reduce";
+    launch.unaligned_function = "tail_reduce";
     launch.threads = kSumThreads;
     launch.grid.x = static_cast<unsigned>(ceil_div(shape_.cells, across));
     launch.grid.y = static_cast<unsigned>(shape_.modes.size());
     launch.unaligned_grid = launch.grid;
-    launch.is_early = device.compute_capability >= kHopper;
+    launch.is_dependent_launch = device.compute_capability >= kHopper;
     design_.launches.push_back(std::move(launch));
   }
 
@@ -108,23 +110,23 @@ class ReductionDesigner {
       arguments.number(name, value);
       arguments.number("magic_" + name, divider_word(value));
     };
-    divisor("slices", walk_.slices);
+    divisor("slices", tiling_.slices);
     // Rows
     divisor("line", shape_.line);
     divisor("line_packets", shape_.line / shape_.vector);
     // Columns
     divisor("width", shape_.width);
-    divisor("tiles", walk_.tiles);
-    divisor("single_tiles", walk_.single_tiles);
-    arguments.number("lanes", walk_.lanes);
-    arguments.number("single_lanes", walk_.single_lanes);
+    divisor("tiles", tiling_.tiles);
+    divisor("single_tiles", tiling_.single_tiles);
+    arguments.number("lanes", tiling_.lanes);
+    arguments.number("single_lanes", tiling_.single_lanes);
     arguments.number("outers", shape_.outers);
     // Both
     arguments.number("cells", shape_.cells);
     arguments.number("terms", shape_.terms);
     arguments.number("packets", shape_.packets());
-    arguments.number("slice_packets", walk_.slice_packets);
-    if (walk_.slices > 1)
+    arguments.number("slice_packets", tiling_.slice_packets);
+    if (tiling_.slices > 1)
       arguments.scratch("partial", partial_);
     else
       arguments.number("partial", 0);
@@ -149,7 +151,7 @@ class ReductionDesigner {
   const Graph& graph_;
   const Region& region_;
   const ReductionShape& shape_;
-  const ReductionWalk& walk_;
+  const ReductionTiling& tiling_;
   int partial_ = -1;
   KernelDesign design_;
 };
@@ -166,7 +168,7 @@ class ReductionEngine final : public CudaEngine {
       return Support::other_operation("the anchor is no reduction");
     if (region.anchor_as<Reduction>() && output_view(region, Reduction::index).present())
       return Support::no("the position of the result is asked for");
-    if (touches_unusual(region))
+    if (touches_unsupported(region))
       return Support::no("a ragged or complex tensor, or random numbers");
     for (const PointwiseProgram* program : {&region.prologues[0], &region.epilogue})
       if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
@@ -181,14 +183,14 @@ class ReductionEngine final : public CudaEngine {
     for (const auto& [numbers, blocks] : {std::pair{64, 2}, {32, 4}, {32, 3}}) {
       const std::int64_t together = numbers / (shape.vector * wide * std::max(shape.loads, 1));
       const auto unroll = static_cast<std::int64_t>(std::bit_floor(
-          static_cast<std::uint64_t>(std::clamp<std::int64_t>(together, 1, kMostUnroll))));
+          static_cast<std::uint64_t>(std::clamp<std::int64_t>(together, 1, kMaxUnroll))));
       for (const bool split : {true, false}) {
-        const ReductionWalk walk(shape, unroll, blocks, split, device);
-        if (split && walk.slices == 1) continue;
+        const ReductionTiling tiling(shape, unroll, blocks, split, device);
+        if (split && tiling.slices == 1) continue;
         Config config;
         config.knobs = {{"unroll", unroll}, {"blocks", blocks}, {"split", split ? 1 : 0}};
-        config.scratch_bytes = partial_bytes(shape, walk, region.precision());
-        config.cost = cost(region, shape, walk, blocks, device);
+        config.scratch_bytes = partial_bytes(shape, tiling, region.precision());
+        config.cost = cost(region, shape, tiling, blocks, device);
         config.notes.runtime_compiled = true;
         result.push_back(std::move(config));
       }
@@ -204,46 +206,46 @@ class ReductionEngine final : public CudaEngine {
                       const DeviceProps& device) const override {
     const ReductionShape shape(region);
     const std::int64_t blocks = config.knob("blocks");
-    const ReductionWalk walk(shape, config.knob("unroll"), blocks, config.knob("split") != 0,
-                             device);
-    return ReductionDesigner(graph, region, shape, walk).design(blocks, device);
+    const ReductionTiling tiling(shape, config.knob("unroll"), blocks, config.knob("split") != 0,
+                                 device);
+    return ReductionDesigner(graph, region, shape, tiling).design(blocks, device);
   }
 
  private:
   // The shares of the memory's speed are those that channel_norm has where it gathers statistics
   // the same way, measured on an H200; this walk itself has not been timed.
-  static Cost cost(const Region& region, const ReductionShape& shape, const ReductionWalk& walk,
+  static Cost cost(const Region& region, const ReductionShape& shape, const ReductionTiling& tiling,
                    std::int64_t blocks, const DeviceProps& device) {
     constexpr double kShare = 0.83, kStridedShare = 0.2, kManyWaves = 4;
     constexpr double kSecondLaunch = 2.5e-6, kChunk = 1e-6;  // seconds; of memory to answer
-    const double left = 2.0 * static_cast<double>(partial_bytes(shape, walk, region.precision()));
+    const double left = 2.0 * static_cast<double>(partial_bytes(shape, tiling, region.precision()));
     Cost cost{.flops = region.flops(), .bytes = region.bytes() + left};
     double share = kShare * access_share(shape);
     if (shape.is_strided) share = std::min(share, kStridedShare);
-    double lost = walk.slices > 1 ? kSecondLaunch : 0.0;
+    double lost = tiling.slices > 1 ? kSecondLaunch : 0.0;
     const double waves =
-        static_cast<double>(walk.grid.x) / static_cast<double>(blocks * device.compute_units);
+        static_cast<double>(tiling.grid.x) / static_cast<double>(blocks * device.compute_units);
     if (waves <= 1) {
       // Few threads wait for one chunk after the other.
       const auto chunks =
-          static_cast<double>(ceil_div(walk.slice_packets, walk.team * walk.unroll));
+          static_cast<double>(ceil_div(tiling.slice_packets, tiling.team * tiling.unroll));
       lost += std::max(chunks * kChunk - cost.bytes / (device.bytes_per_second * share), 0.0);
     } else if (waves < kManyWaves) {
       share *= waves / std::ceil(waves);
     }
-    cost.bytes_fraction = share_of_speed(share, cost.bytes, lost, device);
+    cost.bytes_fraction = bandwidth_fraction(share, cost.bytes, lost, device);
     return cost;
   }
   // Less for loads of less than 16 bytes.
   static double access_share(const ReductionShape& shape) {
     int bits = 64;
     for (const auto& step : shape.x.steps)
-      if (loads_for_each_result(step, shape.x)) bits = std::min(bits, bit_width(step.view.dtype));
+      if (loads_per_result(step, shape.x)) bits = std::min(bits, bit_width(step.view.dtype));
     const int bytes = std::max(shape.vector * bits / 8, 1);
     return bytes >= 16 ? 1.0 : bytes >= 8 ? 0.8 : bytes >= 4 ? 0.75 : bytes >= 2 ? 0.5 : 0.25;
   }
 
-  static constexpr std::int64_t kMostUnroll = 16;
+  static constexpr std::int64_t kMaxUnroll = 16;
 };
 
 }  // namespace

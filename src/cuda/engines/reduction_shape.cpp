@@ -105,7 +105,7 @@ ReductionShape::ReductionShape(const Region& region) : x(region.prologues[0]) {
   vector = packet_length(walked, most);
   loads = 0;
   for (const PointwiseProgram::Step& step : x.steps) {
-    if (!loads_for_each_result(step, x)) continue;
+    if (!loads_per_result(step, x)) continue;
     ++loads;
     is_strided = is_strided || (x.space[last] > 1 && std::abs(step.view.strides[last]) != 1);
   }
@@ -117,23 +117,25 @@ std::vector<const PointwiseProgram*> ReductionShape::programs() const {
   return all;
 }
 
-ReductionWalk::ReductionWalk(const ReductionShape& shape, std::int64_t unroll_packets,
-                             std::int64_t blocks, bool split, const DeviceProps& device)
+ReductionTiling::ReductionTiling(const ReductionShape& shape, std::int64_t unroll_packets,
+                                 std::int64_t blocks, bool split, const DeviceProps& device)
     : unroll(unroll_packets) {
   const std::int64_t at_once = blocks * device.compute_units;
   if (shape.columns)
-    share_columns(shape, at_once, split);
+    partition_columns(shape, at_once, split);
   else
-    share_rows(shape, at_once, split);
+    partition_rows(shape, at_once, split);
 }
 
-void ReductionWalk::cut(std::int64_t packets, std::int64_t blocks_of_slice, std::int64_t at_once) {
-  constexpr std::int64_t kMostSlices = 4096;
-  const std::int64_t most = std::clamp<std::int64_t>(packets / (team * unroll), 1, kMostSlices);
+void ReductionTiling::split_terms(std::int64_t packets, std::int64_t blocks_of_slice,
+                                  std::int64_t at_once) {
+  constexpr std::int64_t kMaxSlices = 4096;
+  const std::int64_t most = std::clamp<std::int64_t>(packets / (team * unroll), 1, kMaxSlices);
   slices = balanced_slices(blocks_of_slice, most, at_once, at_once);
 }
 
-void ReductionWalk::share_rows(const ReductionShape& shape, std::int64_t at_once, bool split) {
+void ReductionTiling::partition_rows(const ReductionShape& shape, std::int64_t at_once,
+                                     bool split) {
   constexpr std::int64_t kLanes = 32;
   const std::int64_t packets = std::max<std::int64_t>(shape.packets(), 1);
   // Two packets for every thread, a few chunks of them where there are many; more threads where
@@ -144,17 +146,18 @@ void ReductionWalk::share_rows(const ReductionShape& shape, std::int64_t at_once
   while (team < kThreads && packets > kFewChunks * unroll * team) team *= 2;
   while (team < kThreads && shape.cells * team < at_once * kThreads && packets >= 2 * team)
     team *= 2;
-  if (split && team == kThreads) cut(packets, shape.cells, at_once);
+  if (split && team == kThreads) split_terms(packets, shape.cells, at_once);
   slice_packets = ceil_div(packets, slices);
   slices = ceil_div(packets, slice_packets);
   grid.x = static_cast<unsigned>(ceil_div(shape.cells * slices, kThreads / team));
   single_grid = grid;
 }
 
-void ReductionWalk::share_columns(const ReductionShape& shape, std::int64_t at_once, bool split) {
-  constexpr std::int64_t kMostLanes = 64;  // 1 KB of a row
+void ReductionTiling::partition_columns(const ReductionShape& shape, std::int64_t at_once,
+                                        bool split) {
+  constexpr std::int64_t kMaxLanes = 64;  // 1 KB of a row
   const std::int64_t packets = std::max<std::int64_t>(shape.width / shape.vector, 1);
-  tiles = ceil_div(packets, kMostLanes);
+  tiles = ceil_div(packets, kMaxLanes);
   lanes = ceil_div(packets, tiles);
   // A thread for every packet of a row, or more of them above each other.
   const std::int64_t most = std::clamp<std::int64_t>(shape.terms, 1, kThreads / lanes);
@@ -163,7 +166,7 @@ void ReductionWalk::share_columns(const ReductionShape& shape, std::int64_t at_o
   single_tiles = ceil_div(packets * shape.vector, kThreads / team);
   single_lanes = ceil_div(packets * shape.vector, single_tiles);
   const std::int64_t of_block = kThreads / (team * lanes);
-  if (split && of_block == 1) cut(shape.terms, shape.outers * tiles, at_once);
+  if (split && of_block == 1) split_terms(shape.terms, shape.outers * tiles, at_once);
   const std::int64_t terms = std::max<std::int64_t>(shape.terms, 1);
   slice_packets = ceil_div(terms, slices);
   slices = ceil_div(terms, slice_packets);

@@ -33,7 +33,7 @@ struct ReductionShape {
 };
 
 // The launch that reads x (kernels/reduction.cuh).
-struct ReductionWalk {
+struct ReductionTiling {
   static constexpr std::int64_t kThreads = 256;
   std::int64_t unroll;  // packets on the way per thread
   // Threads that share a slice of a cell; columns: rows of threads that share one of `lanes`
@@ -44,13 +44,13 @@ struct ReductionWalk {
   Grid grid, single_grid;
 
   // `blocks`: of a multiprocessor at once; `split`: whether blocks may share a cell.
-  ReductionWalk(const ReductionShape& shape, std::int64_t unroll, std::int64_t blocks, bool split,
-                const DeviceProps& device);
+  ReductionTiling(const ReductionShape& shape, std::int64_t unroll, std::int64_t blocks, bool split,
+                  const DeviceProps& device);
 
  private:
-  void share_rows(const ReductionShape& shape, std::int64_t at_once, bool split);
-  void share_columns(const ReductionShape& shape, std::int64_t at_once, bool split);
-  void cut(std::int64_t packets, std::int64_t blocks_of_slice, std::int64_t at_once);
+  void partition_rows(const ReductionShape& shape, std::int64_t at_once, bool split);
+  void partition_columns(const ReductionShape& shape, std::int64_t at_once, bool split);
+  void split_terms(std::int64_t packets, std::int64_t blocks_of_slice, std::int64_t at_once);
 };
 
 }  // namespace ashlar::cuda

@@ -19,7 +19,7 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr unsigned kPoolingThreads = 256;
-constexpr std::int64_t kMostUnrolledSteps = 16;
+constexpr std::int64_t kMaxUnrolledSteps = 16;
 constexpr int kPairsFrom = 90;  // the compute capability that compares floats of 16 bits by pairs
 
 // One launch: results of a forward pass (or only where its maxima are), or of a backward pass.
@@ -29,11 +29,11 @@ class PoolingDesigner {
                   const PoolingTile& tile, const DeviceProps& device)
       : graph_(graph), region_(region), shape_(shape), tile_(tile), device_(device) {}
 
-  // `booking`, if there is one, holds the positions of maxima as `winners` says.
-  LaunchDesign design(int booking = -1, const View& winners = {}) {
+  // `reservation`, if there is one, holds the positions of maxima as `winners` says.
+  LaunchDesign design(int reservation = -1, const View& winners = {}) {
     const bool forward = shape_.forward;
     add_numbers();
-    const std::string programs = print_programs(booking, winners);
+    const std::string programs = print_programs(reservation, winners);
     std::vector<const PointwiseProgram*> walked = {&shape_.from, &shape_.to};
     const std::string head = register_types(shape_.precision(region_), walked) + constants() +
                              arguments_.struct_text() + programs;
@@ -82,9 +82,7 @@ class PoolingDesigner {
       text += constant(fmt::format("kWindow{}", kAxes[axis]), shape_.window[axis]) +
               constant(fmt::format("kStride{}", kAxes[axis]), shape_.stride[axis]) +
               constant(fmt::format("kPadding{}", kAxes[axis]), shape_.padding[axis]);
-    const auto unrolled = [](std::int64_t steps) {
-      return steps <= kMostUnrolledSteps ? steps : 1;
-    };
+    const auto unrolled = [](std::int64_t steps) { return steps <= kMaxUnrolledSteps ? steps : 1; };
     const bool segments = shape_.by_segments(tile_);
     const std::int64_t span = shape_.forward
                                   ? shape_.span(tile_)
@@ -105,16 +103,16 @@ class PoolingDesigner {
            constant("kPositions", keeps_positions_ ? 1 : 0);
   }
 
-  std::string print_programs(int booking, const View& winners) {
-    const bool scratch = booking >= 0;
+  std::string print_programs(int reservation, const View& winners) {
+    const bool scratch = reservation >= 0;
     const View& view = scratch ? winners : shape_.index;
     const int row = static_cast<int>(tile_.w);
     together_ =
         shape_.together(tile_) && (!scratch || vector_length(plain_load(winners), row) == row);
     std::string text, pointer;
     if (view.present() || scratch)
-      pointer =
-          scratch ? arguments_.scratch("winners", booking) : arguments_.pointer("winners", view);
+      pointer = scratch ? arguments_.scratch("winners", reservation)
+                        : arguments_.pointer("winners", view);
     if (!shape_.forward) {
       text += shape_.is_maximum()
                   ? print_integers(Access::load, view, pointer, "winner_of", arguments_)
@@ -134,8 +132,8 @@ class PoolingDesigner {
       keep += "  epilogue<kCount>(args, at, values);\n";
     }
     pairs_ = keeps_positions_ && device_.compute_capability >= kPairsFrom &&
-             shape_.has_pairs(region_) && rows() <= kMostUnrolledSteps &&
-             shape_.span(tile_) <= kMostUnrolledSteps;
+             shape_.has_pairs(region_) && rows() <= kMaxUnrolledSteps &&
+             shape_.span(tile_) <= kMaxUnrolledSteps;
     if (pairs_) text += print_pairs();
     return text + print_program(shape_.from, graph_, "x_of", arguments_) +
            "template <int kCount>\n"
@@ -153,7 +151,7 @@ class PoolingDesigner {
         "template <int kPairs>\n"
         "__device__ inline void x_pairs(const Args& args, const Index (&at)[5], "
         "uint32 (&to)[kPairs]) {{\n  load_pairs(Half(), {}, {}, to);\n}}\n",
-        type.substr(0, type.find('(')), pointer, print_place(view, "pairs", arguments_));
+        type.substr(0, type.find('(')), pointer, print_address(view, "pairs", arguments_));
   }
 
   // Rows of x that a tile's windows see, or of windows that see it.
@@ -185,11 +183,11 @@ class ResampleEngine final : public CudaEngine {
     if (!forward && !backward) return Support::other_operation("the anchor is no resampling");
     const ResampleAttributes& op =
         forward ? static_cast<const ResampleAttributes&>(*forward) : *backward;
-    if (touches_unusual(region))
+    if (touches_unsupported(region))
       return Support::no("a ragged or complex tensor, or random numbers");
     for (const PointwiseProgram* program : {&region.prologues[0], &region.epilogue})
       if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
-    if (interpolates(op)) return takes_interpolation(region);
+    if (interpolates(op)) return supports_interpolation(region);
     if (op.mode != ResampleMode::maxpool && !is_floating(region.anchor->compute))
       return Support::no("integer averages truncate");
     if (backward && op.mode == ResampleMode::maxpool && op.padding_mode == PaddingMode::edge)
@@ -237,10 +235,10 @@ class ResampleEngine final : public CudaEngine {
       result.launches.push_back(PoolingDesigner(graph, region, shape, tile, device).design());
       return result;
     }
-    const int booking = result.scratch.add("winners", scratch_bytes(shape));
-    result.launches.push_back(find_winners(graph, region, booking, shape.columns, device));
+    const int reservation = result.scratch.add("winners", scratch_bytes(shape));
+    result.launches.push_back(find_winners(graph, region, reservation, shape.columns, device));
     result.launches.push_back(PoolingDesigner(graph, region, shape, tile, device)
-                                  .design(booking, shape.winners(shape.columns)));
+                                  .design(reservation, shape.winners(shape.columns)));
     return result;
   }
 
@@ -254,7 +252,7 @@ class ResampleEngine final : public CudaEngine {
   }
 
   // A forward pass over x that keeps nothing but the positions of the maxima.
-  static LaunchDesign find_winners(const Graph& graph, const Region& region, int booking,
+  static LaunchDesign find_winners(const Graph& graph, const Region& region, int reservation,
                                    bool channels_last, const DeviceProps& device) {
     Region forward = region;
     const auto& backward = *region.anchor_as<ResampleBackward>();
@@ -268,7 +266,7 @@ class ResampleEngine final : public CudaEngine {
     const PoolingShape shape(forward);
     const std::vector<PoolingTile> tiles = shape.tiles(true);
     return PoolingDesigner(graph, forward, shape, tiles[0].h > 0 ? tiles[0] : tiles[1], device)
-        .design(booking, shape.winners(channels_last));
+        .design(reservation, shape.winners(channels_last));
   }
 };
 

@@ -16,7 +16,7 @@ using RowKind = RowProblem::Kind;
 
 // Of a block that adds up sums over rows. 32 bytes lie together, which is what memory gives at
 // least, so that few columns make many blocks.
-constexpr int kSumThreads = 256, kSumsOfBlock = 8;
+constexpr int kSumThreads = 256, kSumsPerBlock = 8;
 
 std::string_view name_of(RowKind kind) {
   switch (kind) {
@@ -41,7 +41,8 @@ std::string spec_text(const RowProblem& problem, const RowLayout& layout, bool w
              "struct Spec {{\n"
              "  typedef ::R R;\n  typedef ::Index Index;\n  typedef ::Args Args;\n"
              "  static const int kRank = ::kRank, kLength = {}, kThreads = {}, kRowThreads = {};\n"
-             "  static const int kUnroll = {}, kStages = {}, kStageBytes = {}, kRingOffset = {};\n"
+             "  static const int kUnroll = {}, kStages = {}, kStageBytes = {}, kPipelineOffset = "
+             "{};\n"
              "  static const int kSlices = {}, kSliceLength = {};\n"
              "  static const bool kWholeTiles = {};\n}};\n"
              // For pointers that are not aligned.
@@ -49,7 +50,7 @@ std::string spec_text(const RowProblem& problem, const RowLayout& layout, bool w
              "  static const int kUnroll = 1, kStages = 0, kSlices = 1, kSliceLength = kLength;\n"
              "}};\n",
              problem.length, layout.threads, layout.row_threads, layout.unroll, layout.stages,
-             stage_bytes(problem, layout), shared_bytes(problem, layout).ring, layout.slices,
+             stage_bytes(problem, layout), shared_bytes(problem, layout).pipeline, layout.slices,
              problem.length / layout.slices, whole_tiles);
 }
 
@@ -69,7 +70,7 @@ std::string sums_text(const RowProblem& problem, const RowLayout& layout) {
 std::string operands_text(const RowProblem& problem, const RowLayout& layout, const Graph& graph,
                           Arguments& arguments) {
   const auto source = [&](const PointwiseProgram& program, const char* name) {
-    return print_source(program, graph, name, arguments, problem.holds_results);
+    return print_source(program, graph, name, arguments, problem.materialises_prologue);
   };
   const auto statistic = [&](const PointwiseProgram& program, const char* name) {
     return print_statistic_store(program, graph, name, arguments);
@@ -131,8 +132,8 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
       constant("kThreads", layout.threads) + constant("kBlocks", layout.blocks) +
       constant("kVector", layout.vector) + constant("kChunks", layout.chunks) +
       constant("kAhead", layout.ahead) + flag("kSumsInShared", layout.shared_sums) +
-      flag("kHoldParameters", layout.hold_parameters) +
-      flag("kLoopOfResults", has_loop_of_results(problem, layout)) +
+      flag("kParametersInRegisters", layout.parameters_in_registers) +
+      flag("kRolledEpilogue", has_rolled_epilogue(problem, layout)) +
       flag("kParametersInShared", has_shared_parameters(problem, layout)) +
       constant("kParameterOffset", shared_bytes(problem, layout).parameters) + operands;
   const std::string name(name_of(problem.kind));
@@ -162,14 +163,14 @@ LaunchDesign sums_launch(const RowProblem& problem, const RowLayout& layout, con
       print_statistic_store(problem.output1, graph, "store_dscale", arguments) +
       print_statistic_store(problem.output2, graph, "store_dbias", arguments);
   const std::string head = spec_text(problem, layout, false, arguments) +
-                           constant("kThreads", kSumThreads) + constant("kSums", kSumsOfBlock) +
+                           constant("kThreads", kSumThreads) + constant("kSums", kSumsPerBlock) +
                            sums_text(problem, layout) + stores;
   launch.source = {"row_column_sums", assemble("row_column_sums.cuh", head)};
   launch.function = "row_column_sums";
   launch.threads = kSumThreads;
-  launch.is_early = device.compute_capability >= kHopper;
+  launch.is_dependent_launch = device.compute_capability >= kHopper;
   launch.grid.x =
-      static_cast<unsigned>((sums_of_row(problem, layout) + kSumsOfBlock - 1) / kSumsOfBlock);
+      static_cast<unsigned>((sums_per_row(problem, layout) + kSumsPerBlock - 1) / kSumsPerBlock);
   launch.grid.y = static_cast<unsigned>(problem.sets);
   return launch;
 }
@@ -185,11 +186,10 @@ class RowNormEngine final : public CudaEngine {
     const RowProblem problem(region);
     if (problem.is_other_operation) return Support::other_operation("{}", problem.refusal);
     if (!problem.refusal.empty()) return Support::no("{}", problem.refusal);
-    constexpr std::int64_t kMostSets = 65535, kMostRows = 0x7f000000;  // and some to come
-    if (problem.sets > kMostSets && problem.kind == RowKind::norm_backward)
-      return Support::no("{} sets of parameters, {} at most", problem.sets, kMostSets);
-    if (problem.rows > kMostRows)
-      return Support::no("{} rows, {} at most", problem.rows, kMostRows);
+    constexpr std::int64_t kMaxSets = 65535, kMaxRows = 0x7f000000;  // and some to come
+    if (problem.sets > kMaxSets && problem.kind == RowKind::norm_backward)
+      return Support::no("{} sets of parameters, {} at most", problem.sets, kMaxSets);
+    if (problem.rows > kMaxRows) return Support::no("{} rows, {} at most", problem.rows, kMaxRows);
     return Support::yes();
   }
 
@@ -229,7 +229,7 @@ class RowNormEngine final : public CudaEngine {
   static std::int64_t partial_bytes(const RowProblem& problem, const RowLayout& layout,
                                     const DeviceProps& device) {
     if (problem.column_sums() == 0) return 0;
-    return grid_of(problem, layout, device).pieces * problem.sets * sums_of_row(problem, layout) *
+    return grid_of(problem, layout, device).pieces * problem.sets * sums_per_row(problem, layout) *
            problem.column_sums() * problem.register_bytes();
   }
 };

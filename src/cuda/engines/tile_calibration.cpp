@@ -26,9 +26,9 @@ const TileCalibration& tile_calibration(std::string_view engine, DType operands,
     if (!same_tile && row.tile_m != 0) continue;
     const bool own = row.engine == engine;
     if (!own && row.engine != core) continue;
-    const int same_variant = row.variant == variant                ? 2
-                             : row.variant == variant % kWithBoxes ? 1
-                                                                   : 0;
+    const int same_variant = row.variant == variant                   ? 2
+                             : row.variant == variant % kWithTmaStore ? 1
+                                                                      : 0;
     const int fit = 16 * (own ? 1 : 0) + 4 * same_variant + 2 * (row.operands == operands ? 1 : 0) +
                     (same_tile ? 1 : 0);
     if (fit <= best_fit) continue;

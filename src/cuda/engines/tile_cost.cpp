@@ -18,11 +18,11 @@ double vector_lanes(const DeviceProps& device) {
 
 // The blocks of a cluster exchange f32 sums through shared memory: bytes per second that a block
 // reads from the others, and what the meetings take. Estimates for an H200.
-constexpr double kBytesBetweenBlocks = 25e9, kMeetingSeconds = 1.5e-6;
+constexpr double kDsmemBytesPerSecond = 25e9, kClusterSyncSeconds = 1.5e-6;
 // Blocks with ranges of stages do not read the same blocks of depth at the same time, as those with
 // whole tiles do: what the L2 cache leaves of their speed where it holds the factors. And from the
 // last sums that a block stores to the moment when another can load them. On an H200 0.9 to 0.98.
-constexpr double kRangeShare = 0.95, kFlagSeconds = 1.5e-6;
+constexpr double kStreamKShare = 0.95, kFlagSeconds = 1.5e-6;
 
 // Seconds that a multiprocessor needs for `blocks` tiles at once.
 struct Tile {
@@ -59,7 +59,7 @@ double l2_bytes_per_second(const DeviceProps& device) {
   return device.flops_f32 / (2 * vector_lanes(device)) * kL2BytesPerCycle;
 }
 
-int cluster_units(const DeviceProps& device, int cluster) {
+int cluster_sms(const DeviceProps& device, int cluster) {
   // A cluster is on one of the chip's groups of multiprocessors, whose sizes differ from chip to
   // chip. On an H200 with 132, 112 blocks in clusters of 4 or 8 ran at once and 128 did not: so
   // many as groups of 14 to 18 have room for.
@@ -75,7 +75,7 @@ Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision)
   const int cluster = std::max({work.cluster, work.splits, 1});
   const int most = std::max(work.blocks_per_sm, 1);
   // Clusters leave multiprocessors idle that do not make up another one.
-  const double units = std::max(cluster_units(device, cluster), 1);
+  const double units = std::max(cluster_sms(device, cluster), 1);
   const double of_unit = 1.0 / device.compute_units;
   const double rate = std::max(tensor_rate(device, work.operands), device.flops_f32);
   const Tile tile{.products = work.flops / (rate * of_unit * known.efficiency * work.efficiency),
@@ -86,27 +86,28 @@ Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision)
   double busy = 0;
   if (work.persistent) {
     // Every block walks through its tiles; only the last epilogue runs beside nothing.
-    const double rounds = std::ceil(work.tiles / (units * most));
-    busy = rounds * most * std::max({tile.products, tile.loads, tile.stores}) + tile.stores +
+    const double waves = std::ceil(work.tiles / (units * most));
+    busy = waves * most * std::max({tile.products, tile.loads, tile.stores}) + tile.stores +
            tile.fixed;
   } else {
-    const double rounds = std::floor(work.tiles / (units * most));
-    const double rest = std::ceil((work.tiles - rounds * units * most) / units);
-    busy = rounds * tile.of(most) + (rest > 0 ? tile.of(rest) : 0);
+    const double waves = std::floor(work.tiles / (units * most));
+    const double rest = std::ceil((work.tiles - waves * units * most) / units);
+    busy = waves * tile.of(most) + (rest > 0 ? tile.of(rest) : 0);
   }
   const double sum_bytes = 4.0 * work.tile_m * work.tile_n;
   if (work.streams) {
-    const double rounds = work.split_tiles / units;
+    const double waves = work.split_tiles / units;
     // Who finishes a tile reads the sums of all others that have some of it; most leave some.
-    const double moved = sum_bytes * (1 + std::ceil(1 / rounds));
+    const double moved = sum_bytes * (1 + std::ceil(1 / waves));
     const double longest =
         std::max({tile.products, tile.loads, work.persistent ? tile.stores : 0.0});
-    busy += rounds * longest / kRangeShare +
-            (work.persistent ? 0 : std::ceil(rounds) * (tile.stores + tile.fixed)) +
+    busy += waves * longest / kStreamKShare +
+            (work.persistent ? 0 : std::ceil(waves) * (tile.stores + tile.fixed)) +
             moved / (l2_bytes_per_second(device) * of_unit) + kFlagSeconds;
   } else if (work.split_tiles > 0) {
-    busy += (std::max(tile.products, tile.loads) + tile.stores) / work.splits + kMeetingSeconds +
-            sum_bytes * (work.splits - 1) / work.splits / kBytesBetweenBlocks +
+    busy += (std::max(tile.products, tile.loads) + tile.stores) / work.splits +
+            kClusterSyncSeconds +
+            sum_bytes * (work.splits - 1) / work.splits / kDsmemBytesPerSecond +
             (work.persistent ? 0 : tile.fixed);
   }
   const double memory = work.memory_bytes / (device.bytes_per_second * kMemoryShare);

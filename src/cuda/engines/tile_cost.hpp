@@ -15,7 +15,7 @@ double tensor_rate(const DeviceProps& device, DType operands);
 double l2_bytes_per_second(const DeviceProps& device);
 
 // Multiprocessors on which clusters of so many blocks can be at once, one block on each.
-int cluster_units(const DeviceProps& device, int cluster);
+int cluster_sms(const DeviceProps& device, int cluster);
 
 // One kernel, tile by tile. Only differences between configurations matter: what all of them share
 // may be left out.
@@ -61,7 +61,7 @@ struct TileCalibration {
 };
 // Part of the number of a variant whose results the copy engine stores. Where no row has it, the
 // row of the variant without it stands for it.
-inline constexpr int kWithBoxes = 64;
+inline constexpr int kWithTmaStore = 64;
 const TileCalibration& tile_calibration(std::string_view engine, DType operands, int tile_m,
                                         int tile_n, int variant);
 

@@ -65,7 +65,7 @@ PointwiseProgram part_of(const PointwiseProgram& program, int result) {
   return part;
 }
 
-PointwiseProgram take_out_factors(PointwiseProgram& program, int axis) {
+PointwiseProgram hoist_scales(PointwiseProgram& program, int axis) {
   const std::vector<char> differs = differing_along(program, axis);
   std::vector<int> factors;
   for (;;) {
@@ -95,7 +95,7 @@ PointwiseProgram take_out_factors(PointwiseProgram& program, int axis) {
   return product;
 }
 
-void multiply_sums(PointwiseProgram& epilogue, const PointwiseProgram& factor) {
+void scale_accumulator(PointwiseProgram& epilogue, const PointwiseProgram& factor) {
   const auto product = static_cast<int>(factor.steps.size()) + 1;
   const auto moved = [&](int value) {
     return value <= 0 ? (value == 0 ? product : -1) : value + product;

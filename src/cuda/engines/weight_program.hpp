@@ -14,11 +14,11 @@ PointwiseProgram part_of(const PointwiseProgram& program, int result);
 // Factors that are the same along `axis` multiply sums along it as well as what is summed: takes
 // them from the end of the program. Returns their product over its space, empty where there is
 // none.
-PointwiseProgram take_out_factors(PointwiseProgram& program, int axis);
+PointwiseProgram hoist_scales(PointwiseProgram& program, int axis);
 
 // The epilogue of a product with `factor`, a program over a space that broadcasts to its own, times
 // the sums before everything else.
-void multiply_sums(PointwiseProgram& epilogue, const PointwiseProgram& factor);
+void scale_accumulator(PointwiseProgram& epilogue, const PointwiseProgram& factor);
 
 // A load of narrow numbers that is all of a program, or all but a multiplication by the scales of
 // their blocks, before which their zero points may be taken away.

@@ -45,15 +45,15 @@ std::shared_ptr<const KernelImage> split(const std::string& entry, KernelImage::
 std::shared_ptr<const KernelImage> make_image(const KernelSource& source,
                                               const std::string& architecture,
                                               const std::string& key, const FileCache& disk,
-                                              const Packs& packs) {
-  if (const auto entry = packs.get(key))
-    if (auto image = split(*entry, KernelImage::From::pack)) return image;
+                                              const Bundles& bundles) {
+  if (const auto entry = bundles.get(key))
+    if (auto image = split(*entry, KernelImage::From::bundle)) return image;
   const auto kept = [&]() -> std::shared_ptr<const KernelImage> {
     const auto entry = disk.get(key);
     return entry ? split(*entry, KernelImage::From::cache) : nullptr;
   };
   if (auto image = kept()) return image;
-  const auto turn = disk.wait_for_turn(key);
+  const auto turn = disk.lock_for_build(key);
   if (turn != nullptr)
     if (auto image = kept()) return image;  // another process has made it meanwhile
   Cubin cubin = compile_cuda(source.name, source.text, architecture);
@@ -77,15 +77,15 @@ int number_before(std::string_view text, std::size_t at) {
 }  // namespace
 
 struct KernelImages::Store {
-  Store(FileCache cache, Packs found) : disk(std::move(cache)), packs(std::move(found)) {}
+  Store(FileCache cache, Bundles found) : disk(std::move(cache)), bundles(std::move(found)) {}
   FileCache disk;
-  Packs packs;
+  Bundles bundles;
   std::mutex mutex;
   std::map<std::string, ImageFuture> images;
 };
 
-KernelImages::KernelImages(FileCache disk, Packs packs)
-    : store_(std::make_unique<Store>(std::move(disk), std::move(packs))) {}
+KernelImages::KernelImages(FileCache disk, Bundles bundles)
+    : store_(std::make_unique<Store>(std::move(disk), std::move(bundles))) {}
 KernelImages::~KernelImages() = default;
 
 std::shared_ptr<const KernelImage> KernelImages::get(const KernelSource& source,
@@ -103,7 +103,7 @@ std::shared_ptr<const KernelImage> KernelImages::get(const KernelSource& source,
   }
   if (future.valid()) return future.get();
   try {
-    auto image = make_image(source, architecture, key, store_->disk, store_->packs);
+    auto image = make_image(source, architecture, key, store_->disk, store_->bundles);
     promise.set_value(image);
     return image;
   } catch (...) {
@@ -121,7 +121,7 @@ std::string cubin_directory() {
 }
 
 KernelImages& kernel_images() {
-  static KernelImages images{FileCache(cubin_directory()), Packs(pack_files())};
+  static KernelImages images{FileCache(cubin_directory()), Bundles(bundle_files())};
   return images;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/file_cache.hpp"
-#include "cuda/jit/pack.hpp"
+#include "cuda/jit/bundle.hpp"
 
 namespace ashlar::cuda {
 
@@ -18,7 +18,7 @@ struct KernelSource {
 struct KernelImage {
   std::string cubin;
   std::string log;  // what the compiler said
-  enum class From : std::uint8_t { pack, cache, compiler } from = From::compiler;
+  enum class From : std::uint8_t { bundle, cache, compiler } from = From::compiler;
 };
 
 // The same source for the same architecture is made once per process, however many threads ask for
@@ -27,7 +27,7 @@ struct KernelImage {
 // the compiler's.
 class KernelImages {
  public:
-  explicit KernelImages(FileCache disk, Packs packs = {});
+  explicit KernelImages(FileCache disk, Bundles bundles = {});
   ~KernelImages();
   std::shared_ptr<const KernelImage> get(const KernelSource& source,
                                          const std::string& architecture);
@@ -36,7 +36,8 @@ class KernelImages {
   struct Store;
   std::unique_ptr<Store> store_;
 };
-// Those of this process, from the packs it finds (pack_files), kept in the user's cache directory.
+// Those of this process, from the packs it finds (bundle_files), kept in the user's cache
+// directory.
 KernelImages& kernel_images();
 // Where they are kept; empty: nowhere.
 std::string cubin_directory();

@@ -34,22 +34,22 @@ KernelTexts::KernelTexts(const std::string& folder) {
   try {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
       if (entry.is_regular_file() && entry.path().extension() == ".cuh")
-        of_folder_[entry.path().lexically_relative(folder).generic_string()] =
+        overrides_[entry.path().lexically_relative(folder).generic_string()] =
             read_text(entry.path());
   } catch (const std::filesystem::filesystem_error& error) {
     fail(ErrorCode::io, "cuda: no kernel files can be read from '{}' (ASHLAR_KERNELS): {}", folder,
          error.code().message());
   }
-  if (of_folder_.empty())
+  if (overrides_.empty())
     fail(ErrorCode::io, "cuda: there are no kernel files (*.cuh) in '{}' (ASHLAR_KERNELS)", folder);
-  log(LogLevel::info, "cuda: {} kernel files are those of {}", of_folder_.size(), folder);
+  log(LogLevel::info, "cuda: {} kernel files are those of {}", overrides_.size(), folder);
 }
 
 std::string_view KernelTexts::text_of(std::string_view name) const {
-  if (const auto found = of_folder_.find(name); found != of_folder_.end()) return found->second;
+  if (const auto found = overrides_.find(name); found != overrides_.end()) return found->second;
   for (const KernelFile& file : kernel_files())
     if (file.name == name) return file.text;
-  fail(of_folder_.empty() ? ErrorCode::internal : ErrorCode::io,
+  fail(overrides_.empty() ? ErrorCode::internal : ErrorCode::io,
        "cuda: there is no kernel file '{}'", name);
 }
 

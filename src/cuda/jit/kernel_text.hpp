@@ -30,7 +30,7 @@ class KernelTexts {
   struct Assembly;
   void take(std::string_view name, Assembly& assembly, std::string& body) const;
   std::string_view text_of(std::string_view name) const;
-  std::map<std::string, std::string, std::less<>> of_folder_;
+  std::map<std::string, std::string, std::less<>> overrides_;
 };
 
 // With the files that this process has (ASHLAR_KERNELS).

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/fail.hpp"
-#include "cuda/driver/library_places.hpp"
+#include "cuda/driver/library_files.hpp"
 
 namespace ashlar::cuda {
 

@@ -12,7 +12,7 @@
 #include "lib/rows.cuh"
 
 // The packets of one thread: first, first + step, ..., `packets` of them, all of the same cells.
-template <int kCount> struct Walk {
+template <int kCount> struct PacketIterator {
   static const int kWide = kColumns ? kCount : 1;  // cells of a packet
   static const int kPerCell = kColumns ? 1 : kCount;
   bool leads;               // of those that share its cells and slice, the one that writes
@@ -20,7 +20,7 @@ template <int kCount> struct Walk {
   Index outer, channel;     // the first of its cells
   Index slice, first, step, packets;
 
-  __device__ Walk(const Args& args, bool from_end) {
+  __device__ PacketIterator(const Args& args, bool from_end) {
     const int thread = threadIdx.x;
     Index begin, end, member;
     if constexpr (kColumns) {
@@ -82,9 +82,9 @@ template <int kCount> struct Walk {
 template <int kCount> static const int kChunk = kCount == kVector ? kUnroll : 1;
 
 template <int kCount, class T>
-__device__ inline void merge_slice(const Walk<kCount>& walk, T (&values)[Walk<kCount>::kWide]) {
+__device__ inline void merge_slice(const PacketIterator<kCount>& iterator, T (&values)[PacketIterator<kCount>::kWide]) {
   if constexpr (kColumns)
-    merge_rows<kThreads>(values, walk.lanes);
+    merge_rows<kThreads>(values, iterator.lanes);
   else
     values[0] = merge_team<kThreads, kTeam>(values[0]);
 }
@@ -111,27 +111,27 @@ __device__ inline void load_statistics(const Args& args, Index outer, Index chan
 
 template <int kCount>
 __device__ inline void gather_statistics(const Args& args) {
-  constexpr int kWide = Walk<kCount>::kWide;
-  const Walk<kCount> walk(args, false);
+  constexpr int kWide = PacketIterator<kCount>::kWide;
+  const PacketIterator<kCount> iterator(args, false);
   Moments<R> moments[kWide];
 #pragma unroll
   for (int k = 0; k < kWide; ++k) moments[k] = {0, 0, 0};
-  in_chunks<kChunk<kCount>>(walk.packets, [&](auto chunk, Index i) {
+  in_chunks<kChunk<kCount>>(iterator.packets, [&](auto chunk, Index i) {
     constexpr int kPackets = decltype(chunk)::value;
     R x[kPackets][kCount];
 #pragma unroll
     for (int p = 0; p < kPackets; ++p) {
       Index at[kRank];
-      walk.locate(args, i + p, at);
+      iterator.locate(args, i + p, at);
       x_of<kCount>(args, at, x[p]);
     }
     add_packets(x, moments);
   });
-  merge_slice<kCount>(walk, moments);
-  if (!walk.leads) return;
+  merge_slice<kCount>(iterator, moments);
+  if (!iterator.leads) return;
 #pragma unroll
   for (int k = 0; k < kWide; ++k) {
-    R* sums = slice_sums(args, walk.cell(args) + k, walk.slice);
+    R* sums = slice_sums(args, iterator.cell(args) + k, iterator.slice);
     sums[0] = moments[k].mean;
     sums[1] = moments[k].squares;
   }
@@ -177,6 +177,6 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
   if (lane != 0) return;
   const Index outer = divide(box, args.magic_groups, args.groups);
-  keep_statistics(args, outer, box - outer * (Index)args.groups, mean, variance, inv_variance,
+  store_statistics(args, outer, box - outer * (Index)args.groups, mean, variance, inv_variance,
                   count);
 }

@@ -6,24 +6,24 @@
 // sum(dy) and sum(dy * x_hat) per cell and slice.
 template <int kCount>
 __device__ inline void gather_gradients(const Args& args) {
-  constexpr int kWide = Walk<kCount>::kWide;
-  const Walk<kCount> walk(args, kStatistics == 0);
+  constexpr int kWide = PacketIterator<kCount>::kWide;
+  const PacketIterator<kCount> iterator(args, kStatistics == 0);
   Pair<R> sums[kWide];
   R mean[kWide], inv_variance[kWide];
 #pragma unroll
   for (int k = 0; k < kWide; ++k) {
     sums[k] = {0, 0};
     mean[k] = inv_variance[k] = 0;
-    if (walk.packets > 0)
-      load_statistics(args, walk.outer, walk.channel + k, mean[k], inv_variance[k]);
+    if (iterator.packets > 0)
+      load_statistics(args, iterator.outer, iterator.channel + k, mean[k], inv_variance[k]);
   }
-  in_chunks<kChunk<kCount>>(walk.packets, [&](auto chunk, Index i) {
+  in_chunks<kChunk<kCount>>(iterator.packets, [&](auto chunk, Index i) {
     constexpr int kPackets = decltype(chunk)::value;
     R x[kPackets][kCount], dy[kPackets][kCount];
 #pragma unroll
     for (int p = 0; p < kPackets; ++p) {
       Index at[kRank];
-      walk.locate(args, i + p, at);
+      iterator.locate(args, i + p, at);
       x_of<kCount>(args, at, x[p]);
       read_dy<kCount>(args, at, dy[p]);
     }
@@ -33,7 +33,7 @@ __device__ inline void gather_gradients(const Args& args) {
 #pragma unroll
       for (int p = 0; p < kPackets; ++p)
 #pragma unroll
-        for (int v = 0; v < Walk<kCount>::kPerCell; ++v) {
+        for (int v = 0; v < PacketIterator<kCount>::kPerCell; ++v) {
           chunk_sums.first += dy[p][k + v];
           chunk_sums.second += dy[p][k + v] * (x[p][k + v] - mean[k]);
         }
@@ -42,11 +42,11 @@ __device__ inline void gather_gradients(const Args& args) {
   });
 #pragma unroll
   for (int k = 0; k < kWide; ++k) sums[k].second *= inv_variance[k];
-  merge_slice<kCount>(walk, sums);
-  if (!walk.leads) return;
+  merge_slice<kCount>(iterator, sums);
+  if (!iterator.leads) return;
 #pragma unroll
   for (int k = 0; k < kWide; ++k) {
-    R* to = slice_sums(args, walk.cell(args) + k, walk.slice);
+    R* to = slice_sums(args, iterator.cell(args) + k, iterator.slice);
     to[0] = sums[k].first;
     to[1] = sums[k].second;
   }
@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const Index channel = cell - outer * (Index)args.channels;
   ((R*)args.cell_gradient)[cell] = sums.first;
   ((R*)args.cell_product)[cell] = sums.second;
-  if (args.outers == 1) keep_parameters(args, channel, sums.first, sums.second);
+  if (args.outers == 1) store_parameter_gradients(args, channel, sums.first, sums.second);
   if (args.width != 1) return;
   const R share = scale_of(args, 0, channel) / (R)args.pixels;
   ((R*)args.mean_gradient)[cell] = sums.first * share;
@@ -111,31 +111,31 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     merge(sums, {((const R*)args.cell_gradient)[cell], ((const R*)args.cell_product)[cell]});
   }
   sums = merge_warp(sums);
-  if (lane == 0) keep_parameters(args, channel, sums.first, sums.second);
+  if (lane == 0) store_parameter_gradients(args, channel, sums.first, sums.second);
 }
 
 // dx as a sum of three products, so that a channel needs four numbers.
 template <int kCount>
 __device__ inline void input_gradient(const Args& args) {
-  constexpr int kWide = Walk<kCount>::kWide;
-  const Walk<kCount> walk(args, kStatistics != 0);
-  if (walk.packets == 0) return;
+  constexpr int kWide = PacketIterator<kCount>::kWide;
+  const PacketIterator<kCount> iterator(args, kStatistics != 0);
+  if (iterator.packets == 0) return;
   R mean[kWide], of_dy[kWide], of_x[kWide], constant[kWide];
 #pragma unroll
   for (int k = 0; k < kWide; ++k) {
     R inv_variance;
-    load_statistics(args, walk.outer, walk.channel + k, mean[k], inv_variance);
-    of_dy[k] = inv_variance * scale_of(args, 0, walk.channel + k);
-    of_x[k] = -inv_variance * inv_variance * ((const R*)args.mean_product)[walk.cell(args) + k];
-    constant[k] = -inv_variance * ((const R*)args.mean_gradient)[walk.cell(args) + k];
+    load_statistics(args, iterator.outer, iterator.channel + k, mean[k], inv_variance);
+    of_dy[k] = inv_variance * scale_of(args, 0, iterator.channel + k);
+    of_x[k] = -inv_variance * inv_variance * ((const R*)args.mean_product)[iterator.cell(args) + k];
+    constant[k] = -inv_variance * ((const R*)args.mean_gradient)[iterator.cell(args) + k];
   }
-  in_chunks<kChunk<kCount>>(walk.packets, [&](auto chunk, Index i) {
+  in_chunks<kChunk<kCount>>(iterator.packets, [&](auto chunk, Index i) {
     constexpr int kPackets = decltype(chunk)::value;
     Index at[kPackets][kRank];
     R x[kPackets][kCount], dy[kPackets][kCount];
 #pragma unroll
     for (int p = 0; p < kPackets; ++p) {
-      walk.locate(args, i + p, at[p]);
+      iterator.locate(args, i + p, at[p]);
       x_of<kCount>(args, at[p], x[p]);
       dy_of<kCount>(args, at[p], dy[p]);
     }

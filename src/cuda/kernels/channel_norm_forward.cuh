@@ -2,23 +2,23 @@
 
 template <int kCount>
 __device__ inline void normalise(const Args& args) {
-  constexpr int kWide = Walk<kCount>::kWide;
-  const Walk<kCount> walk(args, kStatistics == 0);
-  if (walk.packets == 0) return;
+  constexpr int kWide = PacketIterator<kCount>::kWide;
+  const PacketIterator<kCount> iterator(args, kStatistics == 0);
+  if (iterator.packets == 0) return;
   R mean[kWide], factor[kWide], bias[kWide];
 #pragma unroll
   for (int k = 0; k < kWide; ++k) {
-    load_statistics(args, walk.outer, walk.channel + k, mean[k], factor[k]);
-    factor[k] *= scale_of(args, 0, walk.channel + k);
-    bias[k] = bias_of(args, 0, walk.channel + k);
+    load_statistics(args, iterator.outer, iterator.channel + k, mean[k], factor[k]);
+    factor[k] *= scale_of(args, 0, iterator.channel + k);
+    bias[k] = bias_of(args, 0, iterator.channel + k);
   }
-  in_chunks<kChunk<kCount>>(walk.packets, [&](auto chunk, Index i) {
+  in_chunks<kChunk<kCount>>(iterator.packets, [&](auto chunk, Index i) {
     constexpr int kPackets = decltype(chunk)::value;
     Index at[kPackets][kRank];
     R x[kPackets][kCount];
 #pragma unroll
     for (int p = 0; p < kPackets; ++p) {
-      walk.locate(args, i + p, at[p]);
+      iterator.locate(args, i + p, at[p]);
       x_of<kCount>(args, at[p], x[p]);
     }
 #pragma unroll

@@ -13,9 +13,9 @@
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
-#include "lib/ptx_async.cuh"
-#include "lib/ptx_launch.cuh"
-#include "lib/ptx_matrix.cuh"
+#include "lib/ptx_cp_async.cuh"
+#include "lib/ptx_grid_dependency.cuh"
+#include "lib/ptx_ldmatrix.cuh"
 #include "lib/ptx_mma.cuh"
 #include "lib/ptx_shared.cuh"
 #include "lib/rows.cuh"
@@ -110,8 +110,8 @@ struct Operand {
 // 16 x 8 sums of products, four of each lane. kSplits: tensor cores cut sums off where f32 would be
 // rounded. Sums over more than a few steps are therefore made by ordinary additions: settle(); the
 // products with a rest are small enough.
-struct Sums {
-  float d[4] = {}, rest[4] = {}, settled[4] = {};
+struct Accumulators {
+  float d[4] = {}, rest[4] = {}, promoted[4] = {};
 
   __device__ void add(const Operand<4>& a, const Operand<2>& b) {
     multiply_add(Element(), d, a.words, b.words);
@@ -120,18 +120,18 @@ struct Sums {
       multiply_add(Element(), rest, a.words, b.rest);
     }
   }
-  __device__ void settle() {
+  __device__ void promote() {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      settled[i] += d[i];
+      promoted[i] += d[i];
       d[i] = 0;
     }
   }
   __device__ float operator[](int i) const {
-    return kSplits ? settled[i] + (d[i] + rest[i]) : d[i];
+    return kSplits ? promoted[i] + (d[i] + rest[i]) : d[i];
   }
 };
-static const int kSettle = 4;  // steps between settlements
+static const int kPromoteInterval = 4;  // steps between settlements
 
 // Numbers as elements of shared memory; the address is a multiple of their bytes.
 template <int kCount>
@@ -148,7 +148,7 @@ __device__ inline void put_elements(Word* to, const float (&values)[kCount]) {
 template <int kCount>
 __device__ inline void copy_elements(Word* to, const Word* from) {
   if constexpr (kCount * sizeof(Word) >= 4) {
-    copy_async<kCount * (int)sizeof(Word)>(to, from);
+    cp_async<kCount * (int)sizeof(Word)>(to, from);
   } else {
     float values[kCount];
     load_row(Element(), from, 0, values);

@@ -57,7 +57,7 @@ struct Rows {
   };
   __device__ void load(const Places& places, int i, int offset, Operand<4>& a) const {
     if constexpr (kAligned && kIsShort) {
-      load_matrices<true>(a.words, places.words[0] + offset + offsets[i][0]);
+      ldmatrix<true>(a.words, places.words[0] + offset + offsets[i][0]);
     } else {
 #pragma unroll
       for (int word = 0; word < 4; ++word) {
@@ -81,14 +81,14 @@ __device__ inline void load_columns(const Word* gradient, int place, int lane,
 #pragma unroll
     for (int t = 0; t + 1 < kTiles; t += 2) {
       uint32 four[4];
-      load_matrices<true>(four, row + (t + lane / 16) * 8);
+      ldmatrix<true>(four, row + (t + lane / 16) * 8);
       b[t].words[0] = four[0];
       b[t].words[1] = four[1];
       b[t + 1].words[0] = four[2];
       b[t + 1].words[1] = four[3];
     }
     if constexpr (kTiles % 2 != 0)
-      load_matrices<true>(b[kTiles - 1].words, row + (kTiles - 1) * 8);
+      ldmatrix<true>(b[kTiles - 1].words, row + (kTiles - 1) * 8);
   } else {
     const Word* row = gradient + (place + lane % 4) * kGradientPixel + lane / 4;
 #pragma unroll
@@ -109,7 +109,7 @@ __device__ inline void stage_tile(const Args& args, const Tile& tile, const Part
 }
 
 // Sums of the launch: by piece, part, group of the block, row and column.
-static const int kSumsOfPart = kGroups * kRowsOfBlock * kColumns;
+static const int kSumsPerPart = kGroups * kRowsOfBlock * kColumns;
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     conv_direct_filter(const __grid_constant__ Args args) {
@@ -125,11 +125,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     for (int i = threadIdx.x; i < kRest; i += kThreads)
       stages[(stage + 1) * kStageElements - kRest + i] = (Word)0;
 
-  Sums sums[kOwnGroups][kOwnRows][kTiles];
+  Accumulators sums[kOwnGroups][kOwnRows][kTiles];
 
   int number = blockIdx.x;
   if (number < (int)args.tiles && kPatches > 1) stage_tile(args, Tile(args, number), part, stages);
-  commit_copies();
+  cp_async_commit_group();
   for (int turn = 0; number < (int)args.tiles; ++turn) {
     const int next = number + (int)gridDim.x;
     const Word* stage = stages + turn % kPatches * kStageElements;
@@ -140,8 +140,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       stage_tile(args, Tile(args, number), part, stages);
     }
     number = next;
-    commit_copies();
-    wait_for_copies<kPatches - 1>();
+    cp_async_commit_group();
+    cp_async_wait_group<kPatches - 1>();
     __syncthreads();
     for (int place = own_k * kLength; place < kPlaces; place += kWarpsK * kLength) {
       const Rows::Places places(stage, place, lane);
@@ -157,16 +157,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
           for (int t = 0; t < kTiles; ++t) sums[g][i][t].add(a, b[t]);
         }
       }
-      if (kSplits && place / kLength / kWarpsK % kSettle == kSettle - 1) {
+      if (kSplits && place / kLength / kWarpsK % kPromoteInterval == kPromoteInterval - 1) {
 #pragma unroll
-        for (int i = 0; i < kOwnGroups * kOwnRows * kTiles; ++i) (&sums[0][0][0])[i].settle();
+        for (int i = 0; i < kOwnGroups * kOwnRows * kTiles; ++i) (&sums[0][0][0])[i].promote();
       }
     }
     __syncthreads();
   }
 
   const int64 piece = (int64)blockIdx.x * kWarpsK + own_k;
-  float* to = (float*)args.partial + (piece * gridDim.y + blockIdx.y) * kSumsOfPart;
+  float* to = (float*)args.partial + (piece * gridDim.y + blockIdx.y) * kSumsPerPart;
 #pragma unroll
   for (int g = 0; g < kOwnGroups; ++g)
 #pragma unroll
@@ -187,8 +187,8 @@ struct Weight {
   int group, result, tap_h, tap_w, channel;
 
   __device__ bool find(const Args& args, int64 number) {
-    const Part part((int)(number / kSumsOfPart));
-    const int at = (int)(number % kSumsOfPart);
+    const Part part((int)(number / kSumsPerPart));
+    const int at = (int)(number % kSumsPerPart);
     const int row = part.first_row + at / kColumns % kRowsOfBlock;
     group = part.group + at / (kColumns * kRowsOfBlock);
     result = part.first_column + at % kColumns;

@@ -23,7 +23,7 @@ __device__ inline R stored_weight(const Args& args, int filter, int channel, int
   return weight_of(args, filter, channel, kFlip ? kTapsH - 1 - h : h, kFlip ? kTapsW - 1 - w : w);
 }
 // One result as it is defined.
-__device__ inline R defined_result(const Args& args, int n, int h, int w, int channel) {
+__device__ inline R direct_result(const Args& args, int n, int h, int w, int channel) {
   const int group = channel / kResultsOfGroup;
   R sum = 0;
   for (int kh = 0; kh < kTapsH; ++kh)
@@ -48,7 +48,7 @@ __device__ inline R defined_result(const Args& args, int n, int h, int w, int ch
 // The same for what the products cannot give, which is rare: weights that are 0 only because
 // columns or units are shared, and pixels outside of the image, make NaN of infinities of others.
 __device__ __noinline__ R exact_result(const Args& args, int n, int h, int w, int channel) {
-  return defined_result(args, n, h, w, channel);
+  return direct_result(args, n, h, w, channel);
 }
 
 // The weight of element `e` of unit `u` in a column of a group.
@@ -90,7 +90,7 @@ static const int kAllWeightWords = (kSplits ? 2 : 1) * kWeightWords;
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     conv_direct_weights(const __grid_constant__ Args args) {
-  let_next_launch_start();
+  launch_dependent_grids();
   const int number = (int)blockIdx.x * kThreads + threadIdx.x;
   if (number >= kWeightWords) return;
   const Part part((int)blockIdx.y);
@@ -110,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 __device__ inline void stage_weights(const Args& args, uint2* to) {
   const uint32* from = (const uint32*)args.weights + (int64)blockIdx.y * kAllWeightWords;
   for (int i = threadIdx.x; i < kAllWeightWords / 4; i += kThreads)
-    copy_async<16>((uint4*)to + i, (const uint4*)from + i);
+    cp_async<16>((uint4*)to + i, (const uint4*)from + i);
 }
 
 // Where a warp's rows of the products lie in the patch.
@@ -145,7 +145,7 @@ struct Rows {
   __device__ void load(int tile, int first, int gap, Operand<4>& a) const {
     const int next = first + gap;
     if constexpr (kAligned) {
-      load_matrices<false>(a.words, rows[tile][0] + (second ? gap : 0) + first);
+      ldmatrix<false>(a.words, rows[tile][0] + (second ? gap : 0) + first);
     } else {
       a.words[0] = word_at(tile, 0, first);
       a.words[1] = word_at(tile, 1, first);
@@ -167,7 +167,7 @@ __device__ inline void load_weights(const uint2* from, Operand<2>& b) {
 
 // kStored results, of row m of the tile from `column` of a group on or, channels first, of rows
 // from m on, as far as they exist.
-__device__ inline void keep_results(const Args& args, const Tile& tile, int m, int group,
+__device__ inline void store_results(const Args& args, const Tile& tile, int m, int group,
                                     int column, R (&values)[kStored]) {
   const int phase = column / kGroupResults, result = column % kGroupResults;
   const int h = (tile.h + m / kTileW) * kPhaseH + phase / kPhaseW;
@@ -205,14 +205,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   int number = blockIdx.x;
   if (number < (int)args.tiles && kPatches > 1)
     stage_patch(args, Tile(args, number), group, patches);
-  commit_copies();
-  wait_for_launch_before();
+  cp_async_commit_group();
+  wait_on_dependent_grids();
   stage_weights(args, weights);
-  commit_copies();
+  cp_async_commit_group();
   const uint2* own_weights = weights + (own_group * kTiles + own_tile) * 32 + lane;
   Operand<2> held[kHeld ? kSteps : 1][kOwnGroups][kOwnTiles];
   if constexpr (kHeld) {
-    wait_for_copies<0>();
+    cp_async_wait_group<0>();
     __syncthreads();
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
@@ -234,11 +234,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     } else {
       stage_patch(args, tile, group, patches);
     }
-    commit_copies();
-    wait_for_copies<kPatches - 1>();
+    cp_async_commit_group();
+    cp_async_wait_group<kPatches - 1>();
     __syncthreads();
 
-    Sums sums[kRowTiles][kOwnGroups][kOwnTiles];
+    Accumulators sums[kRowTiles][kOwnGroups][kOwnTiles];
     const Rows rows(patch, first_row, lane);
     const auto multiply = [&](int step, int first, int gap) {
 #pragma unroll
@@ -259,9 +259,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
           for (int t = 0; t < kOwnTiles; ++t) sums[m][g][t].add(a, b[t]);
         }
       }
-      if (kSplits && step % kSettle == kSettle - 1) {
+      if (kSplits && step % kPromoteInterval == kPromoteInterval - 1) {
 #pragma unroll
-        for (int i = 0; i < kRowTiles * kOwnGroups * kOwnTiles; ++i) (&sums[0][0][0])[i].settle();
+        for (int i = 0; i < kRowTiles * kOwnGroups * kOwnTiles; ++i) (&sums[0][0][0])[i].promote();
       }
     };
     if constexpr (kStepsTogether > 0) {
@@ -296,7 +296,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
                 for (int j = 0; j < kStored; ++j)
                   values[j] = sums[m][g][t + (i + j) / 2][half * 2 + (i + j) % 2];
-                keep_results(args, tile, first_row + m * 16 + half * 8 + g_row,
+                store_results(args, tile, first_row + m * 16 + half * 8 + g_row,
                              group + own_group + g,
                              first_column + (own_tile + t) * 8 + word * 8 + i, values);
               }
@@ -324,7 +324,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
           for (int j = 0; j < kStored; ++j)
             values[j] = slots[row * kRowPitch + column + j * (kChannelsLast ? 1 : kRowPitch)];
-          keep_results(args, tile, first_row + m * 16 + row,
+          store_results(args, tile, first_row + m * 16 + row,
                        group + own_group + column / (kOwnTiles * 8),
                        first_column + own_tile * 8 + column % (kOwnTiles * 8), values);
         }
@@ -337,7 +337,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 // For pointers that are not aligned: a result per thread.
 extern "C" __global__ void __launch_bounds__(kThreads)
     conv_direct_pixels_elements(const __grid_constant__ Args args) {
-  wait_for_launch_before();
+  wait_on_dependent_grids();
   const int64 count = args.to_h * args.to_w * args.to_channels * args.images;
   for (int64 i = (int64)blockIdx.x * kThreads + threadIdx.x; i < count;
        i += (int64)gridDim.x * kThreads) {
@@ -354,7 +354,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     if (!kChannelsLast) channel = take(args.to_channels);
     Index at[4];
     locate((int)rest, h, w, channel, at);
-    R values[1] = {defined_result(args, (int)rest, h, w, channel)};
+    R values[1] = {direct_result(args, (int)rest, h, w, channel)};
     epilogue<1>(args, at, values);
   }
 }

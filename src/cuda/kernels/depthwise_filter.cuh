@@ -3,7 +3,7 @@
 // launch adds what the blocks found, in order.
 
 // Sums of the block: rows of lanes one after the other, or all threads of a channel.
-__device__ inline void keep_partial(const Args& args, const Place& place, int tap_row,
+__device__ inline void store_partial(const Args& args, const Place& place, int tap_row,
                                     R (&sums)[kPart][kWindowW][kVector]) {
   R* shared = (R*)shared_memory();
   const int row_channels = kAcross * kVector, taps = kPart * kWindowW;
@@ -98,5 +98,5 @@ extern "C" __global__ void __launch_bounds__(kFinishThreads)
   if (row != 0 || number >= count) return;
   for (int other = 1; other < rows; ++other) sum += slots[other * kLanes + threadIdx.x];
   const int tap = (int)(number / args.channels);
-  keep_weight(args, number - tap * args.channels, stored_tap(tap), sum);
+  store_weight(args, number - tap * args.channels, stored_tap(tap), sum);
 }

@@ -79,5 +79,5 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       }
     }
   }
-  keep_partial(args, place, 0, sums);
+  store_partial(args, place, 0, sums);
 }

@@ -52,5 +52,5 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       }
     }
   }
-  keep_partial(args, place, kd * kWindowH + first_kh, sums);
+  store_partial(args, place, kd * kWindowH + first_kh, sums);
 }

@@ -54,7 +54,7 @@ __device__ inline void add_rows(const Weights& weights, int slot,
   }
 }
 
-__device__ inline void keep_strip(const Args& args, const Tile& tile, int channel, int h,
+__device__ inline void store_strip(const Args& args, const Tile& tile, int channel, int h,
                                   Strip& sums) {
   Index at[5];
   if constexpr (kTogether && kVector == 1) {
@@ -135,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
         for (int u = 0; u < kStrideH; ++u) widen_line<Source>(packets[i][u], lines[u]);
         load(t + kAhead, i);
         add_rows(weights, 0, lines, sums[0]);
-        if (t >= tile.h && t < end) keep_strip(args, tile, place.channel, t, sums[0]);
+        if (t >= tile.h && t < end) store_strip(args, tile, place.channel, t, sums[0]);
 #pragma unroll
         for (int slot = 1; slot < kSlots; ++slot) add_rows(weights, slot, lines, sums[slot]);
         move_up(sums);
@@ -143,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       }
     }
     for (; t < end; ++t) {  // rows below the image
-      if (t >= tile.h) keep_strip(args, tile, place.channel, t, sums[0]);
+      if (t >= tile.h) store_strip(args, tile, place.channel, t, sums[0]);
       move_up(sums);
     }
   }

@@ -1,4 +1,4 @@
-// y[few][many] = x[few][depth] * weights[many][depth] as gemm_skinny_rows.cuh has it, where weights
+// y[few][many] = x[few][depth] * weights[many][depth] as gemm_skinny_tma.cuh has it, where weights
 // go straight to registers: nothing but sums needs shared memory, and nothing comes before the
 // first loads. For small matrices.
 //
@@ -21,46 +21,46 @@ struct Batch {
         if (first + s < lane.steps) load_step(args, lane, first + s, packets[s], scales[s]);
     }
   }
-  __device__ void multiply(const Args& args, const Place& place, const Lane& lane, int first,
-                           Products& products) const {
+  __device__ void multiply(const Args& args, const Coord& coord, const Lane& lane, int first,
+                           Accumulators& accumulators) const {
     if (first + kBatch <= lane.steps) {
 #pragma unroll
       for (int s = 0; s < kBatch; ++s)
-        multiply_step(args, place, lane, first + s, packets[s], scales[s], products);
+        multiply_step(args, coord, lane, first + s, packets[s], scales[s], accumulators);
     } else {
 #pragma unroll
       for (int s = 0; s < kBatch; ++s)
         if (first + s < lane.steps)
-          multiply_step(args, place, lane, first + s, packets[s], scales[s], products);
+          multiply_step(args, coord, lane, first + s, packets[s], scales[s], accumulators);
     }
   }
 };
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     gemm_skinny_direct(const __grid_constant__ Args args) {
-  Place place;
+  Coord coord;
   int group = blockIdx.x;
   if constexpr (kRank > 2) {
     int batch = group / (int)args.groups;
     group %= (int)args.groups;
 #pragma unroll
     for (int axis = kRank - 3; axis >= 0; --axis) {
-      place.batch[axis] = (Index)(batch % (int)args.batch_extent[axis]);
+      coord.batch[axis] = (Index)(batch % (int)args.batch_extent[axis]);
       batch /= (int)args.batch_extent[axis];
     }
   }
-  place.first_row = (Index)group * kRows;
-  const Lane lane(args, place);
+  coord.first_row = (Index)group * kRows;
+  const Lane lane(args, coord);
   Batch here, next;
   here.load(args, lane, 0);
   next.load(args, lane, kBatch);
-  Products products;
+  Accumulators accumulators;
 #pragma unroll 1
   for (int step = 0; step < lane.steps; step += 2 * kBatch) {
-    here.multiply(args, place, lane, step, products);
+    here.multiply(args, coord, lane, step, accumulators);
     here.load(args, lane, step + 2 * kBatch);
-    next.multiply(args, place, lane, step + kBatch, products);
+    next.multiply(args, coord, lane, step + kBatch, accumulators);
     next.load(args, lane, step + 3 * kBatch);
   }
-  finish_unit<1, true>(args, place, products, (float*)shared_memory(), 0);
+  finish_unit<1, true>(args, coord, accumulators, (float*)shared_memory(), 0);
 }

@@ -13,19 +13,19 @@ struct Lane {
   const typename S::Word* scales[kPackets];
   int steps;  // of the warp
 
-  __device__ Lane(const Args& args, const Place& place) {
+  __device__ Lane(const Args& args, const Coord& coord) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int warp_n = threadIdx.x / 32 % kWarpsN, warp_k = threadIdx.x / 32 / kWarpsN;
-    int64 at = args.first_weight, x_at = warp_k * kStepDepth + t * kOwn, scale_at = 0;
+    int64 at = args.first_weight, x_at = warp_k * kStepK + t * kOwn, scale_at = 0;
 #pragma unroll
     for (int axis = 0; axis < kRank - 2; ++axis) {
-      at += place.batch[axis] * args.batch_stride[axis];
-      x_at += place.batch[axis] * args.x_batch_stride[axis];
-      scale_at += place.batch[axis] * args.scale_batch_stride[axis];
+      at += coord.batch[axis] * args.batch_stride[axis];
+      x_at += coord.batch[axis] * args.x_batch_stride[axis];
+      scale_at += coord.batch[axis] * args.scale_batch_stride[axis];
     }
 #pragma unroll
     for (int p = 0; p < kPackets; ++p) {
-      const Index row = min(place.first_row + warp_n * kWarpRows + g + 8 * p, (Index)args.many - 1);
+      const Index row = min(coord.first_row + warp_n * kWarpRows + g + 8 * p, (Index)args.n - 1);
       weights[p] = (const uint8*)args.weights + (at + row * args.row_stride) * kBits / 8 +
                    warp_k * kStepBytes + t * kPacketBytes;
       scales[p] = (const typename S::Word*)args.scales + scale_at + row;
@@ -44,26 +44,26 @@ __device__ inline void load_step(const Args& args, const Lane& lane, int step,
     packets[p].piece = load_once((const Piece*)(lane.weights[p] + at));
   if constexpr (kScaled) {
     const int warp_k = threadIdx.x / 32 / kWarpsN;
-    const int group = (step * kWarpsK + warp_k) * kStepDepth / kScaleBlock;
+    const int group = (step * kWarpsK + warp_k) * kStepK / kScaleBlock;
 #pragma unroll
     for (int p = 0; p < kPackets; ++p) scales[p] = lane.scales[p][group * args.scale_stride];
   }
 }
-__device__ inline void multiply_step(const Args& args, const Place& place, const Lane& lane,
+__device__ inline void multiply_step(const Args& args, const Coord& coord, const Lane& lane,
                                      int step, const Words (&packets)[kPackets],
                                      const typename S::Word (&scales)[kPackets],
-                                     Products& products) {
-  const uint8* const x = lane.x + step * (kWarpsK * kStepDepth * 2);
+                                     Accumulators& accumulators) {
+  const uint8* const x = lane.x + step * (kWarpsK * kStepK * 2);
   const auto unit = [&](int u, int m) {
-    return in_order_of_weights(
+    return permute_like_weights(
         load_read_only((const uint4*)(x + m * args.x_row_stride * 2 + u * 16)));
   };
   if constexpr (kScaled) {
-    Products own;
-    own.template add<true>(args, place, packets, unit, Scales{});
-    products.add_scaled(own, OffsetSums(),
+    Accumulators own;
+    own.template add<true>(args, coord, packets, unit, Scales{});
+    accumulators.add_scaled(own, OffsetAccumulators(),
                         [&](int p, int) { return (float)widen(S(), scales[p]); });
   } else {
-    products.template add<true>(args, place, packets, unit, Scales{});
+    accumulators.template add<true>(args, coord, packets, unit, Scales{});
   }
 }

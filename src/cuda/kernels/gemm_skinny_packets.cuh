@@ -16,13 +16,13 @@ template <class D> struct BitsIn<D, true> { static const int value = D::kBits; }
 static const int kBits = BitsIn<W, IsPacked<W>::value>::value;
 static const int kElements = kPacketBytes * 8 / kBits;
 static const int kWords = kPacketBytes / 4;
-static const int kOwn = kAlong ? kElements : kMatrix ? 8 : 4;
-static const int kPackets = kAlong ? 2 * kTiles : kOwn;
-static const int kStepDepth = 4 * kOwn;
-static const int kWarpRows = kAlong ? 16 * kTiles : 8 * kElements;
+static const int kOwn = kKMajor ? kElements : kUsesMma ? 8 : 4;
+static const int kPackets = kKMajor ? 2 * kTiles : kOwn;
+static const int kStepK = 4 * kOwn;
+static const int kWarpRows = kKMajor ? 16 * kTiles : 8 * kElements;
 static_assert(kRows <= kWarpsN * kWarpRows);  // of a block; less only by warpgroups
 // x in units of 16 bytes: kUnit depths of one of its rows.
-static const int kUnit = kMatrix ? 8 : 4;
+static const int kUnit = kUsesMma ? 8 : 4;
 static const int kUnits = kOwn / kUnit;
 
 typedef typename Packet<kPacketBytes>::Type Piece;
@@ -32,8 +32,8 @@ union Words {
 };
 
 // Where the first packet of a lane stands, the first row of its block, and the batch.
-struct Place {
-  Index first_row, row, depth, batch[kRank];
+struct Coord {
+  Index first_row, row, k, batch[kRank];
 };
 
 // Scales of blocks of weights are in shared memory beside x, as numbers of type T: those of a block
@@ -41,13 +41,13 @@ struct Place {
 struct Scales {
   const uint16* first;  // of the warp's first row
   Index first_group;
-  __device__ uint32 pair(Index depth, int row) const {
-    return both(first[(int)(depth / kScaleBlock - first_group) * kRows + row]);
+  __device__ uint32 pair(Index k, int row) const {
+    return both(first[(int)(k / kScaleBlock - first_group) * kRows + row]);
   }
 };
 
 // Number i of a packet.
-__device__ inline float number_of(const Words& packet, int i) {
+__device__ inline float element_of(const Words& packet, int i) {
   const uint32 bits = packet.words[i * kBits / 32] >> i * kBits % 32;
   if constexpr (kBits == 32)
     return __uint_as_float(bits);
@@ -56,30 +56,30 @@ __device__ inline float number_of(const Words& packet, int i) {
 }
 // kCount numbers of packet p from number `first` on, after the work before the product.
 template <bool kAligned, int kCount>
-__device__ inline void numbers_of(const Args& args, const Place& place, const Words& packet, int p,
-                                  int first, R (&numbers)[kCount]) {
+__device__ inline void elements_of(const Args& args, const Coord& coord, const Words& packet, int p,
+                                  int first, R (&elements)[kCount]) {
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) numbers[i] = number_of(packet, first + i);
+  for (int i = 0; i < kCount; ++i) elements[i] = element_of(packet, first + i);
   if constexpr (kHasWeightProgram) {
     constexpr int kVector = !kAligned ? 1 : kVectorW < kCount ? kVectorW : kCount;
-    const Index row = place.row + (kAlong ? 8 * p : first);
-    const Index depth = place.depth + (kAlong ? first : p);
+    const Index row = coord.row + (kKMajor ? 8 * p : first);
+    const Index k = coord.k + (kKMajor ? first : p);
     Index at[kRank];
 #pragma unroll
-    for (int axis = 0; axis < kRank - 2; ++axis) at[axis] = place.batch[axis];
+    for (int axis = 0; axis < kRank - 2; ++axis) at[axis] = coord.batch[axis];
 #pragma unroll
     for (int i = 0; i < kCount; i += kVector) {
-      at[kRank - 2] = kAlong ? row : depth;
-      at[kRank - 1] = (kAlong ? depth : row) + i;
-      const bool inside = kAlong ? row < (Index)args.many && depth + i < (Index)args.depth
-                                 : row + i < (Index)args.many && depth < (Index)args.depth;
+      at[kRank - 2] = kKMajor ? row : k;
+      at[kRank - 1] = (kKMajor ? k : row) + i;
+      const bool inside = kKMajor ? row < (Index)args.n && k + i < (Index)args.k
+                                 : row + i < (Index)args.n && k < (Index)args.k;
       R from[kVector], to[kVector];
 #pragma unroll
-      for (int l = 0; l < kVector; ++l) from[l] = numbers[i + l];
+      for (int l = 0; l < kVector; ++l) from[l] = elements[i + l];
       fill((R)0, to);  // zeros outside of memory might be something else after the work
       if (inside) weight_program<kVector>(args, at, from, to);
 #pragma unroll
-      for (int l = 0; l < kVector; ++l) numbers[i + l] = to[l];
+      for (int l = 0; l < kVector; ++l) elements[i + l] = to[l];
     }
   }
 }

@@ -12,9 +12,9 @@
 #include "lib/tile.cuh"
 
 // The first element of the block's square.
-__device__ inline void locate_square(const Args& args, Index block, Index (&at)[kRank]) {
+__device__ inline void locate_tile(const Args& args, Index block, Index (&at)[kRank]) {
   const int64* extent = &args.extent0;
-  const Index across = (Index)args.squares_across, down = (Index)args.squares_down;
+  const Index across = (Index)args.tiles_across, down = (Index)args.tiles_down;
   Index rest = block / across;
   at[kRank - 1] = (block - rest * across) * kAcross;
   block = rest;
@@ -46,10 +46,10 @@ __device__ inline void for_runs(Index along, Index lines, Whole whole, Single si
 }
 
 template <int kAlongColumns, int kAlongRows>
-__device__ inline void walk_square(const Args& args) {
+__device__ inline void process_tile(const Args& args) {
   auto* tiles = (Tile<R, kEdge>*)shared_memory();
   Index origin[kRank];
-  locate_square(args, (Index)blockIdx.x, origin);
+  locate_tile(args, (Index)blockIdx.x, origin);
   const Index columns = min((Index)kAcross, (Index)(&args.extent0)[kRank - 1] - origin[kRank - 1]);
   const Index rows = min((Index)kDown, (Index)(&args.extent0)[kRank - 2] - origin[kRank - 2]);
 
@@ -75,11 +75,11 @@ __device__ inline void walk_square(const Args& args) {
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     pointwise_tiled(const __grid_constant__ Args args) {
-  walk_square<kVector, kCrossVector>(args);
+  process_tile<kVector, kTransposedVector>(args);
 }
 
 // The same for pointers that are not aligned.
 extern "C" __global__ void __launch_bounds__(kThreads)
     pointwise_tiled_elements(const __grid_constant__ Args args) {
-  walk_square<1, 1>(args);
+  process_tile<1, 1>(args);
 }

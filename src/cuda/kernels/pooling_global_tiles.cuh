@@ -4,7 +4,7 @@
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
-#include "lib/ptx_async.cuh"
+#include "lib/ptx_cp_async.cuh"
 #include "lib/ptx_maximum.cuh"
 #include "lib/rows.cuh"
 
@@ -23,7 +23,7 @@ __device__ inline void request_tile(const Args& args, Index number, uint8* to) {
 #pragma unroll
   for (int i = 0; i < (kTileBytes / kPiece + kLanes - 1) / kLanes; ++i) {
     const int piece = i * kLanes + threadIdx.x % kLanes;
-    if (piece < pieces) copy_async<kPiece>(to + piece * kPiece, from + piece * kPieceWords);
+    if (piece < pieces) cp_async<kPiece>(to + piece * kPiece, from + piece * kPieceWords);
   }
 #pragma unroll 1
   for (int i = pieces * kPieceWords + threadIdx.x % kLanes; i < count; i += kLanes)
@@ -36,13 +36,13 @@ __device__ inline R pool_image(const uint8* tile, int lane) {
   constexpr int kPerWord = 4 / sizeof(Word);
   constexpr bool kSplit = kPixels % kPerWord != 0;  // images of odd number begin within a word
   constexpr int kWords = (kPixels + kPerWord - 1) / kPerWord;
-  constexpr bool kTurned = !kSplit && kWords % 2 == 0;
+  constexpr bool kTransposed = !kSplit && kWords % 2 == 0;
   const int first = lane * kPixels;
   const bool late = kSplit && first % kPerWord != 0;
   const uint32* words = (const uint32*)tile + first / kPerWord;
-  int place = kTurned ? lane % kWords : 0;
+  int place = kTransposed ? lane % kWords : 0;
   R low = nothing(), high = nothing();
-#pragma unroll(!kTurned && kWords < 100 ? kWords : 4)
+#pragma unroll(!kTransposed && kWords < 100 ? kWords : 4)
   for (int n = 0; n < kWords; ++n) {
     const uint32 word = words[place];
     if constexpr (kPerWord == 1) {
@@ -53,7 +53,7 @@ __device__ inline R pool_image(const uint8* tile, int lane) {
       high = pooled(high, kSplit && !late && n == kWords - 1 ? nothing() : two);
     }
     ++place;
-    if (kTurned && place == kWords) place = 0;
+    if (kTransposed && place == kWords) place = 0;
   }
   return pooled(low, high);
 }
@@ -61,7 +61,7 @@ __device__ inline R pool_image(const uint8* tile, int lane) {
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     pooling_global(const __grid_constant__ Args args) {
   const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
-  uint8* ring = shared_memory() + warp * (kStages * kTileBytes);
+  uint8* pipeline = shared_memory() + warp * (kStages * kTileBytes);
   const Index step = (Index)gridDim.x * (kThreads / kLanes), tiles = (Index)args.tiles;
   Index tile = (Index)blockIdx.x * (kThreads / kLanes) + warp, requested = tile;
   int free = 0, stage = 0;  // tiles of the ring
@@ -69,17 +69,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   for (int i = 1;; ++i) {
     if (i >= kStages) {
       if (tile >= tiles) break;
-      wait_for_copies<kStages - 2>();
+      cp_async_wait_group<kStages - 2>();
       __syncwarp();  // and all lanes are done with the tile before
     }
-    if (requested < tiles) request_tile(args, requested, ring + free * kTileBytes);
-    commit_copies();
+    if (requested < tiles) request_tile(args, requested, pipeline + free * kTileBytes);
+    cp_async_commit_group();
     requested += step;
     free = free + 1 == kStages ? 0 : free + 1;
     if (i < kStages) continue;
 
     const Index at[1] = {tile * kLanes + lane};
-    R values[1] = {pool_image(ring + stage * kTileBytes, lane)};
+    R values[1] = {pool_image(pipeline + stage * kTileBytes, lane)};
     stage = stage + 1 == kStages ? 0 : stage + 1;
     tile += step;
     if (!kMaximum) values[0] = quotient<kPixels>(values[0]);

@@ -10,14 +10,14 @@
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
-#include "lib/ptx_launch.cuh"
+#include "lib/ptx_grid_dependency.cuh"
 #include "lib/reduce.cuh"
 #include "lib/rows.cuh"
 
 static const int kRank = kKept + kReduced;
 
 // The packets of a thread: first, first + kTeam, ..., `packets` of them.
-template <int kCount> struct Walk {
+template <int kCount> struct PacketIterator {
   static const int kWide = kColumns ? kCount : 1;  // cells of a packet
   int lanes;       // columns: threads beside each other
   int member;      // of its team
@@ -26,7 +26,7 @@ template <int kCount> struct Walk {
   bool works, leads;  // leads: writes what the team has folded
   Index at[kRank];    // of a packet; what cells decide is there from the start
 
-  __device__ explicit Walk(const Args& args) {
+  __device__ explicit PacketIterator(const Args& args) {
     Index begin, end;
     if constexpr (kColumns) {
       lanes = (int)(kCount == 1 ? args.single_lanes : args.lanes);
@@ -86,19 +86,19 @@ template <int kCount> struct Walk {
 
 // The elements of this thread, one number for each of a packet's.
 template <int kCount>
-__device__ inline void fold_packets(const Args& args, Walk<kCount>& walk,
+__device__ inline void fold_packets(const Args& args, PacketIterator<kCount>& iterator,
                                     R (&folded)[kFolds][kCount]) {
   for_each_fold([&](auto fold, auto number) {
     fill(fold.identity(), folded[decltype(number)::value]);
   });
   constexpr int kTogether = kCount == kVector ? kUnroll : 8;
-  in_halved_chunks<kTogether>(walk.packets, [&](auto chunk, Index i) {
+  in_halved_chunks<kTogether>(iterator.packets, [&](auto chunk, Index i) {
     constexpr int kPackets = decltype(chunk)::value;
     R x[kPackets][kCount];
 #pragma unroll
     for (int p = 0; p < kPackets; ++p) {
-      walk.go_to(args, i + p);
-      x_of<kCount>(args, walk.at, x[p]);
+      iterator.go_to(args, i + p);
+      x_of<kCount>(args, iterator.at, x[p]);
     }
     for_each_fold([&](auto fold, auto number) {
       R(&to)[kCount] = folded[decltype(number)::value];
@@ -110,11 +110,11 @@ __device__ inline void fold_packets(const Args& args, Walk<kCount>& walk,
   });
   // What a single line has behind its last packet belongs to the last slice.
   if constexpr (kRest > 0 && kCount > 1) {
-    if (!walk.works || walk.slice + 1 < (Index)args.slices) return;
-    for (int i = walk.member; i < kRest; i += kTeam) {
-      walk.at[kRank - 1] = (Index)args.packets * kCount + i;
+    if (!iterator.works || iterator.slice + 1 < (Index)args.slices) return;
+    for (int i = iterator.member; i < kRest; i += kTeam) {
+      iterator.at[kRank - 1] = (Index)args.packets * kCount + i;
       R x[1];
-      x_of<1>(args, walk.at, x);
+      x_of<1>(args, iterator.at, x);
       for_each_fold([&](auto fold, auto number) {
         R& to = folded[decltype(number)::value][0];
         to = fold.apply(to, fold.term(x[0]));
@@ -179,32 +179,32 @@ __device__ inline void fold_rows(Fold fold, int member, int lanes, R (&values)[k
 
 template <int kCount>
 __device__ inline void reduce(const Args& args) {
-  Walk<kCount> walk(args);
+  PacketIterator<kCount> iterator(args);
   R folded[kFolds][kCount];
-  fold_packets(args, walk, folded);
-  if constexpr (kSplit) let_next_launch_start();
+  fold_packets(args, iterator, folded);
+  if constexpr (kSplit) launch_dependent_grids();
   for_each_fold([&](auto fold, auto number) {
-    constexpr int kNumber = decltype(number)::value, kWide = Walk<kCount>::kWide;
+    constexpr int kNumber = decltype(number)::value, kWide = PacketIterator<kCount>::kWide;
     R(&values)[kCount] = folded[kNumber];
     R cells[kWide];
     if constexpr (kColumns) {
-      if constexpr (kTeam > 1) fold_rows(fold, walk.member, walk.lanes, values);
+      if constexpr (kTeam > 1) fold_rows(fold, iterator.member, iterator.lanes, values);
       copy(values, cells);
     } else {
       fold_halves<kCount>(fold, values);
       cells[0] = fold_team(fold, values[0]);
     }
-    if (!walk.leads) return;
+    if (!iterator.leads) return;
     if constexpr (kSplit) {
       R* partial =
-          (R*)args.partial + (kNumber * args.slices + walk.slice) * args.cells + walk.cell;
+          (R*)args.partial + (kNumber * args.slices + iterator.slice) * args.cells + iterator.cell;
 #pragma unroll
       for (int k = 0; k < kWide; ++k) partial[k] = cells[k];
     } else {
 #pragma unroll
       for (int k = 0; k < kWide; ++k) cells[k] = fold.result(args, cells[k]);
       Index at[kKept];
-      locate_cell(args, walk.cell, at);
+      locate_cell(args, iterator.cell, at);
       store<kNumber, kWide>(args, at, cells);
     }
   });

@@ -1,4 +1,4 @@
-// What tail_sum.cuh, which folds the slices of every cell, is told of the partial results of
+// What tail_reduce.cuh, which folds the slices of every cell, is told of the partial results of
 // reduction.cuh. Printed before it: what that has, and kCellsAcross.
 #include "lib/divide.cuh"
 #include "lib/tail_folds.cuh"

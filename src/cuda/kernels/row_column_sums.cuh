@@ -3,7 +3,7 @@
 // Printed before it: R, Index, Args, Spec, SumSpec, kThreads, kSums, kScaleSums, kBiasSums;
 // store_dscale, store_dbias.
 #include "lib/pointwise.cuh"
-#include "lib/ptx_launch.cuh"
+#include "lib/ptx_grid_dependency.cuh"
 #include "lib/row_column_partials.cuh"
 #include "lib/rows.cuh"
 
@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const int pieces = (int)args.pieces;
   const R* partial = (const R*)args.partial + (int64)blockIdx.y * pieces * (kKinds * Order::kCount);
   R total[kKinds] = {};
-  wait_for_launch_before();
+  wait_on_dependent_grids();
   if (position < Order::kCount) {
 #pragma unroll 8
     for (int piece = threadIdx.x / kSums; piece < pieces; piece += kWays)

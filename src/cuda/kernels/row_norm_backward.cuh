@@ -4,10 +4,10 @@
 // adds up. x and dy are read once. Blocks (x, y) = (piece, set of parameters): the rows of a set
 // lie together.
 // Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
-// kHoldParameters, kGivenStatistics, kGivenMean, kScaleSums, kBiasSums, kSumsInShared; SumSpec; the
+// kParametersInRegisters, kGivenStatistics, kGivenMean, kScaleSums, kBiasSums, kSumsInShared; SumSpec; the
 // sources X, Dy, Scale; epsilon_of, load_mean, load_inv_variance, store_dx.
 #include "lib/pointwise.cuh"
-#include "lib/ptx_launch.cuh"
+#include "lib/ptx_grid_dependency.cuh"
 #include "lib/ptx_shared.cuh"
 #include "lib/row_column_partials.cuh"
 #include "lib/row_statistics.cuh"
@@ -32,11 +32,11 @@ __device__ inline void norm_backward(const Args& args) {
   typedef RowReducer<Spec, 2 * kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
   Reducer reducer(slots);
-  let_next_launch_start();
+  launch_dependent_grids();
   const R share = (R)1 / (R)Spec::kLength, epsilon = epsilon_of(args);
   const Index first_of_set = (Index)blockIdx.y * (Index)args.rows_per_set;
   const RowRange<Tile> range(first_of_set, args.rows_per_set);
-  RowOperand<Tile, Scale, true, kHoldParameters> scale;
+  RowOperand<Tile, Scale, true, kParametersInRegisters> scale;
   const Tile of_set = Tile::at_row(args, first_of_set);
   scale.fetch(args, of_set);
   ColumnPartials<Spec, Tile, Order, kScaleSums, kSumsInShared> scale_sums;

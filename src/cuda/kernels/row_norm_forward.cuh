@@ -1,6 +1,6 @@
 // y = (x - mean) * inv_variance * scale + bias over rows: x is read once.
 // Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
-// kSharedParameters, kHoldParameters, kLoopOfResults, kParametersInShared, kParameterOffset; the
+// kSharedParameters, kParametersInRegisters, kRolledEpilogue, kParametersInShared, kParameterOffset; the
 // sources X, Scale, Bias; epsilon_of, store_x (where x is a result too), store_y, store_mean,
 // store_inv_variance.
 #include "lib/pointwise.cuh"
@@ -8,7 +8,7 @@
 #include "lib/rows.cuh"
 
 template <bool kInShared, class Tile, class Source, int kOffset> struct ParameterOf {
-  typedef RowOperand<Tile, Source, kSharedParameters, kHoldParameters> Type;
+  typedef RowOperand<Tile, Source, kSharedParameters, kParametersInRegisters> Type;
 };
 template <class Tile, class Source, int kOffset> struct ParameterOf<true, Tile, Source, kOffset> {
   typedef SharedOperand<Tile, Source, kOffset> Type;
@@ -83,7 +83,7 @@ __device__ inline void norm_forward(const Args& args) {
             store_mean(args, tile.at[u], mean[u]);
             store_inv_variance(args, tile.at[u], inv[u]);
           }
-          Tile::template for_chunks<kLoopOfResults>([&](int chunk, int column) {
+          Tile::template for_chunks<kRolledEpilogue>([&](int chunk, int column) {
             R v[kCount];
             batch.x.values(args, tile, u, chunk, column, v);
             store_x<kCount>(args, tile.position(u, column).at, v);

@@ -45,8 +45,8 @@ std::string Arguments::pointer(const std::string& name, const View& view, int mu
               .multiple = multiple});
 }
 
-std::string Arguments::scratch(const std::string& name, int booking) {
-  return add({.kind = Word::Kind::scratch, .name = name, .value = booking});
+std::string Arguments::scratch(const std::string& name, int reservation) {
+  return add({.kind = Word::Kind::scratch, .name = name, .value = reservation});
 }
 
 std::string Arguments::host_scalar(const std::string& name, TensorId tensor, DType dtype) {
@@ -66,9 +66,9 @@ std::string Arguments::tensor_map(const std::string& name, const View& view, Ten
                  std::move(form));
 }
 
-std::string Arguments::tensor_map_of_scratch(const std::string& name, int booking,
+std::string Arguments::tensor_map_of_scratch(const std::string& name, int reservation,
                                              TensorMapForm form) {
-  return add_map({.kind = Word::Kind::map_of_scratch, .name = name, .value = booking},
+  return add_map({.kind = Word::Kind::map_of_scratch, .name = name, .value = reservation},
                  std::move(form));
 }
 
@@ -102,9 +102,9 @@ std::string Arguments::struct_text() const {
 
 ArgumentFiller::ArgumentFiller(const Arguments& arguments) {
   using Kind = Arguments::Word::Kind;
-  if (arguments.words_.size() > kMostArgumentWords)
+  if (arguments.words_.size() > kMaxArgumentWords)
     fail(ErrorCode::internal, "cuda: a kernel with {} arguments, expected {} at most",
-         arguments.words_.size(), kMostArgumentWords);
+         arguments.words_.size(), kMaxArgumentWords);
   for (const Arguments::Word& word : arguments.words_) {
     const auto position = static_cast<std::uint32_t>(numbers_.size());
     if (word.kind == Kind::never_changes)
@@ -130,7 +130,7 @@ void ArgumentFiller::keep_constants(const KernelContext& constants) {
     numbers_[position] = constants.pointer(tensor) ? 1 : 0;
 }
 
-bool ArgumentFiller::fill(const KernelContext& context, const ScratchBook& book,
+bool ArgumentFiller::fill(const KernelContext& context, const ScratchLayout& scratch_layout,
                           Arguments::Words& words) const {
   using Kind = Arguments::Word::Kind;
   std::copy(numbers_.begin(), numbers_.end(), words.begin());
@@ -145,7 +145,7 @@ bool ArgumentFiller::fill(const KernelContext& context, const ScratchBook& book,
         break;
       case Kind::scratch:
         word = reinterpret_cast<std::uint64_t>(
-            context.scratch<std::byte>(book, static_cast<int>(patch.value)));
+            context.scratch<std::byte>(scratch_layout, static_cast<int>(patch.value)));
         break;
       case Kind::scalar:
         word = std::bit_cast<std::uint64_t>(
@@ -168,7 +168,7 @@ bool ArgumentFiller::fill(const KernelContext& context, const ScratchBook& book,
       }
       case Kind::map_of_scratch:
         replace_address(&word, reinterpret_cast<std::uint64_t>(context.scratch<std::byte>(
-                                   book, static_cast<int>(patch.value))));
+                                   scratch_layout, static_cast<int>(patch.value))));
         break;
       case Kind::number:
       case Kind::real:

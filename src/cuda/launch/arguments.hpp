@@ -14,13 +14,13 @@
 
 namespace ashlar::cuda {
 
-inline constexpr int kMostArgumentWords = 500;  // the driver takes 4 KiB
+inline constexpr int kMaxArgumentWords = 500;  // the driver takes 4 KiB
 inline constexpr int kAnyAddress = 1;
 inline constexpr int kVectorBytes = 16;  // of the longest load or store of a thread
 
 class Arguments {
  public:
-  struct alignas(64) Words : std::array<std::uint64_t, kMostArgumentWords> {};
+  struct alignas(64) Words : std::array<std::uint64_t, kMaxArgumentWords> {};
 
   // Each returns the text by which kernels name the argument: "args.x0".
   std::string number(const std::string& name, std::int64_t value);
@@ -33,7 +33,7 @@ class Arguments {
   // bytes (kAnyAddress: it loads and stores elements one by one). Views of types narrower than a
   // byte start at their tensor, and their offset is the kernel's business.
   std::string pointer(const std::string& name, const View& view, int multiple = kVectorBytes);
-  std::string scratch(const std::string& name, int booking);
+  std::string scratch(const std::string& name, int reservation);
   // A number the host holds, read at each run: a tensor of kind scalar or constant.
   std::string host_scalar(const std::string& name, TensorId tensor, DType dtype);
   // The same for one whose 64 bits all count: a seed, an offset.
@@ -41,7 +41,7 @@ class Arguments {
 
   // A tensor, or scratch, as the copy engine sees it: a TensorMap of lib/ptx_tma.cuh.
   std::string tensor_map(const std::string& name, const View& view, TensorMapForm form);
-  std::string tensor_map_of_scratch(const std::string& name, int booking, TensorMapForm form);
+  std::string tensor_map_of_scratch(const std::string& name, int reservation, TensorMapForm form);
 
   // "struct Args { ... };"
   std::string struct_text() const;
@@ -62,7 +62,7 @@ class Arguments {
       map_of_scratch
     } kind = Kind::number;
     std::string name = {};
-    std::int64_t value = 0;  // number; real: its bits; pointer: byte offset; scratch: booking
+    std::int64_t value = 0;  // number; real: its bits; pointer: byte offset; scratch: reservation
     TensorId tensor = kNoTensor;
     DType dtype = f32;
     int multiple = kAnyAddress;  // pointer, map_of_tensor: bytes that must divide the address
@@ -77,12 +77,13 @@ class Arguments {
 // What a run does with them: numbers are copied, the other words put in.
 class ArgumentFiller {
  public:
-  // Throws Error(internal) past kMostArgumentWords.
+  // Throws Error(internal) past kMaxArgumentWords.
   explicit ArgumentFiller(const Arguments& arguments);
   void keep_constants(const KernelContext& constants);
   // Whether all addresses are multiples of what the kernel wants; words of tensor maps are worth
   // nothing where they are not.
-  bool fill(const KernelContext& context, const ScratchBook& book, Arguments::Words& words) const;
+  bool fill(const KernelContext& context, const ScratchLayout& scratch_layout,
+            Arguments::Words& words) const;
 
  private:
   struct Patch {

@@ -31,7 +31,7 @@ class CudaKernel final : public Kernel {
         unaligned_(std::move(design.unaligned)),
         architecture_(architecture_of(device.compute_capability)),
         purpose_(purpose) {
-    scratch_book_ = std::move(design.scratch);
+    scratch_layout_ = std::move(design.scratch);
     load(std::move(design.launches));
   }
 
@@ -44,12 +44,13 @@ class CudaKernel final : public Kernel {
     const auto stream = static_cast<StreamHandle>(context.stream());
     Arguments::Words words;
     for (const Launch& launch : launches_) {
-      const bool aligned = launch.arguments.fill(context, scratch_book_, words);
-      if (!aligned && !launch.takes_any && unaligned_) return instead().run(context);
+      const bool aligned = launch.arguments.fill(context, scratch_layout_, words);
+      if (!aligned && !launch.has_unaligned_function && unaligned_) return fallback().run(context);
       const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
-      const LaunchForm form{aligned ? launch.grid : launch.unaligned_grid, launch.threads,
-                            aligned ? launch.cluster : 1, launch.together,
-                            launch.is_early && takes_early_launches(context.stream())};
+      const LaunchForm form{
+          aligned ? launch.grid : launch.unaligned_grid, launch.threads,
+          aligned ? launch.cluster : 1, launch.cooperative,
+          launch.is_dependent_launch && supports_dependent_launch(context.stream())};
       kernel.launch(scope, stream, form, words.data());
       if (waits_ && !is_capturing(context.stream())) kernel.wait(stream);
     }
@@ -61,7 +62,7 @@ class CudaKernel final : public Kernel {
         waits_(other.waits_),
         architecture_(other.architecture_),
         purpose_(other.purpose_) {
-    scratch_book_ = other.scratch_book_;
+    scratch_layout_ = other.scratch_layout_;
     load(std::move(design.launches));
   }
 
@@ -79,7 +80,8 @@ class CudaKernel final : public Kernel {
       launches_.push_back({std::move(aligned), std::move(unaligned), launch.grid,
                            launch.unaligned_function.empty() ? launch.grid : launch.unaligned_grid,
                            launch.threads, launch.cluster, !launch.unaligned_function.empty(),
-                           launch.together, launch.is_early, ArgumentFiller(launch.arguments)});
+                           launch.cooperative, launch.is_dependent_launch,
+                           ArgumentFiller(launch.arguments)});
     }
   }
 
@@ -87,14 +89,14 @@ class CudaKernel final : public Kernel {
     LoadedKernel aligned, unaligned;
     Grid grid, unaligned_grid;
     unsigned threads, cluster;
-    bool takes_any;  // address, with a function for it
-    bool together;
-    bool is_early;  // edges of graphs that say so need newer drivers: not in a capture
+    bool has_unaligned_function;  // address, with a function for it
+    bool cooperative;
+    bool is_dependent_launch;  // edges of graphs that say so need newer drivers: not in a capture
     ArgumentFiller arguments;
   };
-  const CudaKernel& instead() const {
-    std::call_once(made_instead_, [&] { instead_.reset(new CudaKernel(*this, unaligned_())); });
-    return *instead_;
+  const CudaKernel& fallback() const {
+    std::call_once(fallback_once_, [&] { fallback_.reset(new CudaKernel(*this, unaligned_())); });
+    return *fallback_;
   }
 
   DeviceOrdinal device_;
@@ -102,8 +104,8 @@ class CudaKernel final : public Kernel {
   std::vector<Launch> launches_;
   std::function<KernelDesign()> unaligned_;
   std::string architecture_, purpose_;
-  mutable std::once_flag made_instead_;
-  mutable std::unique_ptr<const CudaKernel> instead_;
+  mutable std::once_flag fallback_once_;
+  mutable std::unique_ptr<const CudaKernel> fallback_;
 };
 
 }  // namespace

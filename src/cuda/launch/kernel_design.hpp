@@ -13,7 +13,7 @@
 
 namespace ashlar::cuda {
 
-inline constexpr std::int64_t kMostGridY = 65535;  // blocks along y or z
+inline constexpr std::int64_t kMaxGridY = 65535;  // blocks along y or z
 
 struct LaunchDesign {
   KernelSource source;
@@ -26,17 +26,17 @@ struct LaunchDesign {
   // empty: the function takes any.
   std::string unaligned_function = {};
   Grid unaligned_grid = {};
-  bool together = false;  // the blocks wait for each other: all of them are there at once
-  unsigned cluster = 1;   // blocks along x that run together (sm_90 on); of `function` only
+  bool cooperative = false;  // the blocks wait for each other: all of them are there at once
+  unsigned cluster = 1;      // blocks along x that run together (sm_90 on); of `function` only
   // May start before the launch before it is done, for whose results it waits itself: see
-  // lib/ptx_launch.cuh.
-  bool is_early = false;
+  // lib/ptx_grid_dependency.cuh.
+  bool is_dependent_launch = false;
 };
 
 // Launches in order. An empty list does nothing (no elements).
 struct KernelDesign {
   std::vector<LaunchDesign> launches;
-  ScratchBook scratch;
+  ScratchLayout scratch;
   // What runs instead where a launch without an unaligned function is given such an address: the
   // copy engine would have to read it. It has the same scratch, and is designed and compiled when
   // that happens first, from the graph and the region. Null: all addresses are taken.

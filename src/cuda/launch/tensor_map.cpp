@@ -7,7 +7,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::size_t kMostAxes = 5;
+constexpr std::size_t kMaxAxes = 5;
 
 TensorMapType type_of(const TensorMapForm& form) {
   switch (form.dtype) {
@@ -25,7 +25,7 @@ const char* refusal(const TensorMapForm& form) {
   const std::size_t rank = form.axes.size();
   const std::int64_t bytes = bit_width(form.dtype) / 8;
   if (bytes == 0) return "elements smaller than a byte";
-  if (rank < 2 || rank > kMostAxes || (form.pixels > 0 && rank < 3)) return "its number of axes";
+  if (rank < 2 || rank > kMaxAxes || (form.pixels > 0 && rank < 3)) return "its number of axes";
   if (form.axes[0].stride != 1) return "no contiguous axis";
   if (form.pixels > 1024) return "too many pixels at a time";
   // By rank, how far windows may reach past an image.
@@ -54,9 +54,9 @@ TensorMapWords encode(const TensorMapForm& form) {
   if (const char* reason = refusal(form))
     fail(ErrorCode::internal, "cuda: a tensor map was asked for in spite of {}", reason);
   const auto rank = static_cast<unsigned>(form.axes.size());
-  std::array<std::uint64_t, kMostAxes> extents{}, strides{};
-  std::array<std::uint32_t, kMostAxes> box{}, steps{};
-  std::array<int, kMostAxes> lower{}, upper{};
+  std::array<std::uint64_t, kMaxAxes> extents{}, strides{};
+  std::array<std::uint32_t, kMaxAxes> box{}, steps{};
+  std::array<int, kMaxAxes> lower{}, upper{};
   for (unsigned i = 0; i < rank; ++i) {
     const TensorMapAxis& axis = form.axes[i];
     extents[i] = static_cast<std::uint64_t>(axis.extent);

@@ -16,12 +16,12 @@ inline bool is_contiguous(const View& view, int axis) {
 }
 
 // Elements of 16 bytes, in whose multiples the copy engine counts distances.
-inline std::int64_t piece_elements(DType dtype) { return 128 / bit_width(dtype); }
+inline std::int64_t elements_per_16_bytes(DType dtype) { return 128 / bit_width(dtype); }
 
 // Whether a map of the view may have `axis` as its contiguous one: lines along it begin at
 // multiples of 16 bytes of the tensor.
-inline bool lies_in_pieces(const View& view, int axis) {
-  const std::int64_t piece = piece_elements(view.dtype);
+inline bool is_tma_aligned(const View& view, int axis) {
+  const std::int64_t piece = elements_per_16_bytes(view.dtype);
   bool result = is_contiguous(view, axis) && view.offset % piece == 0;
   for (int other = 0; other < view.dims.rank(); ++other)
     if (other != axis && view.dims[other] > 1) result = result && view.strides[other] % piece == 0;

@@ -18,10 +18,10 @@ using Kind = Step::Kind;
 
 bool is_packed(DType dtype) { return bit_width(dtype) < 8; }
 
-std::string held_text(int rank, int bytes, const std::string& members, const std::string& loads,
-                      const std::string& takes) {
+std::string prefetch_text(int rank, int bytes, const std::string& members, const std::string& loads,
+                          const std::string& takes) {
   return fmt::format(
-      "static const int kHeldBytes = {};\n"
+      "static const int kPrefetchBytes = {};\n"
       "template <int kCount> struct Held {{\n{}}};\n"
       "template <int kCount>\n"
       "__device__ inline void hold(const Args& args, const Index (&at)[{}], Held<kCount>& held) "
@@ -54,9 +54,10 @@ class Printer {
     if (holds_) parameters += ", const Held<kCount>& held";
     if (program_.result >= 0) parameters += ", R (&result)[kCount]";
     if (!program_.reduced.empty()) parameters += ", Tails& tails";
-    const std::string held = holds_ ? held_text(program_.space.rank(), held_bytes_, held_members_,
-                                                held_loads_, held_takes_)
-                                    : "";
+    const std::string held =
+        holds_ ? prefetch_text(program_.space.rank(), prefetch_bytes_, prefetch_members_,
+                               prefetch_loads_, prefetch_takes_)
+               : "";
     return held +
            fmt::format(
                "template <int kCount{}>\n"
@@ -80,7 +81,7 @@ class Printer {
         function_, std::max(view.dims.rank(), 1), body_);
   }
 
-  std::string print_place(const View& view) {
+  std::string print_address(const View& view) {
     space_ = view.dims;
     line(fmt::format("return ({}::Word*){} + ({});", to_string(view.dtype),
                      arguments_.pointer(function_, view), position(view, function_)));
@@ -142,8 +143,8 @@ class Printer {
     if (stride == 0)
       line(fmt::format("fill(load_element<R>({}, {}, {}), v{});", tag(view.dtype), pointer, index,
                        i));
-    else if (holds_ && is_as_large_as_results(step, program_, graph_))
-      hold_load(view, pointer, index, i);
+    else if (holds_ && is_full_size_load(step, program_, graph_))
+      prefetch_load(view, pointer, index, i);
     else if (stride == 1)
       line(fmt::format("load_row({}, {}, {}, v{});", tag(view.dtype), pointer, index, i));
     else
@@ -152,13 +153,15 @@ class Printer {
   }
 
   // In two: hold() loads, the program takes what it has loaded.
-  void hold_load(const View& view, const std::string& pointer, const std::string& index, int i) {
-    held_bytes_ += bit_width(view.dtype) / 8;
-    held_members_ += fmt::format("  Vector<kCount, {}::Word> load{};\n", to_string(view.dtype), i);
-    held_loads_ +=
+  void prefetch_load(const View& view, const std::string& pointer, const std::string& index,
+                     int i) {
+    prefetch_bytes_ += bit_width(view.dtype) / 8;
+    prefetch_members_ +=
+        fmt::format("  Vector<kCount, {}::Word> load{};\n", to_string(view.dtype), i);
+    prefetch_loads_ +=
         fmt::format("  hold_row({}, {}, {}, held.load{});\n", tag(view.dtype), pointer, index, i);
-    held_takes_ += fmt::format("  held.load{} = *(const Vector<kCount, {}::Word>*)from;\n", i,
-                               to_string(view.dtype));
+    prefetch_takes_ += fmt::format("  held.load{} = *(const Vector<kCount, {}::Word>*)from;\n", i,
+                                   to_string(view.dtype));
     line(fmt::format("widen_vector({}, held.load{}, v{});", tag(view.dtype), i, i));
   }
 
@@ -260,16 +263,17 @@ class Printer {
                      offset));
     line(fmt::format("const Index place{} = {};", i, position(step.view, name)));
     const int last = step.view.strides.rank() - 1;
-    const bool in_a_row = last < 0 || step.view.strides[last] == 1;
-    const std::string stride = in_a_row ? "1" : stride_text(step.view, last, name);
+    const bool back_to_back = last < 0 || step.view.strides[last] == 1;
+    const std::string stride = back_to_back ? "1" : stride_text(step.view, last, name);
     if (op.distribution == RngDistribution::normal)
       return line(each(
           fmt::format("v{0}[l] = {1} + {2} * standard_normal<R>(stream{0}, place{0} + l * {3});", i,
                       literal(op.mean), literal(op.standard_deviation), stride)));
     line(fmt::format("uint32 bits{}[kCount];", i));
-    line(in_a_row ? fmt::format("random_row<{1}>(stream{0}, place{0}, bits{0});", i,
-                                has_one_upper_word(step))
-                  : fmt::format("random_strided(stream{0}, place{0}, {1}, bits{0});", i, stride));
+    line(back_to_back
+             ? fmt::format("random_row<{1}>(stream{0}, place{0}, bits{0});", i,
+                           has_one_upper_word(step))
+             : fmt::format("random_strided(stream{0}, place{0}, {1}, bits{0});", i, stride));
     if (op.distribution == RngDistribution::uniform)
       return line(each(fmt::format("v{0}[l] = {1} + ({2} - {1}) * (R)uniform_open(bits{0}[l]);", i,
                                    literal(op.minimum), literal(op.maximum))));
@@ -385,8 +389,8 @@ class Printer {
   int rows_ = 0;
   const bool has_short_results_;
   const bool holds_;
-  std::string held_members_, held_loads_, held_takes_;
-  int held_bytes_ = 0;  // of an element, of all that is held
+  std::string prefetch_members_, prefetch_loads_, prefetch_takes_;
+  int prefetch_bytes_ = 0;  // of an element, of all that is held
 };
 
 }  // namespace
@@ -396,22 +400,22 @@ std::string print_program(const PointwiseProgram& program, const Graph& graph,
   return Printer(program, graph, name, arguments, kept).print();
 }
 
-std::string print_holding_program(const PointwiseProgram& program, const Graph& graph,
-                                  const std::string& name, Arguments& arguments, DType kept) {
+std::string print_program_with_prefetch(const PointwiseProgram& program, const Graph& graph,
+                                        const std::string& name, Arguments& arguments, DType kept) {
   return Printer(program, graph, name, arguments, kept, true).print();
 }
 
-std::string print_nothing_held(int rank) { return held_text(rank, 0, "", "", ""); }
+std::string print_empty_prefetch(int rank) { return prefetch_text(rank, 0, "", "", ""); }
 
-bool loads_for_each_result(const Step& step, const PointwiseProgram& program) {
+bool loads_per_result(const Step& step, const PointwiseProgram& program) {
   if (step.kind != Kind::load || step.view.strides.empty()) return false;
   for (int axis = 0; axis < program.space.rank(); ++axis)
     if (program.space[axis] > 1 && step.view.strides[axis] == 0) return false;
   return true;
 }
 
-bool is_as_large_as_results(const Step& step, const PointwiseProgram& program, const Graph& graph) {
-  if (!loads_for_each_result(step, program) || !step.blocks.empty()) return false;
+bool is_full_size_load(const Step& step, const PointwiseProgram& program, const Graph& graph) {
+  if (!loads_per_result(step, program) || !step.blocks.empty()) return false;
   const View& view = step.view;
   const TensorKind kind = graph.tensor(view.tensor).kind;
   if (kind == TensorKind::scalar || kind == TensorKind::constant ||
@@ -426,9 +430,9 @@ std::string print_store(const View& view, const Graph& graph, const std::string&
   return Printer({}, graph, name, arguments).print_store(view);
 }
 
-std::string print_place(const View& view, const Graph& graph, const std::string& name,
-                        Arguments& arguments) {
-  return Printer({}, graph, name, arguments).print_place(view);
+std::string print_address(const View& view, const Graph& graph, const std::string& name,
+                          Arguments& arguments) {
+  return Printer({}, graph, name, arguments).print_address(view);
 }
 
 std::string print_integer_load(const View& view, const Graph& graph, const std::string& name,

@@ -9,7 +9,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr double kMostNarrow = std::numeric_limits<std::int32_t>::max();
+constexpr double kMaxNarrow = std::numeric_limits<std::int32_t>::max();
 constexpr double kSlack = 1 << 16;  // threads past the end, which find out that they are
 
 bool is_wide(const View& view) {
@@ -17,7 +17,7 @@ bool is_wide(const View& view) {
   for (int axis = 0; axis < view.dims.rank(); ++axis)
     last += static_cast<double>(view.dims[axis]) *
             static_cast<double>(view.strides[axis] < 0 ? -view.strides[axis] : view.strides[axis]);
-  return last > kMostNarrow;
+  return last > kMaxNarrow;
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ bool needs_wide_index(const std::vector<const PointwiseProgram*>& programs) {
   for (const PointwiseProgram* program : programs) {
     double elements = 1;
     for (std::int64_t extent : program->space) elements *= static_cast<double>(extent);
-    if (elements + kSlack > kMostNarrow) return true;
+    if (elements + kSlack > kMaxNarrow) return true;
     for (const auto& step : program->steps)
       if (step.kind == PointwiseProgram::Step::Kind::load && is_wide(step.view)) return true;
     for (const auto& store : program->stores)
@@ -52,7 +52,7 @@ void add_extents(Arguments& arguments, const Dims& space) {
 }
 
 std::int64_t divider_word(std::int64_t divisor) {
-  if (divisor <= 1 || static_cast<double>(divisor) > kMostNarrow) return 0;
+  if (divisor <= 1 || static_cast<double>(divisor) > kMaxNarrow) return 0;
   // n / d = (n * m) >> (32 + s), m = ceil(2^(32 + s) / d), 2^s the largest power of two below d:
   // the error n * (m d - 2^(32 + s)) / (d 2^(32 + s)) stays below 1 / d for n < 2^31.
   const auto d = static_cast<std::uint64_t>(divisor);

@@ -125,7 +125,7 @@ ScoreOperands check_scores(const NodeContext& node, const Attention& op, const D
   return operands;
 }
 
-void check_factors(const NodeContext& node, int first, int last) {
+void check_scale_operands(const NodeContext& node, int first, int last) {
   for (int slot = first; slot <= last; ++slot) {
     node.require_one_element(slot);
     node.require_floating(slot);
@@ -151,7 +151,7 @@ AttentionShape check_common(NodeContext& node, Attention& op) {
     node.require_dims(slot, {q[0], 1, 1, 1});
     node.require_integer(slot);
   }
-  check_factors(node, Attention::scale_tensor, Attention::scale_tensor);
+  check_scale_operands(node, Attention::scale_tensor, Attention::scale_tensor);
   if (!op.scale && !node.has_input(Attention::scale_tensor))
     op.scale = q[3] == 0 ? 1.0 : 1.0 / std::sqrt(static_cast<double>(q[3]));
   if (op.left_bound && *op.left_bound < 1)
@@ -179,7 +179,7 @@ void infer_attention_forward(NodeContext& node) {
   auto& op = node.op<AttentionForward>();
   const AttentionShape shape = check_common(node, op);
   check_scores(node, op, shape.scores);
-  check_factors(node, AttentionForward::descale_q, AttentionForward::scale_o);
+  check_scale_operands(node, AttentionForward::descale_q, AttentionForward::scale_o);
   const Tensor& q = node.input(AttentionForward::q);
   node.infer_dims(AttentionForward::o, shape.o);
   node.infer_dtype(AttentionForward::o, q.dtype);
@@ -208,7 +208,7 @@ void infer_attention_backward(NodeContext& node) {
                 fmt::format("{} steps", op.score_modifier_gradient.size()),
                 "none without score_modifier");
   }
-  check_factors(node, AttentionBackward::descale_q, AttentionBackward::scale_dp);
+  check_scale_operands(node, AttentionBackward::descale_q, AttentionBackward::scale_dp);
   for (int slot : {AttentionBackward::o, AttentionBackward::d_o}) {
     node.require_dims(slot, shape.o);
     node.require_floating(slot);

@@ -7,8 +7,8 @@ namespace ashlar {
 namespace {
 
 // What all four share: x is input 0, output 0 has its shape.
-void infer_like_x(NodeContext& node, const LocalNormAttributes& op, int least_rank) {
-  node.require_rank(0, least_rank, kMaxRank);
+void infer_like_x(NodeContext& node, const LocalNormAttributes& op, int min_rank) {
+  node.require_rank(0, min_rank, kMaxRank);
   node.require_floating(0);
   const Tensor& x = node.input(0);
   for (int slot = 1; slot < node.input_count(); ++slot) {

@@ -5,7 +5,7 @@ namespace ashlar {
 namespace {
 
 // Positions have two or three coordinates.
-constexpr int kLeastAxes = 2, kMostAxes = 3;
+constexpr int kMinAxes = 2, kMaxAxes = 3;
 
 // `size` of a generator: one extent per spatial axis.
 void check_size(NodeContext& node, const GridAttributes& op, int spatial) {
@@ -25,7 +25,7 @@ Dims grid_dims(std::int64_t batch, const Dims& size) {
 // x [N, C, in...] and grid [N, out..., d] belong together; returns the dims of y.
 Dims check_sampling(NodeContext& node, int x_slot, int grid_slot) {
   for (int slot : {x_slot, grid_slot}) {
-    node.require_rank(slot, kLeastAxes + 2, kMostAxes + 2);
+    node.require_rank(slot, kMinAxes + 2, kMaxAxes + 2);
     node.require_floating(slot);
   }
   const Dims& x = node.input(x_slot).dims;
@@ -56,7 +56,7 @@ void infer_grid_generator_forward(NodeContext& node) {
   node.require_floating(Generator::theta);
   const Tensor& theta = node.input(Generator::theta);
   const std::int64_t rows = theta.dims[1];
-  if (rows < kLeastAxes || rows > kMostAxes || theta.dims[2] != rows + 1)
+  if (rows < kMinAxes || rows > kMaxAxes || theta.dims[2] != rows + 1)
     node.reject(fmt::format("dims of {}", node.input_name(Generator::theta)), theta.dims,
                 "[N, 2, 3] or [N, 3, 4]");
   check_size(node, op, static_cast<int>(rows));
@@ -68,7 +68,7 @@ void infer_grid_generator_forward(NodeContext& node) {
 void infer_grid_generator_backward(NodeContext& node) {
   using Generator = GridGeneratorBackward;
   auto& op = node.op<Generator>();
-  node.require_rank(Generator::dgrid, kLeastAxes + 2, kMostAxes + 2);
+  node.require_rank(Generator::dgrid, kMinAxes + 2, kMaxAxes + 2);
   node.require_floating(Generator::dgrid);
   const Tensor& dgrid = node.input(Generator::dgrid);
   const int spatial = dgrid.dims.rank() - 2;

@@ -4,7 +4,7 @@
 
 #include "oracle.h"
 
-enum { MOST_STEPS = 8, MOST_SEQUENCES = 16 };
+enum { MAX_STEPS = 8, MAX_SEQUENCES = 16 };
 
 typedef struct {
   unsigned mode;
@@ -24,7 +24,7 @@ typedef struct {
   cudnnSeqDataDescriptor_t q, k, v, o;
   cudnnDropoutDescriptor_t dropout, output_dropout;
   void *states, *output_states;
-  int low[MOST_STEPS], high[MOST_STEPS], q_lengths[MOST_SEQUENCES], kv_lengths[MOST_SEQUENCES];
+  int low[MAX_STEPS], high[MAX_STEPS], q_lengths[MAX_SEQUENCES], kv_lengths[MAX_SEQUENCES];
   size_t weights_bytes, workspace_bytes, reserve_bytes;
   void *workspace, *reserve;
   void *weights, *dweights; /* as cuDNN orders them */

@@ -34,7 +34,7 @@ int output_extent(const Shape* shape, int axis) {
   return (shape->in[axis] + 2 * shape->pad[axis] - window) / shape->stride[axis] + 1;
 }
 
-static void output_extents(const Shape* shape, int extents[MOST_AXES]) {
+static void output_extents(const Shape* shape, int extents[MAX_AXES]) {
   for (int axis = 0; axis < shape->spatial; ++axis) extents[axis] = output_extent(shape, axis);
 }
 
@@ -53,7 +53,7 @@ Descriptors make_descriptors(const Shape* shape) {
   const cudnnTensorFormat_t format = shape->nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
   const cudnnDataType_t type = type_of(shape->dtype);
   const int rank = shape->spatial + 2;
-  int dims[MOST_AXES + 2], out[MOST_AXES], ones[MOST_AXES] = {1, 1, 1};
+  int dims[MAX_AXES + 2], out[MAX_AXES], ones[MAX_AXES] = {1, 1, 1};
   Descriptors made;
   output_extents(shape, out);
   SUCCEEDS(cudnnCreateTensorDescriptor(&made.x));
@@ -96,7 +96,7 @@ const char* json_list(const int* values, int count) {
 
 const char* json_tensor(const char* name, const char* kind, const char* dtype, const Shape* shape,
                         int dim0, int dim1, const int* spatial) {
-  int dims[MOST_AXES + 2];
+  int dims[MAX_AXES + 2];
   all_dims(shape, dim0, dim1, spatial, dims);
   return text("{\"name\":\"%s\",\"kind\":\"%s\",\"dtype\":\"%s\",\"dims\":%s,\"layout\":\"%s\"}",
               name, kind, dtype, json_list(dims, shape->spatial + 2),
@@ -111,7 +111,7 @@ const char* json_w(const Shape* shape, const char* name, const char* kind) {
                      shape->window);
 }
 const char* json_y(const Shape* shape, const char* name, const char* kind) {
-  int out[MOST_AXES];
+  int out[MAX_AXES];
   output_extents(shape, out);
   return json_tensor(name, kind, shape->dtype, shape, shape->n, shape->k, out);
 }

@@ -4,14 +4,14 @@
 
 #include "oracle.h"
 
-enum { MOST_AXES = 3 };
+enum { MAX_AXES = 3 };
 
 typedef struct {
   const char* dtype; /* as JSON has it */
   int nhwc;
   int spatial; /* axes */
   int n, c, k, groups;
-  int in[MOST_AXES], window[MOST_AXES], pad[MOST_AXES], stride[MOST_AXES], dilation[MOST_AXES];
+  int in[MAX_AXES], window[MAX_AXES], pad[MAX_AXES], stride[MAX_AXES], dilation[MAX_AXES];
   cudnnConvolutionMode_t mode;
   double alpha, beta;
 } Shape;

@@ -27,7 +27,7 @@ static const Act kActs[] = {
 /* beta of the shape is alpha2; in_place: z lies where y is written. */
 static void test_fused(const Shape* shape, const char* result_type, const Act* act, int in_place) {
   Shape summed = *shape, result = *shape;
-  const int ones[MOST_AXES] = {1, 1, 1};
+  const int ones[MAX_AXES] = {1, 1, 1};
   const char* math = strcmp(shape->dtype, "f64") == 0 ? "f64" : "f32";
   const char* bias_type = strcmp(shape->dtype, "i8") == 0 ? "f32" : shape->dtype;
   summed.dtype = sum_type(shape);

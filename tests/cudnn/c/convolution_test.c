@@ -112,7 +112,7 @@ static void test_backward_filter(const Shape* shape, const Descriptors* d, int a
 }
 
 static void test_backward_bias(const Shape* shape, const Descriptors* d) {
-  const int ones[MOST_AXES] = {1, 1, 1};
+  const int ones[MAX_AXES] = {1, 1, 1};
   const char* const axes[] = {"", "[0,2]", "[0,2,3]", "[0,2,3,4]"};
   const char* sum = strcmp(shape->dtype, "f64") == 0 ? "f64" : "f32";
   Oracle* oracle = oracle_graph(

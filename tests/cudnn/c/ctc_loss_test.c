@@ -6,12 +6,12 @@
 
 static cudnnHandle_t handle;
 
-enum { MOST_SEQUENCES = 4, MOST_LABELS = 320 };
+enum { MAX_SEQUENCES = 4, MAX_LABELS = 320 };
 
 typedef struct {
   const char* dtype;
   int times, classes, sequences;
-  int input_lengths[MOST_SEQUENCES], label_lengths[MOST_SEQUENCES];
+  int input_lengths[MAX_SEQUENCES], label_lengths[MAX_SEQUENCES];
   cudnnLossNormalizationMode_t normalization;
   cudnnCTCGradMode_t too_short;
   cudnnCTCLossAlgo_t algo;
@@ -79,7 +79,7 @@ static cudnnCTCLossDescriptor_t descriptor_for(const Case* c) {
   SUCCEEDS(cudnnCreateCTCLossDescriptor(&made));
   const cudnnDataType_t type = data_type(number_type(c->dtype));
   if (c->on_device)
-    SUCCEEDS(cudnnSetCTCLossDescriptor_v9(made, type, c->normalization, c->too_short, MOST_LABELS));
+    SUCCEEDS(cudnnSetCTCLossDescriptor_v9(made, type, c->normalization, c->too_short, MAX_LABELS));
   else
     SUCCEEDS(cudnnSetCTCLossDescriptorEx(made, type, c->normalization,
                                          (cudnnNanPropagation_t)c->too_short));
@@ -143,7 +143,7 @@ static void check_probabilities(Oracle* o) {
 }
 
 static void test_loss(const Case* c) {
-  int labels[MOST_SEQUENCES * MOST_LABELS] = {0};
+  int labels[MAX_SEQUENCES * MAX_LABELS] = {0};
   const int count = make_labels(c, labels);
   Oracle* o = ctc_oracle(c, count > 0 ? count : 1);
   if (c->normalization == CUDNN_LOSS_NORMALIZATION_NONE) make_probabilities(o, c);

@@ -3,7 +3,7 @@
 
 static cudnnHandle_t handle;
 
-static void test_packs(void) {
+static void test_bundles(void) {
   Descriptors d = make_descriptors(&kHalf);
   Fusion fusion = make_fusion(CUDNN_FUSED_SCALE_BIAS_ACTIVATION_CONV_BNSTATS);
   cudnnTensorDescriptor_t tensor = channels(CUDNN_DATA_FLOAT, 1);
@@ -114,7 +114,7 @@ static void test_packs(void) {
 
 int main(void) {
   SUCCEEDS(cudnnCreate(&handle));
-  test_packs();
+  test_bundles();
   SUCCEEDS(cudnnDestroy(handle));
   return failures;
 }

@@ -29,7 +29,7 @@ static void run(Fusion* fusion, int with_workspace) {
 
 static const char* json_channels(const char* name, const char* kind, const char* dtype,
                                  const Shape* shape, int count) {
-  const int ones[MOST_AXES] = {1, 1, 1};
+  const int ones[MAX_AXES] = {1, 1, 1};
   return json_tensor(name, kind, dtype, shape, 1, count, ones);
 }
 

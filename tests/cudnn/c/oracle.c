@@ -6,7 +6,7 @@
 
 int failures = 0;
 
-enum { MOST_TENSORS = 64, LONGEST_GRAPH = 1 << 16 };
+enum { MAX_TENSORS = 64, LONGEST_GRAPH = 1 << 16 };
 
 typedef struct {
   int32_t id;
@@ -20,7 +20,7 @@ struct Oracle {
   ashlar_graph* graph;
   int32_t count;
   uint64_t seed;
-  Bound bound[MOST_TENSORS];
+  Bound bound[MAX_TENSORS];
 };
 
 static void require(int condition, const char* what) {
@@ -66,7 +66,7 @@ static Oracle* parsed_graph(const char* text) {
     ashlar_tensor_init(&bound.tensor);
     require(ashlar_graph_get_tensor(oracle->graph, id, &bound.tensor) == ASHLAR_OK, "tensor");
     if (!is_bound(&bound.tensor)) continue;
-    require(oracle->count < MOST_TENSORS, "the graph has too many tensors");
+    require(oracle->count < MAX_TENSORS, "the graph has too many tensors");
     int64_t bytes = 0;
     require(ashlar_graph_tensor_bytes(oracle->graph, id, &bytes) == ASHLAR_OK, "bytes");
     bound.bytes = (size_t)bytes;
@@ -228,7 +228,7 @@ cudnnTensorDescriptor_t oracle_tensor(Oracle* oracle, const char* tensor) {
 }
 
 void oracle_check(Oracle* oracle) {
-  const void* pointers[MOST_TENSORS];
+  const void* pointers[MAX_TENSORS];
   for (int32_t i = 0; i < oracle->count; ++i) {
     Bound* bound = &oracle->bound[i];
     if (bound->tensor.kind == ASHLAR_OUTPUT) oracle_download(oracle, bound->tensor.name);

@@ -37,7 +37,7 @@ static void create_state(cudnnTensorDescriptor_t* descriptor, const RnnCase* tes
 }
 
 static void create_data(cudnnRNNDataDescriptor_t* data, const RnnCase* test, int features) {
-  int lengths[MOST_SEQUENCES];
+  int lengths[MAX_SEQUENCES];
   for (int n = 0; n < test->batch; ++n) lengths[n] = length_of(test, n);
   float fill = test->fill;
   double fill_f64 = test->fill;

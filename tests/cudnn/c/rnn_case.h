@@ -4,7 +4,7 @@
 
 #include "oracle.h"
 
-enum { MOST_SEQUENCES = 8 };
+enum { MAX_SEQUENCES = 8 };
 
 typedef struct {
   cudnnRNNMode_t cell;
@@ -14,9 +14,9 @@ typedef struct {
   cudnnDataType_t dtype;
   cudnnRNNDataLayout_t layout;
   int steps, batch, input_size, hidden, projected, layers;
-  int lengths[MOST_SEQUENCES]; /* all 0: every sequence has all steps */
-  int without_states;          /* null for hx, cx, hy, cy and their gradients */
-  double clip;                 /* not 0: cell states are kept in [-clip, clip] */
+  int lengths[MAX_SEQUENCES]; /* all 0: every sequence has all steps */
+  int without_states;         /* null for hx, cx, hy, cy and their gradients */
+  double clip;                /* not 0: cell states are kept in [-clip, clip] */
   float dropout;
   float fill; /* of padding */
   cudnnWgradMode_t accumulation;

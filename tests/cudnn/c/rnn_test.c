@@ -95,7 +95,7 @@ static void test_layouts(void) {
                   .hidden = 4,
                   .layers = 2,
                   .direction = CUDNN_BIDIRECTIONAL};
-  const int lengths[3][MOST_SEQUENCES] = {{0}, {5, 4, 2, 1}, {2, 5, 0, 3}};
+  const int lengths[3][MAX_SEQUENCES] = {{0}, {5, 4, 2, 1}, {2, 5, 0, 3}};
   for (int layout = CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED;
        layout <= CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED; ++layout)
     for (int i = 0; i < 3; ++i) {

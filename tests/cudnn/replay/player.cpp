@@ -16,7 +16,7 @@ namespace {
 using cudnn::element_size;
 
 // How often the results of one plan are compared; the oracle is slow, later runs are only run.
-constexpr int kMostComparisons = 2;
+constexpr int kMaxComparisons = 2;
 
 double number_of(const json& value) {
   if (value.is_string()) return std::stod(value.get<std::string>());
@@ -145,7 +145,7 @@ void Player::set_pack(const json& call) {
     auto& execution = executions_[pack];
     const std::int64_t plan_id = run->second->at("plan");
     // Runs that are not compared work in the memory of the last one that was.
-    if (compared_[plan_id] >= kMostComparisons) execution = last_[plan_id];
+    if (compared_[plan_id] >= kMaxComparisons) execution = last_[plan_id];
     if (execution == nullptr) {
       const auto record = cudnn::finalized(descriptor(run->second->at("plan")),
                                            CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "plan");
@@ -251,7 +251,7 @@ void Player::execute(const json& call) {
   const std::int64_t plan = call.at("plan"), pack = call.at("pack");
   if (!expect(call, cudnnBackendExecute(handle_, descriptor(plan), descriptor(pack)))) return;
   const auto execution = executions_.find(pack);
-  if (execution == executions_.end() || compared_[plan] >= kMostComparisons) return;
+  if (execution == executions_.end() || compared_[plan] >= kMaxComparisons) return;
   ++compared_[plan];
   ++outcome_.compared;
   const std::string wrong = execution->second->compare(outcome_.worst);

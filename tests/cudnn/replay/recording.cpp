@@ -198,10 +198,10 @@ void reduce(std::vector<json>& calls, std::int64_t divisor) {
 
 }  // namespace
 
-Recording read_recording(const fs::path& file, double most_flops) {
+Recording read_recording(const fs::path& file, double max_flops) {
   const std::vector<json> recorded = with_what_came_before(file, read_lines(file));
   Recording recording{file.stem().string(), recorded, 1};
-  while (flops_of(recording.calls) > most_flops && recording.divisor < 4096) {
+  while (flops_of(recording.calls) > max_flops && recording.divisor < 4096) {
     recording.divisor *= 2;
     std::vector<json> smaller = recorded;
     reduce(smaller, recording.divisor);

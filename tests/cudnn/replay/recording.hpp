@@ -19,8 +19,8 @@ struct Recording {
 };
 
 // Reads a file, with the descriptors of another one of the same folder that it refers to before it.
-// `most_flops` is how much arithmetic one execution may have; shapes are reduced until it fits.
-Recording read_recording(const std::filesystem::path& file, double most_flops);
+// `max_flops` is how much arithmetic one execution may have; shapes are reduced until it fits.
+Recording read_recording(const std::filesystem::path& file, double max_flops);
 
 // The recordings of ASHLAR_REPLAY (default: shared/replay beside the repository), else those of
 // tests/data/replay.

@@ -9,10 +9,10 @@ struct Triple {
 };
 
 // The meetings of a warp's lanes; all lanes of one must have come for the same purpose.
-enum class Meeting : int { sync, shuffle, vote, match, reduce, load, store, product };
+enum class WarpOp : int { sync, shuffle, vote, match, reduce, load, store, product };
 
 // What a lane takes from a meeting: who was there, and with what.
-struct Met {
+struct WarpValues {
   unsigned lanes;
   const unsigned long long* values;  // of 32 lanes
 };
@@ -25,7 +25,7 @@ struct State {
   unsigned char* shared_memory;
   long long clock;
   // Waits until the lanes of `mask` that have not left are there.
-  Met (*meet)(Meeting purpose, unsigned mask, unsigned long long value);
+  WarpValues (*warp_sync)(WarpOp purpose, unsigned mask, unsigned long long value);
   // Barrier `id` of the block for `threads` threads (0: all that have not left). Gives how many
   // came with a predicate that is not zero.
   int (*barrier)(int id, int threads, int predicate, bool waits);
@@ -43,11 +43,11 @@ struct ClusterState {
 };
 
 // Numbers that matrix units multiply. Sums are int for s8 and u8, double for f64, float otherwise.
-enum class Number : int { f16, bf16, tf32, e4m3, e5m2, s8, u8, f64 };
+enum class MmaType : int { f16, bf16, tf32, e4m3, e5m2, s8, u8, f64 };
 
 // A product D = A B (+ D) of wgmma: A is 64 x K, 32 bytes along K, B is K x n.
-struct WarpgroupProduct {
-  Number a, b;
+struct WarpgroupMma {
+  MmaType a, b;
   int n;
   unsigned long long a_matrix, b_matrix;  // descriptors
   const unsigned* a_registers;            // null: A is in shared memory
@@ -57,8 +57,8 @@ struct WarpgroupProduct {
   void* d;  // n / 2 sums of the thread
 };
 // A product D = A B + C of mma.sync by a warp.
-struct WarpProduct {
-  Number a, b;
+struct WarpMma {
+  MmaType a, b;
   int m, n, k;
   void* d;
   const void *a_registers, *b_registers, *c;
@@ -79,7 +79,7 @@ struct TensorState {
   void* (*shared_pointer)(unsigned address);
   unsigned (*cluster_rank)();
   unsigned (*cluster_blocks)();
-  void (*cluster_barrier)(bool arrives, bool waits);
+  void (*cluster_sync)(bool arrives, bool waits);
   // Barriers in shared memory. `rank`: of the block that has it, -1: this one.
   void (*mbarrier_init)(void* barrier, unsigned count);
   void (*mbarrier_end)(void* barrier);
@@ -95,12 +95,12 @@ struct TensorState {
   void (*bulk_commit)();
   void (*bulk_wait)(int pending, bool only_read);
   // By all lanes of a warp.
-  void (*multiply_warpgroup)(const WarpgroupProduct& product);
-  void (*multiply_warp)(const WarpProduct& product);
+  void (*multiply_warpgroup)(const WarpgroupMma& product);
+  void (*multiply_warp)(const WarpMma& product);
   void (*load_matrix)(unsigned* registers, const void* row, int count, bool transposed);
   void (*store_matrix)(void* row, const unsigned* registers, int count, bool transposed);
-  void (*commit_products)();
-  void (*wait_for_products)(int pending);
+  void (*wgmma_commit_group)();
+  void (*wgmma_wait_group)(int pending);
   // A thread's own copies to shared memory.
   void (*thread_copy)(const ThreadCopy& copy);
   void (*thread_commit)();
@@ -116,11 +116,11 @@ struct Image {
 
 // `emulated_NAME` of an image, one per kernel.
 struct Kernel {
-  static constexpr int kMostParameters = 64;
+  static constexpr int kMaxParameters = 64;
   void (*run)(void* const* parameters);  // one thread
   int most_threads;
   int parameters;
-  unsigned parameter_bytes[kMostParameters];
+  unsigned parameter_bytes[kMaxParameters];
 };
 
 }  // namespace emulated

@@ -7,7 +7,7 @@
 
 namespace {
 
-typedef emulated::Number EmulatedNumber;
+typedef emulated::MmaType EmulatedMmaType;
 
 // Addresses of shared memory as instructions and matrix descriptors take them: 32 bits. Static and
 // dynamic shared memory have different ones. Equal to the pointer in the bits below 1024.
@@ -23,13 +23,13 @@ inline void* emulated_shared_pointer(unsigned address) {
 inline unsigned emulated_cluster_rank() { return emulated_tensor_state.cluster_rank(); }
 inline unsigned emulated_cluster_blocks() { return emulated_tensor_state.cluster_blocks(); }
 // barrier.cluster.arrive and .wait apart from each other.
-inline void emulated_cluster_arrive() { emulated_tensor_state.cluster_barrier(true, false); }
-inline void emulated_cluster_wait() { emulated_tensor_state.cluster_barrier(false, true); }
+inline void emulated_cluster_arrive() { emulated_tensor_state.cluster_sync(true, false); }
+inline void emulated_cluster_wait() { emulated_tensor_state.cluster_sync(false, true); }
 
 // elect.sync of a whole warp: true for one lane.
 inline bool emulated_elect() {
-  const emulated::Met met = emulated_state.meet(emulated::Meeting::vote, ~0u, 0);
-  return __builtin_ctz(met.lanes) == emulated_state.lane;
+  const emulated::WarpValues exchanged = emulated_state.warp_sync(emulated::WarpOp::vote, ~0u, 0);
+  return __builtin_ctz(exchanged.lanes) == emulated_state.lane;
 }
 
 // --- mbarrier: 8 bytes of shared memory, at a multiple of 8
@@ -126,7 +126,7 @@ inline void emulated_copy_async_arrive(void* barrier, bool noinc) {
 // wgmma.mma_async: d has n / 2 sums of the thread (float, or int for s8 and u8). `keep`: scale-d, D
 // is added to; `negate`: scale-a or scale-b is -1. MN-major (transposed) only in types of 16 bits.
 template <class Sum>
-inline void emulated_wgmma(EmulatedNumber a_type, EmulatedNumber b_type, Sum* d, int n,
+inline void emulated_wgmma(EmulatedMmaType a_type, EmulatedMmaType b_type, Sum* d, int n,
                            unsigned long long a_matrix, unsigned long long b_matrix,
                            bool a_is_mn_major, bool b_is_mn_major, bool keep, bool negate_a = false,
                            bool negate_b = false) {
@@ -136,7 +136,7 @@ inline void emulated_wgmma(EmulatedNumber a_type, EmulatedNumber b_type, Sum* d,
 }
 // The same with A in 4 registers of each thread.
 template <class Sum>
-inline void emulated_wgmma(EmulatedNumber a_type, EmulatedNumber b_type, Sum* d, int n,
+inline void emulated_wgmma(EmulatedMmaType a_type, EmulatedMmaType b_type, Sum* d, int n,
                            const unsigned* a_registers, unsigned long long b_matrix,
                            bool b_is_mn_major, bool keep, bool negate_a = false,
                            bool negate_b = false) {
@@ -146,13 +146,13 @@ inline void emulated_wgmma(EmulatedNumber a_type, EmulatedNumber b_type, Sum* d,
 
 // wgmma.commit_group and .wait_group. Products are done at once, but until the warp has waited for
 // them no copy may write to what they read.
-inline void emulated_wgmma_commit() { emulated_tensor_state.commit_products(); }
-inline void emulated_wgmma_wait(int pending) { emulated_tensor_state.wait_for_products(pending); }
+inline void emulated_wgmma_commit() { emulated_tensor_state.wgmma_commit_group(); }
+inline void emulated_wgmma_wait(int pending) { emulated_tensor_state.wgmma_wait_group(pending); }
 
 // mma.sync.m16n8kK: K of 16 bits 8 or 16, tf32 4 or 8, 8 bits 16 or 32. Registers as PTX numbers
 // them: K * bytes / 8 words of A, half as many of B, 4 sums (float, int for s8 and u8).
 template <class Sum>
-inline void emulated_mma(EmulatedNumber a_type, EmulatedNumber b_type, int k, Sum* d,
+inline void emulated_mma(EmulatedMmaType a_type, EmulatedMmaType b_type, int k, Sum* d,
                          const unsigned* a, const unsigned* b, const Sum* c) {
   emulated_tensor_state.multiply_warp({a_type, b_type, 16, 8, k, d, a, b, c});
 }
@@ -160,7 +160,7 @@ inline void emulated_mma(EmulatedNumber a_type, EmulatedNumber b_type, int k, Su
 inline void emulated_mma_f64(int m, int k, double* d, const double* a, const double* b,
                              const double* c) {
   emulated_tensor_state.multiply_warp(
-      {EmulatedNumber::f64, EmulatedNumber::f64, m, 8, k, d, a, b, c});
+      {EmulatedMmaType::f64, EmulatedMmaType::f64, m, 8, k, d, a, b, c});
 }
 
 // ldmatrix and stmatrix of 1, 2 or 4 matrices of 8 x 8 words of 16 bits: lane i has the address of

@@ -29,7 +29,7 @@ inline void emulated_yield() { emulated_state.yield(); }
 inline void __nanosleep(unsigned) { emulated_state.yield(); }
 
 inline void __syncwarp(unsigned mask = ~0u) {
-  emulated_state.meet(emulated::Meeting::sync, mask, 0);
+  emulated_state.warp_sync(emulated::WarpOp::sync, mask, 0);
 }
 inline unsigned __activemask() { return emulated_state.live_lanes(); }
 
@@ -49,10 +49,10 @@ inline T emulated_unpack(unsigned long long word) {
 // The value of lane `from`; of a lane that takes no part nothing is known, so it is all ones.
 template <class T>
 inline T emulated_shuffle(unsigned mask, T value, int from, bool inside) {
-  const emulated::Met met =
-      emulated_state.meet(emulated::Meeting::shuffle, mask, emulated_pack(value));
+  const emulated::WarpValues exchanged =
+      emulated_state.warp_sync(emulated::WarpOp::shuffle, mask, emulated_pack(value));
   if (!inside) return value;
-  return emulated_unpack<T>(met.lanes >> from & 1 ? met.values[from] : ~0ull);
+  return emulated_unpack<T>(exchanged.lanes >> from & 1 ? exchanged.values[from] : ~0ull);
 }
 template <class T>
 inline T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
@@ -76,10 +76,11 @@ inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
 }
 
 inline unsigned __ballot_sync(unsigned mask, int predicate) {
-  const emulated::Met met = emulated_state.meet(emulated::Meeting::vote, mask, predicate != 0);
+  const emulated::WarpValues exchanged =
+      emulated_state.warp_sync(emulated::WarpOp::vote, mask, predicate != 0);
   unsigned ballot = 0;
   for (int lane = 0; lane < 32; ++lane)
-    if (met.lanes >> lane & 1) ballot |= (unsigned)met.values[lane] << lane;
+    if (exchanged.lanes >> lane & 1) ballot |= (unsigned)exchanged.values[lane] << lane;
   return ballot;
 }
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
@@ -87,21 +88,22 @@ inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask,
 template <class T>
 inline unsigned __match_any_sync(unsigned mask, T value) {
   const unsigned long long own = emulated_pack(value);
-  const emulated::Met met = emulated_state.meet(emulated::Meeting::match, mask, own);
+  const emulated::WarpValues exchanged =
+      emulated_state.warp_sync(emulated::WarpOp::match, mask, own);
   unsigned equal = 0;
   for (int lane = 0; lane < 32; ++lane)
-    if (met.lanes >> lane & 1) equal |= (unsigned)(met.values[lane] == own) << lane;
+    if (exchanged.lanes >> lane & 1) equal |= (unsigned)(exchanged.values[lane] == own) << lane;
   return equal;
 }
 template <class T, class Join>
 inline T emulated_reduce(unsigned mask, T value, Join join) {
-  const emulated::Met met =
-      emulated_state.meet(emulated::Meeting::reduce, mask, emulated_pack(value));
+  const emulated::WarpValues exchanged =
+      emulated_state.warp_sync(emulated::WarpOp::reduce, mask, emulated_pack(value));
   bool is_first = true;
   T all = value;
   for (int lane = 0; lane < 32; ++lane) {
-    if (!(met.lanes >> lane & 1)) continue;
-    const T next = emulated_unpack<T>(met.values[lane]);
+    if (!(exchanged.lanes >> lane & 1)) continue;
+    const T next = emulated_unpack<T>(exchanged.values[lane]);
     all = is_first ? next : join(all, next);
     is_first = false;
   }

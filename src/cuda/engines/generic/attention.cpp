@@ -30,7 +30,7 @@ std::string score_function(const std::string& name, const ScoreProgram& program)
 }
 
 // Factors of products: fp8 ones are rounded, others stay as they are.
-std::string factor_type(const std::string& name, DType dtype) {
+std::string operand_typedef(const std::string& name, DType dtype) {
   return fmt::format("typedef {} {};\n", to_string(is_fp8(dtype) ? dtype : f32), name);
 }
 
@@ -48,7 +48,7 @@ std::int64_t add_attention(const Attention& op, GenericKernel& kernel) {
   kernel.constant("kHasModifier", !op.score_modifier.empty());
   kernel.constant("kAlibi", op.alibi);
   kernel.constant("kDropout", op.dropout > 0.0);
-  kernel.text(factor_type("Factor", q.dtype));
+  kernel.text(operand_typedef("Factor", q.dtype));
   kernel.text(score_function("modified_score", op.score_modifier));
   kernel.number("batch", q.dims[0]);
   kernel.number("heads", q.dims[1]);
@@ -82,8 +82,8 @@ void describe(const AttentionForward& op, GenericKernel& kernel) {
   kernel.constant("kDividesFirst", is_fp8(kernel.in(Forward::q).dtype));
   add_largest("largest_s", kernel.has_out(Forward::amax_s), rows, kernel);
   add_largest("largest_o", kernel.has_out(Forward::amax_o), rows, kernel);
-  kernel.team_pass(rows);
-  kernel.team_pass(kernel.has_out(Forward::amax_s) || kernel.has_out(Forward::amax_o) ? 1 : 0);
+  kernel.block_pass(rows);
+  kernel.block_pass(kernel.has_out(Forward::amax_s) || kernel.has_out(Forward::amax_o) ? 1 : 0);
 }
 
 void describe(const AttentionBackward& op, GenericKernel& kernel) {
@@ -92,8 +92,8 @@ void describe(const AttentionBackward& op, GenericKernel& kernel) {
   const DType gradient = kernel.in(Backward::d_o).dtype;
   kernel.file("attention_backward");
   kernel.constant("kScalesFirst", is_fp8(gradient));
-  kernel.text(
-      factor_type("GradientFactor", is_fp8(gradient) ? gradient : kernel.in(Backward::q).dtype));
+  kernel.text(operand_typedef("GradientOperand",
+                              is_fp8(gradient) ? gradient : kernel.in(Backward::q).dtype));
   const bool given = op.score_modifier.empty() || !op.score_modifier_gradient.empty();
   kernel.text(score_function("modifier_gradient",
                              given ? op.score_modifier_gradient : gradient_of(op.score_modifier)));
@@ -117,15 +117,15 @@ void describe(const AttentionBackward& op, GenericKernel& kernel) {
   add_largest("largest_dv", has(Backward::amax_dv), v_rows, kernel);
   add_largest("largest_dp", has(Backward::amax_dp), rows, kernel);
 
-  kernel.team_pass(rows);    // delta
-  kernel.team_pass(rows);    // dq
-  kernel.team_pass(k_rows);  // dk
-  kernel.team_pass(v_rows);  // dv
-  kernel.team_pass(dbias ? element_count(kernel.out(Backward::dbias).dims) : 0);
-  kernel.team_pass(has(Backward::dsink) ? q[1] : 0);
+  kernel.block_pass(rows);    // delta
+  kernel.block_pass(rows);    // dq
+  kernel.block_pass(k_rows);  // dk
+  kernel.block_pass(v_rows);  // dv
+  kernel.block_pass(dbias ? element_count(kernel.out(Backward::dbias).dims) : 0);
+  kernel.block_pass(has(Backward::dsink) ? q[1] : 0);
   const bool any_largest = has(Backward::amax_dq) || has(Backward::amax_dk) ||
                            has(Backward::amax_dv) || has(Backward::amax_dp);
-  kernel.team_pass(any_largest ? 1 : 0);
+  kernel.block_pass(any_largest ? 1 : 0);
 }
 
 }  // namespace ashlar::cuda

@@ -11,7 +11,7 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr unsigned kThreads = 128;
-constexpr std::int64_t kBlocksPerMultiprocessor = 32;
+constexpr std::int64_t kBlocksPerSm = 32;
 
 // The functions by which a kernel reads and writes the operands of an operation.
 class Operands {
@@ -153,7 +153,7 @@ LaunchDesign GenericKernel::launch(int number, const Graph& graph,
   launch.threads = kThreads;
   launch.grid.x = static_cast<unsigned>(
       std::min(pass.team ? pass.units : (pass.units + kThreads - 1) / kThreads,
-               device.compute_units * kBlocksPerMultiprocessor));
+               device.compute_units * kBlocksPerSm));
   return launch;
 }
 

@@ -61,7 +61,7 @@ class GenericKernel {
   // Memory between passes: void* args.name.
   void scratch(const std::string& name, std::int64_t bytes);
   // The same of memory that someone else has booked.
-  void booked(const std::string& name, int booking) { arguments_.scratch(name, booking); }
+  void reserved(const std::string& name, int reservation) { arguments_.scratch(name, reservation); }
   // One launch, after those before it.
   void pass(std::int64_t units) { passes_.push_back({units}); }
   // A unit per element of an output; none where it is absent.
@@ -72,7 +72,7 @@ class GenericKernel {
     entry_ = "generic/" + entry + ".cuh";
     passes_ = {pass};
   }
-  void team_pass(std::int64_t units) { passes_.push_back({.units = units, .team = true}); }
+  void block_pass(std::int64_t units) { passes_.push_back({.units = units, .team = true}); }
 
   std::int64_t scratch_bytes() const { return scratch_.total_bytes(); }
   KernelDesign design(const Graph& graph, const DeviceProps& device) const;
@@ -88,7 +88,7 @@ class GenericKernel {
   std::vector<std::string> files_, missing_inputs_, missing_outputs_;
   std::string constants_;  // and other lines of the head
   Arguments arguments_;
-  ScratchBook scratch_;
+  ScratchLayout scratch_;
   std::vector<Pass> passes_;
   std::string entry_ = "generic/entry.cuh";
 };

@@ -29,7 +29,7 @@ class Arrays {
     used_ = checked_add(used_, elements);
     return elements;
   }
-  void book() { kernel_.scratch("memory", checked_mul(used_, kernel_.register_bytes())); }
+  void scratch_layout() { kernel_.scratch("memory", checked_mul(used_, kernel_.register_bytes())); }
 
  private:
   const MultiHeadShape& shape_;
@@ -74,7 +74,7 @@ void add_forward(const MultiHeadShape& shape, Arrays& arrays, GenericKernel& ker
   arrays.of_queries("scores", shape.keys);
   arrays.of_queries("o_heads", shape.value_size);
   kernel.pass(projected);
-  kernel.team_pass(arrays.of_queries("stats", 1));
+  kernel.block_pass(arrays.of_queries("stats", 1));
 }
 
 // Passes 0 to 5: everything up to dq^, dk^ and dv^.
@@ -86,11 +86,11 @@ void add_gradients(const MultiHeadShape& shape, GenericKernel& kernel) {
   kernel.pass(arrays.of_queries("d_heads", shape.value_size));
   arrays.of_queries("ds", shape.keys);
   arrays.of_queries("p", shape.keys);
-  kernel.team_pass(shape.batch * shape.beams * shape.queries * shape.heads);
+  kernel.block_pass(shape.batch * shape.beams * shape.queries * shape.heads);
   kernel.pass(arrays.of_queries("dq_heads", shape.head_size) +
               arrays.of_keys("dk_heads", shape.head_size) +
               arrays.of_keys("dv_heads", shape.value_size));
-  arrays.book();
+  arrays.scratch_layout();
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ void describe(const MultiHeadAttentionForward& op, GenericKernel& kernel) {
   kernel.file("multi_head_attention_forward");
   Arrays arrays(shape, kernel);
   add_forward(shape, arrays, kernel);
-  arrays.book();
+  arrays.scratch_layout();
   kernel.pass(element_count(shape.o_dims()));
 }
 

@@ -51,7 +51,7 @@ void add_lines(const SoftmaxAttributes& op, const Dims& x, GenericKernel& kernel
   add_group(x, lines, kernel);
   kernel.constant("kLog", op.log);
   kernel.numbers("lines", lines);
-  kernel.team_pass(element_count(lines));
+  kernel.block_pass(element_count(lines));
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ void describe(const NormForward& op, GenericKernel& kernel) {
   const double n =
       static_cast<double>(element_count(box_of(kernel.in(NormForward::x).dims, shapes.statistics)));
   kernel.real("unbiased", n > 1.0 ? n / (n - 1.0) : 1.0);
-  kernel.team_pass(element_count(shapes.statistics));
+  kernel.block_pass(element_count(shapes.statistics));
 }
 
 void describe(const NormBackward& op, GenericKernel& kernel) {
@@ -75,16 +75,16 @@ void describe(const NormBackward& op, GenericKernel& kernel) {
   kernel.numbers("reach", reach);
   kernel.number("reach_size", element_count(reach));
   kernel.scratch("kept_statistics", 2 * element_count(shapes.statistics) * kernel.register_bytes());
-  kernel.team_pass(element_count(shapes.statistics));
+  kernel.block_pass(element_count(shapes.statistics));
   if (kernel.has_out(NormBackward::dscale) || kernel.has_out(NormBackward::dbias))
-    kernel.team_pass(element_count(shapes.parameters));
+    kernel.block_pass(element_count(shapes.parameters));
 }
 
 void describe(const GenStats&, GenericKernel& kernel) {
   const Dims& x = kernel.in(GenStats::x).dims;
   add_channels(x, kernel);
   kernel.file("gen_stats");
-  kernel.team_pass(x[1]);
+  kernel.block_pass(x[1]);
 }
 
 void describe(const BnFinalize& op, GenericKernel& kernel) {
@@ -102,7 +102,7 @@ void describe(const BnBackwardWeights&, GenericKernel& kernel) {
   const Dims& x = kernel.in(BnBackwardWeights::x).dims;
   add_channels(x, kernel);
   kernel.file("bn_backward_weights");
-  kernel.team_pass(x[1]);
+  kernel.block_pass(x[1]);
 }
 
 void describe(const SoftmaxForward& op, GenericKernel& kernel) {

@@ -60,7 +60,7 @@ RnnShape add_rnn(const Rnn& op, GenericKernel& kernel) {
   kernel.number("bias_count", shape.bias_count());
   kernel.scratch("lengths", shape.batch * 8);
   kernel.scratch("starts", (shape.steps + 1) * 8);
-  kernel.team_pass(1);
+  kernel.block_pass(1);
   return shape;
 }
 
@@ -78,8 +78,8 @@ void describe(const RnnForward& op, GenericKernel& kernel) {
   kernel.scratch(
       "records",
       checked_mul(sequences, shape.reserve_width() + shape.output() + shape.hidden) * number);
-  for (std::int64_t layer = 0; layer < shape.layers; ++layer) kernel.team_pass(sequences);
-  kernel.team_pass(shape.rows);
+  for (std::int64_t layer = 0; layer < shape.layers; ++layer) kernel.block_pass(sequences);
+  kernel.block_pass(shape.rows);
 }
 
 void describe(const RnnBackwardData& op, GenericKernel& kernel) {
@@ -96,10 +96,10 @@ void describe(const RnnBackwardData& op, GenericKernel& kernel) {
                  checked_mul(shape.directions * shape.rows, shape.dgates_width()) * number);
   kernel.scratch("states", checked_mul(sequences, shape.output() + 2 * shape.hidden) * number);
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
-    kernel.team_pass(sequences);
-    kernel.team_pass(shape.rows);
+    kernel.block_pass(sequences);
+    kernel.block_pass(shape.rows);
   }
-  kernel.team_pass(shape.rows);
+  kernel.block_pass(shape.rows);
 }
 
 void describe(const RnnBackwardWeights& op, GenericKernel& kernel) {
@@ -121,7 +121,7 @@ void describe(const CtcLoss& op, GenericKernel& kernel) {
   const std::int64_t number = kernel.register_bytes();
   kernel.scratch("softmax", checked_mul(2 * x[0], x[1]) * number);
   kernel.scratch("paths", checked_mul(2 * x[0], states) * number);
-  kernel.team_pass(x[1]);
+  kernel.block_pass(x[1]);
 }
 
 }  // namespace ashlar::cuda

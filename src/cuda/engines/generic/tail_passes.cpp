@@ -46,7 +46,7 @@ KernelDesign generic_with_tails(const Graph& graph, const Region& region,
     for (std::size_t i = 0; i < tails.size(); ++i) {
       const bool is_here = tails[i].result == space;
       if (is_here) parts = tails[i].parts;
-      kernel.booked(fmt::format("tail{}", i), tails[i].booking);
+      kernel.reserved(fmt::format("tail{}", i), tails[i].reservation);
       kernel.text(tails[i].text +
                   fmt::format("  enum {{ kIsHere = {} }};\n}};\n", is_here ? 1 : 0));
     }

@@ -14,7 +14,7 @@ struct TailPass {
   std::string text;  // the struct Tail<number>, without its end
   Dims result;
   std::int64_t parts = 1;
-  int booking = 0;
+  int reservation = 0;
 };
 
 // The product is computed once for every shape of results.

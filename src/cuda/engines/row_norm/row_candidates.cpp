@@ -4,8 +4,8 @@
 #include <bit>
 #include <cmath>
 
-#include "cuda/engines/row_norm/row_recipes.hpp"
 #include "cuda/engines/row_norm/row_text.hpp"
+#include "cuda/engines/row_norm/tuned_row_layouts.hpp"
 
 namespace ashlar::cuda {
 
@@ -13,7 +13,7 @@ namespace {
 
 using Kind = RowProblem::Kind;
 
-constexpr int kLanes = 32, kMostThreads = 1024;
+constexpr int kLanes = 32, kMaxThreads = 1024;
 
 // Registers a thread may have where so many warps share the four parts of a multiprocessor.
 int register_limit(int warps) {
@@ -44,27 +44,27 @@ double held_registers(const RowProblem& problem, const PointwiseProgram& program
 
 // What the compiler needs, about: checked by tests, which want no spills.
 double registers_of(const RowProblem& problem, const RowLayout& layout) {
-  constexpr double kAddresses = 8, kPerRow = 6, kPerNextRow = 2, kForMeans = 8, kForRing = 6;
+  constexpr double kAddresses = 8, kPerRow = 6, kPerNextRow = 2, kForMeans = 8, kForPipeline = 6;
   constexpr double kForCluster = 2, kForUneven = 8, kForBias = 0.35;
   constexpr double kPerChunk = 4;  // of what comes when it is needed
   // Loads on their way while earlier ones become results: of a warp's row, else per element.
   constexpr double kForLoads = 18, kPerLoad = 0.6;
   const std::int64_t elements = std::int64_t{layout.chunks} * layout.vector;
   const double words = static_cast<double>(problem.register_bytes()) / 4.0;
-  const bool in_ring = layout.ahead == RowLayout::kRing;
-  const double row = in_ring ? held_registers(problem, problem.first, layout.vector) +
-                                   held_registers(problem, problem.second, layout.vector)
-                             : held_registers(problem, problem.first, elements) +
-                                   held_registers(problem, problem.second, elements);
+  const bool in_pipeline = layout.ahead == RowLayout::kPipeline;
+  const double row = in_pipeline ? held_registers(problem, problem.first, layout.vector) +
+                                       held_registers(problem, problem.second, layout.vector)
+                                 : held_registers(problem, problem.first, elements) +
+                                       held_registers(problem, problem.second, elements);
   double total = kAddresses + layout.vector * words + (problem.is_centred ? kForMeans : 0);
   total += layout.unroll * (kPerRow + row);
   if (layout.ahead == 1) total += layout.unroll * (kPerNextRow + row);
-  if (in_ring) total += layout.unroll * kPerNextRow + kForRing;
+  if (in_pipeline) total += layout.unroll * kPerNextRow + kForPipeline;
   if (layout.slices > 1) total += kForCluster;
   if (layout.row_threads * layout.slices * elements != problem.length) total += kForUneven;
-  if (in_ring && layout.hold_parameters && !problem.bias.empty())
+  if (in_pipeline && layout.parameters_in_registers && !problem.bias.empty())
     total += kForBias * static_cast<double>(elements);
-  if (layout.hold_parameters)
+  if (layout.parameters_in_registers)
     total += held_registers(problem, problem.scale, elements) +
              held_registers(problem, problem.bias, elements);
   else if (!problem.scale.empty())
@@ -76,7 +76,7 @@ double registers_of(const RowProblem& problem, const RowLayout& layout) {
     total += kForExponents;
   if (problem.kind == Kind::softmax_backward && elements > kFewElements)
     total += kForProducts * static_cast<double>(elements);
-  if (problem.holds_results)
+  if (problem.materialises_prologue)
     total += layout.row_threads == kLanes ? kForLoads : kPerLoad * static_cast<double>(elements);
   if (layout.shared_sums)
     total += kPerChunk;
@@ -98,7 +98,7 @@ double row_bytes(const RowProblem& problem) {
 int threads_for(std::int64_t length, int vector, int chunks) {
   const std::int64_t needed =
       (length + std::int64_t{vector} * chunks - 1) / (std::int64_t{vector} * chunks);
-  if (needed > kMostThreads) return 0;
+  if (needed > kMaxThreads) return 0;
   if (needed <= kLanes) return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(needed)));
   return static_cast<int>((needed + kLanes - 1) / kLanes * kLanes);
 }
@@ -120,16 +120,16 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
   const double blocks = static_cast<double>(grid.pieces * problem.sets * layout.slices);
   const double used = std::min(blocks / device.compute_units, 1.0);
   double seconds = bytes / (device.bytes_per_second * kReached * used);
-  if (has_much_work(problem)) seconds = std::max(seconds, work_seconds(problem, device) / used);
-  return seconds * (1.0 + kPerStep * distance(problem, layout, recipe_for(problem)));
+  if (is_compute_bound(problem)) seconds = std::max(seconds, work_seconds(problem, device) / used);
+  return seconds * (1.0 + kPerStep * distance(problem, layout, tuned_layout_for(problem)));
 }
 
 bool by_seconds(const RowCandidate& a, const RowCandidate& b) { return a.seconds < b.seconds; }
 
 // The best `of_each` of every kind, so that tuning has different ones to try.
 template <class IsAlike>
-std::vector<RowCandidate> best_of_kinds(std::vector<RowCandidate> found, std::size_t most,
-                                        std::ptrdiff_t of_each, IsAlike is_alike) {
+std::vector<RowCandidate> best_of_each_kind(std::vector<RowCandidate> found, std::size_t most,
+                                            std::ptrdiff_t of_each, IsAlike is_alike) {
   std::stable_sort(found.begin(), found.end(), by_seconds);
   std::vector<RowCandidate> kept;
   for (const RowCandidate& candidate : found) {
@@ -156,15 +156,15 @@ class LayoutSearch {
     // Copies are of 4 bytes at least.
     const auto can_copy = [&](const PointwiseProgram& program) {
       constexpr int kLeastBits = 32;
-      for (const int i : loads_to_hold(program))
+      for (const int i : raw_loads(program))
         if (bit_width(program.steps[static_cast<std::size_t>(i)].view.dtype) * layout_.vector <
             kLeastBits)
           return false;
       return true;
     };
     constexpr int kAmpere = 80;
-    can_ring_ = can_prefetch_ && device.compute_capability >= kAmpere && can_copy(problem.first) &&
-                can_copy(problem.second);
+    can_pipeline_ = can_prefetch_ && device.compute_capability >= kAmpere &&
+                    can_copy(problem.first) && can_copy(problem.second);
   }
 
   std::vector<RowCandidate> all() {
@@ -196,8 +196,8 @@ class LayoutSearch {
   }
   void try_chunks(int chunks) {
     // Of a row in a thread.
-    const int most_elements = problem_.kind == Kind::norm_backward ? 64 : 128;
-    if (chunks * layout_.vector > most_elements) return;
+    const int max_elements = problem_.kind == Kind::norm_backward ? 64 : 128;
+    if (chunks * layout_.vector > max_elements) return;
     layout_.chunks = chunks;
     const std::int64_t length = problem_.length / layout_.slices;
     layout_.row_threads = threads_for(length, layout_.vector, chunks);
@@ -209,42 +209,42 @@ class LayoutSearch {
     const bool is_narrow = layout_.row_threads <= kLanes, is_shared = layout_.slices > 1;
     // A warp adds up what those of a row have.
     if (is_shared && (is_narrow || layout_.row_threads * layout_.slices > kLanes * kLanes)) return;
-    for (int groups = 1; groups * layout_.row_threads <= kMostThreads; groups *= 2) {
+    for (int groups = 1; groups * layout_.row_threads <= kMaxThreads; groups *= 2) {
       if (is_shared && groups > 1) break;
       layout_.threads = groups * layout_.row_threads;
-      constexpr int kMostGroups = 8;  // each with a barrier of its own
-      if (is_narrow ? layout_.threads < 128 || layout_.threads > 512 : groups > kMostGroups)
+      constexpr int kMaxGroups = 8;  // each with a barrier of its own
+      if (is_narrow ? layout_.threads < 128 || layout_.threads > 512 : groups > kMaxGroups)
         continue;
-      for (const int ahead : {0, 1, 2, RowLayout::kRing}) {
+      for (const int ahead : {0, 1, 2, RowLayout::kPipeline}) {
         // Groups of a block add up their sums; else more blocks do the same.
-        if (!is_narrow && groups > (has_sums_ ? kMostGroups : ahead == RowLayout::kRing ? 2 : 1))
+        if (!is_narrow && groups > (has_sums_ ? kMaxGroups : ahead == RowLayout::kPipeline ? 2 : 1))
           continue;
         layout_.ahead = ahead;
         layout_.persistent = has_sums_ || ahead > 0;
-        if (ahead > 0 && !(ahead == RowLayout::kRing ? can_ring_ : can_prefetch_)) continue;
+        if (ahead > 0 && !(ahead == RowLayout::kPipeline ? can_pipeline_ : can_prefetch_)) continue;
         for (const int unroll : {1, 2, 4}) {
           layout_.unroll = unroll;
-          if (unroll == 1 || is_narrow) try_places();
+          if (unroll == 1 || is_narrow) try_operand_storage();
         }
       }
     }
   }
   // Where sums and parameters are. The gradient needs the scale in both passes: it is held where
   // that fits.
-  void try_places() {
+  void try_operand_storage() {
     const bool is_backward = problem_.kind == Kind::norm_backward;
     for (const bool shared_sums : {false, true}) {
       if (shared_sums && (!has_sums_ || layout_.groups() > 1)) continue;
       layout_.shared_sums = shared_sums;
-      layout_.hold_parameters = true;
+      layout_.parameters_in_registers = true;
       const bool is_found = try_stages();
-      layout_.hold_parameters = false;
+      layout_.parameters_in_registers = false;
       if (has_parameters_ && !(is_backward && is_found)) try_stages();
     }
   }
   bool try_stages() {
     layout_.stages = 0;
-    if (layout_.ahead != RowLayout::kRing) return try_blocks();
+    if (layout_.ahead != RowLayout::kPipeline) return try_blocks();
     bool is_found = false;
     for (const int stages : {2, 3, 4, 6}) {
       layout_.stages = stages;
@@ -254,9 +254,9 @@ class LayoutSearch {
   }
   // Sums over rows want few blocks, everything else many.
   bool try_blocks() {
-    constexpr int kMostBlocks = 16;
+    constexpr int kMaxBlocks = 16;
     bool is_found = false;
-    for (layout_.blocks = kMostBlocks; layout_.blocks > 0; --layout_.blocks) {
+    for (layout_.blocks = kMaxBlocks; layout_.blocks > 0; --layout_.blocks) {
       if ((is_found && !layout_.persistent) || !fits()) continue;
       is_found = true;
       found_.push_back({layout_, expected_seconds(problem_, layout_, device_, bytes_)});
@@ -279,7 +279,7 @@ class LayoutSearch {
   double bytes_;
   bool has_sums_ = problem_.column_sums() > 0;
   bool has_parameters_ = !problem_.scale.empty() || !problem_.bias.empty();
-  bool can_prefetch_, can_ring_;
+  bool can_prefetch_, can_pipeline_;
   RowLayout layout_;
   std::vector<RowCandidate> found_;
 };
@@ -293,26 +293,26 @@ std::vector<RowLayout> all_row_layouts(const RowProblem& problem, const DevicePr
   const auto is_alike = [](const RowLayout& a, const RowLayout& b) {
     return a.row_threads == b.row_threads && a.threads == b.threads && a.slices == b.slices &&
            a.ahead == b.ahead && a.shared_sums == b.shared_sums &&
-           a.hold_parameters == b.hold_parameters && a.unroll == b.unroll;
+           a.parameters_in_registers == b.parameters_in_registers && a.unroll == b.unroll;
   };
   std::vector<RowLayout> layouts;
   for (const RowCandidate& candidate :
-       best_of_kinds(LayoutSearch(problem, device, bytes).all(), kMost, kOfEach, is_alike))
+       best_of_each_kind(LayoutSearch(problem, device, bytes).all(), kMost, kOfEach, is_alike))
     layouts.push_back(candidate.layout);
   return layouts;
 }
 
 std::vector<RowCandidate> row_candidates(const RowProblem& problem, const DeviceProps& device,
                                          double bytes) {
-  constexpr std::size_t kMostCandidates = 8, kFewCandidates = 2;
+  constexpr std::size_t kMaxCandidates = 8, kFewCandidates = 2;
   constexpr double kSmall = 1 << 20;  // bytes: nothing to tune
   const auto is_alike = [](const RowLayout& a, const RowLayout& b) {
     return a.chunks == b.chunks && a.slices == b.slices && a.ahead == b.ahead &&
            a.persistent == b.persistent && a.shared_sums == b.shared_sums &&
-           a.hold_parameters == b.hold_parameters;
+           a.parameters_in_registers == b.parameters_in_registers;
   };
-  return best_of_kinds(LayoutSearch(problem, device, bytes).all(),
-                       bytes < kSmall ? kFewCandidates : kMostCandidates, 1, is_alike);
+  return best_of_each_kind(LayoutSearch(problem, device, bytes).all(),
+                           bytes < kSmall ? kFewCandidates : kMaxCandidates, 1, is_alike);
 }
 
 }  // namespace ashlar::cuda

@@ -34,19 +34,20 @@ int vector_of(const RowProblem& problem) {
 
 std::int64_t staged_bytes(const RowProblem& problem, const PointwiseProgram& program) {
   std::int64_t bytes = 0;
-  if (problem.holds_results) return bytes;
-  for (const int i : loads_to_hold(program))
+  if (problem.materialises_prologue) return bytes;
+  for (const int i : raw_loads(program))
     bytes += bit_width(program.steps[static_cast<std::size_t>(i)].view.dtype) / 8;
   return bytes;
 }
 
-bool has_much_work(const RowProblem& problem) {
+bool is_compute_bound(const RowProblem& problem) {
   constexpr double kMuch = 20;  // operations per element
   return problem.kind == Kind::norm_forward && problem.result.flops_per_element() >= kMuch;
 }
 
-bool has_loop_of_results(const RowProblem& problem, const RowLayout& layout) {
-  return has_much_work(problem) && layout.ahead == RowLayout::kRing && !layout.hold_parameters;
+bool has_rolled_epilogue(const RowProblem& problem, const RowLayout& layout) {
+  return is_compute_bound(problem) && layout.ahead == RowLayout::kPipeline &&
+         !layout.parameters_in_registers;
 }
 
 bool has_shared_parameters(const RowProblem& problem, const RowLayout& layout) {
@@ -55,9 +56,9 @@ bool has_shared_parameters(const RowProblem& problem, const RowLayout& layout) {
   const bool is_even =
       layout.row_threads >= kLanes &&
       std::int64_t{layout.row_threads} * layout.chunks * layout.vector == problem.length;
-  return has_much_work(problem) && problem.sets == 1 &&
-         (!problem.scale.empty() || !problem.bias.empty()) && !layout.hold_parameters && is_even &&
-         layout.chunks > 0 && layout.slices == 1 && layout.ahead == 0 &&
+  return is_compute_bound(problem) && problem.sets == 1 &&
+         (!problem.scale.empty() || !problem.bias.empty()) && !layout.parameters_in_registers &&
+         is_even && layout.chunks > 0 && layout.slices == 1 && layout.ahead == 0 &&
          layout.tile_rows() >= kManyRows;
 }
 
@@ -71,7 +72,7 @@ std::vector<std::pair<std::string, std::int64_t>> RowLayout::knobs() const {
           {"ahead", ahead},
           {"stages", stages},
           {"shared_sums", shared_sums ? 1 : 0},
-          {"hold_parameters", hold_parameters ? 1 : 0},
+          {"parameters_in_registers", parameters_in_registers ? 1 : 0},
           {"held", chunks > 0 ? 1 : 0}};
 }
 
@@ -87,7 +88,7 @@ RowLayout RowLayout::from(const RowProblem& problem, const Config& config) {
   layout.ahead = knob("ahead");
   layout.stages = knob("stages");
   layout.shared_sums = knob("shared_sums") != 0;
-  layout.hold_parameters = knob("hold_parameters") != 0;
+  layout.parameters_in_registers = knob("parameters_in_registers") != 0;
   layout.vector = vector_of(problem);
   const std::int64_t per_chunk = std::int64_t{layout.row_threads} * layout.vector * layout.slices;
   if (knob("held") != 0)
@@ -116,7 +117,7 @@ std::int64_t stage_bytes(const RowProblem& problem, const RowLayout& layout) {
          (staged_bytes(problem, problem.first) + staged_bytes(problem, problem.second));
 }
 
-std::int64_t sums_of_row(const RowProblem& problem, const RowLayout& layout) {
+std::int64_t sums_per_row(const RowProblem& problem, const RowLayout& layout) {
   if (layout.chunks == 0) return problem.length;
   return std::int64_t{layout.row_threads} * layout.chunks * layout.vector * layout.slices;
 }
@@ -126,15 +127,16 @@ SharedBytes shared_bytes(const RowProblem& problem, const RowLayout& layout) {
   SharedBytes bytes;
   if (problem.column_sums() > 0) {
     if (layout.shared_sums)
-      bytes.sums_stride = sums_of_row(problem, layout) / layout.slices;
+      bytes.sums_stride = sums_per_row(problem, layout) / layout.slices;
     else if (layout.groups() > 1)
-      bytes.sums_stride = layout.groups() * sums_of_row(problem, layout);
-    bytes.ring =
+      bytes.sums_stride = layout.groups() * sums_per_row(problem, layout);
+    bytes.pipeline =
         (bytes.sums_stride * problem.column_sums() * problem.register_bytes() + kAlignment - 1) /
         kAlignment * kAlignment;
   }
-  bytes.all = bytes.ring;
-  if (layout.ahead == RowLayout::kRing) bytes.all += layout.stages * stage_bytes(problem, layout);
+  bytes.all = bytes.pipeline;
+  if (layout.ahead == RowLayout::kPipeline)
+    bytes.all += layout.stages * stage_bytes(problem, layout);
   bytes.parameters = bytes.all;
   if (has_shared_parameters(problem, layout))
     bytes.all += 2 * problem.length * problem.register_bytes();

@@ -17,12 +17,12 @@ struct RowLayout {
   bool persistent = false;  // blocks stay and take many tiles of rows
   int ahead = 0;            // later tiles are read meanwhile: 0 not; the next to 1 registers, 2 L2;
   int stages = 0;           // 3: so many to a ring in shared memory
-  bool shared_sums = false;     // sums over rows are in shared memory, not in registers
-  bool hold_parameters = true;  // scale and bias stay in registers
-  int vector = 1;               // elements of a thread that lie together
+  bool shared_sums = false;             // sums over rows are in shared memory, not in registers
+  bool parameters_in_registers = true;  // scale and bias stay in registers
+  int vector = 1;                       // elements of a thread that lie together
   int chunks = 0;  // vectors of a thread that stay in registers; 0: rows are read again
 
-  static constexpr int kRing = 3;  // of `ahead`
+  static constexpr int kPipeline = 3;  // of `ahead`
   int groups() const { return threads / row_threads; }
   int tile_rows() const { return groups() * unroll; }
 
@@ -35,10 +35,10 @@ struct RowLayout {
 int vector_of(const RowProblem& problem);
 
 // Whether so much is fused after the operation that instructions may take longer than memory.
-bool has_much_work(const RowProblem& problem);
+bool is_compute_bound(const RowProblem& problem);
 // Whether results are computed chunk by chunk in a loop: copies of much work for every chunk do not
 // fit the caches of instructions. Nothing may be in registers by its chunk then.
-bool has_loop_of_results(const RowProblem& problem, const RowLayout& layout);
+bool has_rolled_epilogue(const RowProblem& problem, const RowLayout& layout);
 // Whether scale and bias are in shared memory as numbers, made once for the rows of a block: taking
 // them out of packed words again for every row is a part of the instructions.
 bool has_shared_parameters(const RowProblem& problem, const RowLayout& layout);
@@ -56,13 +56,13 @@ std::int64_t staged_bytes(const RowProblem& problem, const PointwiseProgram& pro
 // Of a tile in the ring.
 std::int64_t stage_bytes(const RowProblem& problem, const RowLayout& layout);
 // Sums over rows of one kind, with some for columns that are past the end of the row.
-std::int64_t sums_of_row(const RowProblem& problem, const RowLayout& layout);
+std::int64_t sums_per_row(const RowProblem& problem, const RowLayout& layout);
 // Dynamic shared memory: sums over rows, then the ring, then parameters.
 struct SharedBytes {
   // For one kind of sums, in numbers: where each thread has its own, or where the groups of a block
   // add theirs up.
   std::int64_t sums_stride = 0;
-  std::int64_t ring = 0;        // where it begins
+  std::int64_t pipeline = 0;    // where it begins
   std::int64_t parameters = 0;  // where they begin
   std::int64_t all = 0;
 };

@@ -129,10 +129,11 @@ void RowProblem::take_softmax(const Region& region) {
   if (backward) second = input(region, SoftmaxBackward::dy);
   if (forward) {
     output1 = output(region, SoftmaxForward::stats);
-    holds_results = std::count_if(first.steps.begin(), first.steps.end(), [](const auto& step) {
-                      return step.kind == PointwiseProgram::Step::Kind::load &&
-                             bit_width(step.view.dtype) >= 16;
-                    }) > 1;
+    materialises_prologue =
+        std::count_if(first.steps.begin(), first.steps.end(), [](const auto& step) {
+          return step.kind == PointwiseProgram::Step::Kind::load &&
+                 bit_width(step.view.dtype) >= 16;
+        }) > 1;
   }
   result = region.epilogue;
   Dims lines = first.space;

@@ -25,7 +25,7 @@ struct RowProblem {
   PointwiseProgram first;  // x; softmax_backward: y
   // softmax_forward: work fused before is done once, and threads hold its results: three passes
   // would repeat it, and more than one operand is no smaller.
-  bool holds_results = false;
+  bool materialises_prologue = false;
   PointwiseProgram second;  // dy
   PointwiseProgram scale, bias, mean, inv_variance;
   PointwiseProgram stored;  // norm_forward: where x goes, which is its accumulator

@@ -15,7 +15,7 @@ struct SourceText {
   std::string held, fetch, values;
   // Of an operand that is held as memory has it.
   bool is_staged = false;
-  std::string bytes = "0", forget = {}, prefetch = {}, to_ring = {}, from_ring = {};
+  std::string bytes = "0", forget = {}, prefetch = {}, to_pipeline = {}, from_pipeline = {};
 };
 std::string print(const std::string& name, const SourceText& source) {
   return fmt::format(
@@ -32,15 +32,15 @@ std::string print(const std::string& name, const SourceText& source) {
       "  template <int kCount>\n"
       "  __device__ static void prefetch(const Args& args, const Index (&at)[kRank]) {{\n{}  }}\n"
       "  template <int kCount, int kThreads>\n"
-      "  __device__ static void to_ring(const Args& args, const Index (&at)[kRank],\n"
+      "  __device__ static void to_pipeline(const Args& args, const Index (&at)[kRank],\n"
       "                                 uint8* slots) {{\n{}  }}\n"
       "  template <int kCount, int kThreads>\n"
-      "  __device__ static void from_ring(uint8* slots, Held<kCount>& held) {{\n{}  }}\n"
+      "  __device__ static void from_pipeline(uint8* slots, Held<kCount>& held) {{\n{}  }}\n"
       "  template <int kCount>\n"
       "  __device__ static void forget(Held<kCount>& held, uint32 zero) {{ {} }}\n"
       "}};\n",
       name, source.is_present, source.is_staged, source.bytes, source.held, source.fetch,
-      source.values, source.prefetch, source.to_ring, source.from_ring, source.forget);
+      source.values, source.prefetch, source.to_pipeline, source.from_pipeline, source.forget);
 }
 
 // Whether rows come one after the other in memory, each read by its own threads only.
@@ -57,9 +57,9 @@ bool is_on_host(const Graph& graph, const View& view) {
 
 }  // namespace
 
-std::vector<int> loads_to_hold(const PointwiseProgram& program) {
+std::vector<int> raw_loads(const PointwiseProgram& program) {
   constexpr double kCheapFlops = 6;
-  constexpr int kMostBits = 64;
+  constexpr int kMaxBits = 64;
   if (program.empty() || !program.stores.empty() || program.has_random() ||
       program.flops_per_element() > kCheapFlops)
     return {};
@@ -73,17 +73,19 @@ std::vector<int> loads_to_hold(const PointwiseProgram& program) {
     loads.push_back(static_cast<int>(i));
     bits += bit_width(step.view.dtype);
   }
-  return bits <= kMostBits ? loads : std::vector<int>{};
+  return bits <= kMaxBits ? loads : std::vector<int>{};
 }
 
 std::string print_source(const PointwiseProgram& program, const Graph& graph,
-                         const std::string& name, Arguments& arguments, bool holds_results) {
+                         const std::string& name, Arguments& arguments,
+                         bool materialises_prologue) {
   if (program.empty())
     return print(name, {.is_present = false, .held = "", .fetch = "", .values = ""});
   const std::string function = name + "_program";
-  const std::vector<int> loads = loads_to_hold(program);
+  const std::vector<int> loads = raw_loads(program);
   const bool is_staged =
-      !holds_results && !loads.empty() && std::none_of(loads.begin(), loads.end(), [&](int i) {
+      !materialises_prologue && !loads.empty() &&
+      std::none_of(loads.begin(), loads.end(), [&](int i) {
         return is_on_host(graph, program.steps[static_cast<std::size_t>(i)].view);
       });
   if (!is_staged)
@@ -120,9 +122,10 @@ std::string print_source(const PointwiseProgram& program, const Graph& graph,
         fmt::format("    held.words{}.template fetch<{}>({});\n", k, is_read_once(view), address);
     text.prefetch += fmt::format("    {}::prefetch({});\n", words, address);
     const std::string slots = fmt::format("slots + kThreads * ({})", text.bytes);
-    text.to_ring +=
-        fmt::format("    {}::template to_ring<kThreads>({}, {});\n", words, address, slots);
-    text.from_ring += fmt::format("    held.words{}.template from_ring<kThreads>({});\n", k, slots);
+    text.to_pipeline +=
+        fmt::format("    {}::template to_pipeline<kThreads>({}, {});\n", words, address, slots);
+    text.from_pipeline +=
+        fmt::format("    held.words{}.template from_pipeline<kThreads>({});\n", k, slots);
     text.bytes += fmt::format(" + {}::kBytes", words);
     text.values += fmt::format(
         "    R in{0}[kCount];\n    widen_words({1}, held.words{0}, in{0});\n", k, dtype);

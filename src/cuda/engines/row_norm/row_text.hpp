@@ -11,13 +11,13 @@ namespace ashlar::cuda {
 
 // The loads of a program whose elements a kernel may hold as memory has them, doing the program's
 // work in every pass; empty where the work is too much for that or stores something.
-std::vector<int> loads_to_hold(const PointwiseProgram& program);
+std::vector<int> raw_loads(const PointwiseProgram& program);
 
-// A struct NAME with Held, fetch, values and more (lib/row_operand.cuh): what loads_to_hold()
+// A struct NAME with Held, fetch, values and more (lib/row_operand.cuh): what raw_loads()
 // gives, else the program's results.
-// `holds_results`: these in any case.
+// `materialises_prologue`: these in any case.
 std::string print_source(const PointwiseProgram& program, const Graph& graph,
-                         const std::string& name, Arguments& arguments, bool holds_results);
+                         const std::string& name, Arguments& arguments, bool materialises_prologue);
 
 // void NAME<kCount>(args, at, R (&values)[kCount]): elements of a row, or nothing where the program
 // is empty.

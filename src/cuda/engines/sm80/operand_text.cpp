@@ -12,23 +12,23 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::array kGroups = {Group::batch, Group::m, Group::n, Group::k};
+constexpr std::array kGroups = {GemmDim::batch, GemmDim::m, GemmDim::n, GemmDim::k};
 constexpr std::array<const char*, 4> kGroupNames = {"batch", "m", "n", "k"};
 
-bool all_are(const Numbers& numbers, std::int64_t value) {
+bool all_are(const PerVariant& numbers, std::int64_t value) {
   return std::all_of(numbers.begin(), numbers.end(), [&](auto n) { return n == value; });
 }
-bool all_divide(const Numbers& numbers, std::int64_t divisor) {
+bool all_divide(const PerVariant& numbers, std::int64_t divisor) {
   return std::all_of(numbers.begin(), numbers.end(), [&](auto n) { return n % divisor == 0; });
 }
 
 // Whether the coordinate leaves [0, extent) somewhere.
-bool leaves(const TensorProduct& product, const Coordinate& coordinate, std::int64_t extent) {
-  for (std::size_t v = 0; v < product.variants; ++v) {
+bool leaves(const GemmProblem& problem, const Coordinate& coordinate, std::int64_t extent) {
+  for (std::size_t v = 0; v < problem.variants; ++v) {
     std::int64_t low = coordinate.base[v], high = low;
     bool is_empty = false;
-    for (const DigitTerm& term : coordinate.terms) {
-      const std::int64_t count = product.of(term.group)[static_cast<std::size_t>(term.digit)][v];
+    for (const IndexTerm& term : coordinate.terms) {
+      const std::int64_t count = problem.of(term.dim)[static_cast<std::size_t>(term.sub_index)][v];
       is_empty = is_empty || count == 0;
       (term.factor[v] < 0 ? low : high) += term.factor[v] * (count - 1);
     }
@@ -38,44 +38,45 @@ bool leaves(const TensorProduct& product, const Coordinate& coordinate, std::int
 }
 
 // A map to the targets given, with as few digits as they need.
-LinearMap linear_map(const TensorProduct& product, const std::vector<Coordinate>& coordinates,
+LinearMap linear_map(const GemmProblem& problem, const std::vector<Coordinate>& coordinates,
                      std::vector<LinearMap::Target> targets, const Dims& strides) {
   LinearMap map;
-  const Numbers zeros(product.variants, 0);
-  for (const Group group : kGroups) {
-    auto& digits = map.digits[static_cast<std::size_t>(group)];
-    for (std::size_t number = 0; number < product.of(group).size(); ++number) {
-      LinearMap::Digit digit{product.of(group)[number], {}};
+  const PerVariant zeros(problem.variants, 0);
+  for (const GemmDim dim : kGroups) {
+    auto& sub_indices = map.sub_indices[static_cast<std::size_t>(dim)];
+    for (std::size_t number = 0; number < problem.of(dim).size(); ++number) {
+      LinearMap::SubIndex sub_index{problem.of(dim)[number], {}};
       for (LinearMap::Target& target : targets) {
-        Numbers factor = zeros;
+        PerVariant factor = zeros;
         for (std::size_t axis = 0; axis < coordinates.size(); ++axis) {
           if (target.axis >= 0 && target.axis != static_cast<int>(axis)) continue;
           const std::int64_t scale = target.axis >= 0 ? 1 : strides[static_cast<int>(axis)];
-          for (const DigitTerm& term : coordinates[axis].terms)
-            if (term.group == group && term.digit == static_cast<int>(number))
+          for (const IndexTerm& term : coordinates[axis].terms)
+            if (term.dim == dim && term.sub_index == static_cast<int>(number))
               for (std::size_t v = 0; v < factor.size(); ++v) factor[v] += term.factor[v] * scale;
         }
-        digit.factors.push_back(std::move(factor));
+        sub_index.factors.push_back(std::move(factor));
       }
-      if (!all_are(digit.extent, 1)) digits.push_back(std::move(digit));
+      if (!all_are(sub_index.extent, 1)) sub_indices.push_back(std::move(sub_index));
     }
     // Neighbours that are one number.
-    for (std::size_t number = digits.size(); number-- > 1;) {
-      LinearMap::Digit &above = digits[number - 1], &below = digits[number];
+    for (std::size_t number = sub_indices.size(); number-- > 1;) {
+      LinearMap::SubIndex &above = sub_indices[number - 1], &below = sub_indices[number];
       bool is_one = true;
       for (std::size_t t = 0; t < targets.size(); ++t)
-        for (std::size_t v = 0; v < product.variants; ++v)
+        for (std::size_t v = 0; v < problem.variants; ++v)
           is_one = is_one && above.factors[t][v] == below.factors[t][v] * below.extent[v];
       if (!is_one) continue;
-      for (std::size_t v = 0; v < product.variants; ++v) above.extent[v] *= below.extent[v];
+      for (std::size_t v = 0; v < problem.variants; ++v) above.extent[v] *= below.extent[v];
       above.factors = below.factors;
-      digits.erase(digits.begin() + static_cast<std::ptrdiff_t>(number));
+      sub_indices.erase(sub_indices.begin() + static_cast<std::ptrdiff_t>(number));
     }
-    const bool counts = std::any_of(digits.begin(), digits.end(), [](const auto& digit) {
-      return std::any_of(digit.factors.begin(), digit.factors.end(),
-                         [](const Numbers& factor) { return !all_are(factor, 0); });
-    });
-    if (!counts) digits.clear();
+    const bool counts =
+        std::any_of(sub_indices.begin(), sub_indices.end(), [](const auto& sub_index) {
+          return std::any_of(sub_index.factors.begin(), sub_index.factors.end(),
+                             [](const PerVariant& factor) { return !all_are(factor, 0); });
+        });
+    if (!counts) sub_indices.clear();
   }
   for (LinearMap::Target& target : targets) {
     target.base = zeros;
@@ -92,33 +93,34 @@ LinearMap linear_map(const TensorProduct& product, const std::vector<Coordinate>
 
 // Statements that add a group's part to the targets; `to` names one: "place.at[0]".
 template <class Name>
-std::string print_group(const LinearMap& map, Group group, const std::string& index,
+std::string print_group(const LinearMap& map, GemmDim dim, const std::string& index,
                         const std::string& prefix, VariantArguments& arguments, const Name& to) {
-  const auto& digits = map.digits[static_cast<std::size_t>(group)];
-  if (digits.empty()) return {};
-  const std::string name = kGroupNames[static_cast<std::size_t>(group)];
+  const auto& sub_indices = map.sub_indices[static_cast<std::size_t>(dim)];
+  if (sub_indices.empty()) return {};
+  const std::string name = kGroupNames[static_cast<std::size_t>(dim)];
   std::string text = fmt::format("  int {}_rest = {};\n", name, index);
-  for (std::size_t number = digits.size(); number-- > 0;) {
-    const std::string digit = fmt::format("{}{}", name, number);
-    const std::string argument = prefix + "_" + digit;
+  for (std::size_t number = sub_indices.size(); number-- > 0;) {
+    const std::string sub_index = fmt::format("{}{}", name, number);
+    const std::string argument = prefix + "_" + sub_index;
     if (number == 0) {
-      text += fmt::format("  const int {} = {}_rest;\n", digit, name);
+      text += fmt::format("  const int {} = {}_rest;\n", sub_index, name);
     } else {
-      Numbers magic;
-      for (const std::int64_t extent : digits[number].extent) magic.push_back(divider_word(extent));
-      const std::string extent = arguments.add(argument + "_extent", digits[number].extent);
+      PerVariant magic;
+      for (const std::int64_t extent : sub_indices[number].extent)
+        magic.push_back(divider_word(extent));
+      const std::string extent = arguments.add(argument + "_extent", sub_indices[number].extent);
       const std::string divider = arguments.add(argument + "_magic", magic);
       text += fmt::format(
           "  const int {0}_above = divide({1}_rest, {2}, {3});\n"
           "  const int {0} = {1}_rest - {0}_above * (int){3};\n"
           "  {1}_rest = {0}_above;\n",
-          digit, name, divider, extent);
+          sub_index, name, divider, extent);
     }
     for (std::size_t t = 0; t < map.targets.size(); ++t) {
-      const Numbers& factor = digits[number].factors[t];
+      const PerVariant& factor = sub_indices[number].factors[t];
       if (all_are(factor, 0)) continue;
       const char* type = map.targets[t].axis < 0 ? "Index" : "int";
-      std::string term = fmt::format("({}){}", type, digit);
+      std::string term = fmt::format("({}){}", type, sub_index);
       if (!all_are(factor, 1))
         term += fmt::format(" * ({}){}", type,
                             arguments.add(fmt::format("{}_factor{}", argument, t), factor));
@@ -135,31 +137,31 @@ std::string type_of(DType dtype) {
 
 }  // namespace
 
-Numbers VariantArguments::of_launch(const Numbers& values) const {
-  Numbers result;
+PerVariant VariantArguments::of_launch(const PerVariant& values) const {
+  PerVariant result;
   for (std::size_t i = 0; i < count_; ++i)
     result.push_back(values.size() == 1 ? values[0]
                                         : values[std::min(first_ + i, values.size() - 1)]);
   return result;
 }
-std::string VariantArguments::add(const std::string& name, const Numbers& values) {
+std::string VariantArguments::add(const std::string& name, const PerVariant& values) {
   if (all_are(values, values[0])) return arguments_.number(name, values[0]);
   return add_array(name, values) + "[where.variant]";
 }
-std::string VariantArguments::add_array(const std::string& name, const Numbers& values) {
+std::string VariantArguments::add_array(const std::string& name, const PerVariant& values) {
   return arguments_.numbers(name, of_launch(values));
 }
 
-OperandText::OperandText(const TensorProduct& product, const ProductOperand& operand, Group outer,
+OperandText::OperandText(const GemmProblem& problem, const ProblemOperand& operand, GemmDim outer,
                          DType type)
-    : product_(product),
+    : problem_(problem),
       outer_(outer),
       dtype_(operand.dtype),
       type_(type),
       slot_(operand.slot),
       is_plain_(operand.program.is_plain_load() && bit_width(operand.dtype) >= 8 &&
                 operand.program.steps[0].view.dtype == operand.dtype) {
-  ProductOperand moved = operand;
+  ProblemOperand moved = operand;
   const int last = moved.program.space.rank() - 1;
   move_axis_last(moved, fast_axis(moved.program));
   program_ = std::move(moved.program);
@@ -168,76 +170,76 @@ OperandText::OperandText(const TensorProduct& product, const ProductOperand& ope
   if (is_plain_) targets.push_back({-1, false, {}});
   for (int axis = 0; axis <= last; ++axis) {
     const bool is_checked =
-        leaves(product, coordinates_[static_cast<std::size_t>(axis)], program_.space[axis]);
+        leaves(problem, coordinates_[static_cast<std::size_t>(axis)], program_.space[axis]);
     if (!is_plain_ || is_checked) targets.push_back({axis, is_checked, {}});
   }
   const Dims strides = is_plain_ ? program_.steps[0].view.strides : Dims{};
-  map_ = linear_map(product, coordinates_, std::move(targets), strides);
+  map_ = linear_map(problem, coordinates_, std::move(targets), strides);
 
-  for (const DigitTerm& term : coordinates_[static_cast<std::size_t>(last)].terms)
-    outer_is_fast = outer_is_fast || term.group == outer;
+  for (const IndexTerm& term : coordinates_[static_cast<std::size_t>(last)].terms)
+    outer_is_fast = outer_is_fast || term.dim == outer;
   const int size = bit_width(type) / 8;
   const int across = 16 / size;
-  for (const Group group : {Group::k, outer}) {
-    if (group != Group::k && size == 1) continue;  // bytes are never turned in shared memory
+  for (const GemmDim dim : {GemmDim::k, outer}) {
+    if (dim != GemmDim::k && size == 1) continue;  // bytes are never turned in shared memory
     for (int count = across; count * size >= 4; count /= 2)
-      if (is_plain_ && dtype_ == type && fits_async(group, count)) {
+      if (is_plain_ && dtype_ == type && fits_async(dim, count)) {
         mode = LoadMode::async;
         vector = count;
-        is_mn_major = group == outer;
+        is_mn_major = dim == outer;
         return;
       }
   }
-  if (fits_together(across) && !(outer_is_fast && size == 1)) {
-    mode = LoadMode::together;
+  if (fits_vectors(across) && !(outer_is_fast && size == 1)) {
+    mode = LoadMode::vectors;
     is_mn_major = outer_is_fast;
   }
 }
 
 // Whether `count` neighbours along the group's last digit lie together and aligned.
-bool OperandText::fits_async(Group group, int count) const {
-  const auto& digits = map_.digits[static_cast<std::size_t>(group)];
-  if (digits.empty() || program_.steps[0].view.offset % count != 0) return false;
-  const LinearMap::Digit& last = digits.back();
+bool OperandText::fits_async(GemmDim dim, int count) const {
+  const auto& sub_indices = map_.sub_indices[static_cast<std::size_t>(dim)];
+  if (sub_indices.empty() || program_.steps[0].view.offset % count != 0) return false;
+  const LinearMap::SubIndex& last = sub_indices.back();
   if (!all_are(last.factors[0], 1) || !all_divide(last.extent, count)) return false;
   for (std::size_t t = 1; t < last.factors.size(); ++t)
     if (!all_are(last.factors[t], 0)) return false;
-  for (const auto& others : map_.digits)
-    for (const LinearMap::Digit& digit : others)
-      if (&digit != &last && !all_divide(digit.factors[0], count)) return false;
+  for (const auto& others : map_.sub_indices)
+    for (const LinearMap::SubIndex& sub_index : others)
+      if (&sub_index != &last && !all_divide(sub_index.factors[0], count)) return false;
   return all_divide(map_.targets[0].base, count);
 }
 
 // Whether `count` neighbours along the last axis are made together, aligned where they are loaded.
-bool OperandText::fits_together(int count) const {
+bool OperandText::fits_vectors(int count) const {
   const int last = program_.space.rank() - 1;
   const Coordinate& along = coordinates_[static_cast<std::size_t>(last)];
   if (vector_length(program_, count) != count || !all_divide(along.base, count)) return false;
   if (is_plain_ && program_.steps[0].view.strides[last] != 1) return false;
-  if (leaves(product_, along, program_.space[last])) return false;
-  const Group group = outer_is_fast ? outer_ : Group::k;
-  const int fast = static_cast<int>(product_.of(group).size()) - 1;
+  if (leaves(problem_, along, program_.space[last])) return false;
+  const GemmDim dim = outer_is_fast ? outer_ : GemmDim::k;
+  const int fast = static_cast<int>(problem_.of(dim).size()) - 1;
   bool is_driven = false;
-  for (const DigitTerm& term : along.terms) {
-    const bool is_fast = term.group == group && term.digit == fast;
+  for (const IndexTerm& term : along.terms) {
+    const bool is_fast = term.dim == dim && term.sub_index == fast;
     is_driven = is_driven || (is_fast && all_are(term.factor, 1));
     if (!is_fast && !all_divide(term.factor, count)) return false;
   }
-  return is_driven && !product_.of(group).empty() && all_divide(product_.of(group).back(), count);
+  return is_driven && !problem_.of(dim).empty() && all_divide(problem_.of(dim).back(), count);
 }
 
 std::string OperandText::print(const std::string& name, const Graph& graph,
-                               VariantArguments& arguments, std::optional<int> booking) const {
+                               VariantArguments& arguments, std::optional<int> reservation) const {
   const std::string function = name + "_program";
   std::string text, load, element;
   if (is_plain_) {
-    const int together = mode == LoadMode::async      ? vector * bit_width(dtype_) / 8
-                         : mode == LoadMode::together ? kVectorBytes
-                                                      : kAnyAddress;
-    if (booking)
-      arguments.arguments().scratch(name + "_data", *booking);
+    const int vectors = mode == LoadMode::async     ? vector * bit_width(dtype_) / 8
+                        : mode == LoadMode::vectors ? kVectorBytes
+                                                    : kAnyAddress;
+    if (reservation)
+      arguments.arguments().scratch(name + "_data", *reservation);
     else
-      arguments.arguments().pointer(name + "_data", program_.steps[0].view, together);
+      arguments.arguments().pointer(name + "_data", program_.steps[0].view, vectors);
     load =
         "    load_words<kCount>(Type(), Element(), data(args) + (a.offset + b.offset), words);\n";
     element =
@@ -290,11 +292,11 @@ std::string OperandText::print(const std::string& name, const Graph& graph,
              std::max(numbers, 1)) +
          fmt::format("  __device__ static Place outer({}, int i) {{\n  Place place;\n",
                      parameters) +
-         start + print_group(map_, Group::batch, "where.batch", name, arguments, to) +
+         start + print_group(map_, GemmDim::batch, "where.batch", name, arguments, to) +
          print_group(map_, outer_, "i", name, arguments, to) + "  return place;\n  }\n" +
          fmt::format("  __device__ static Place depth({}, int k) {{\n  Place place;\n",
                      parameters) +
-         print_group(map_, Group::k, "k", name, arguments, to) + "  return place;\n  }\n" +
+         print_group(map_, GemmDim::k, "k", name, arguments, to) + "  return place;\n  }\n" +
          fmt::format(
              "  __device__ static bool inside({}, const Place& a, const Place& b) {{\n"
              "    return true{};\n  }}\n",
@@ -314,22 +316,22 @@ std::string OperandText::print(const std::string& name, const Graph& graph,
          element + "  }\n};\n";
 }
 
-std::vector<int> axes_exceeded(const TensorProduct& product, const ProductOperand& result) {
+std::vector<int> axes_out_of_bounds(const GemmProblem& problem, const ProblemOperand& result) {
   std::vector<int> axes;
   for (int axis = 0; axis < result.program.space.rank(); ++axis)
-    if (leaves(product, result.coordinates[static_cast<std::size_t>(axis)],
+    if (leaves(problem, result.coordinates[static_cast<std::size_t>(axis)],
                result.program.space[axis]))
       axes.push_back(axis);
   return axes;
 }
 
-std::string print_place(const TensorProduct& product, const ProductOperand& result,
-                        VariantArguments& arguments) {
+std::string print_address(const GemmProblem& problem, const ProblemOperand& result,
+                          VariantArguments& arguments) {
   std::vector<LinearMap::Target> targets;
   targets.reserve(static_cast<std::size_t>(result.program.space.rank()));
   for (int axis = 0; axis < result.program.space.rank(); ++axis)
     targets.push_back({axis, false, {}});
-  const LinearMap map = linear_map(product, result.coordinates, std::move(targets), {});
+  const LinearMap map = linear_map(problem, result.coordinates, std::move(targets), {});
   const auto to = [](std::size_t t) { return fmt::format("at[{}]", t); };
   std::string text = fmt::format(
       "__device__ inline void place(const Args& args, const Where& where, int row, int column,\n"
@@ -341,10 +343,10 @@ std::string print_place(const TensorProduct& product, const ProductOperand& resu
         all_are(map.targets[t].base, 0)
             ? "0"
             : "(Index)" + arguments.add(fmt::format("result_base{}", t), map.targets[t].base));
-  text += print_group(map, Group::batch, "where.batch", "result", arguments, to) +
-          print_group(map, Group::m, "row", "result", arguments, to) +
-          print_group(map, Group::n, "column", "result", arguments, to);
-  for (const int axis : axes_exceeded(product, result))
+  text += print_group(map, GemmDim::batch, "where.batch", "result", arguments, to) +
+          print_group(map, GemmDim::m, "row", "result", arguments, to) +
+          print_group(map, GemmDim::n, "column", "result", arguments, to);
+  for (const int axis : axes_out_of_bounds(problem, result))
     text += fmt::format("  if (at[{}] >= {}) at[0] = -1;\n", axis,
                         arguments.arguments().number(fmt::format("result_limit{}", axis),
                                                      result.program.space[axis]));

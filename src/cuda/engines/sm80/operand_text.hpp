@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/engines/sm80/tensor_product.hpp"
+#include "cuda/engines/sm80/gemm_problem.hpp"
 #include "cuda/launch/arguments.hpp"
 
 namespace ashlar::cuda {
@@ -18,37 +18,37 @@ class VariantArguments {
       : arguments_(arguments), first_(first), count_(count) {}
   Arguments& arguments() { return arguments_; }
   // "args.name", or "args.name[where.variant]"
-  std::string add(const std::string& name, const Numbers& values);
+  std::string add(const std::string& name, const PerVariant& values);
   // Always an array: "args.name"
-  std::string add_array(const std::string& name, const Numbers& values);
+  std::string add_array(const std::string& name, const PerVariant& values);
 
  private:
-  Numbers of_launch(const Numbers& values) const;
+  PerVariant of_launch(const PerVariant& values) const;
   Arguments& arguments_;
   std::size_t first_, count_;
 };
 
 // Coordinates, or what is made of them, as functions of digits.
 struct LinearMap {
-  struct Digit {
-    Numbers extent;
-    std::vector<Numbers> factors;  // by target
+  struct SubIndex {
+    PerVariant extent;
+    std::vector<PerVariant> factors;  // by target
   };
   struct Target {
     int axis;         // -1: the element's number in memory
     bool is_checked;  // may be outside of the tensor
-    Numbers base;
+    PerVariant base;
   };
   std::vector<Target> targets;
-  std::array<std::vector<Digit>, 4> digits;  // by Group
+  std::array<std::vector<SubIndex>, 4> sub_indices;  // by Group
 };
 
-enum class LoadMode : std::uint8_t { async, together, elements };
+enum class LoadMode : std::uint8_t { async, vectors, elements };
 
 class OperandText {
  public:
   // `type`: of the words in shared memory.
-  OperandText(const TensorProduct& product, const ProductOperand& operand, Group outer, DType type);
+  OperandText(const GemmProblem& problem, const ProblemOperand& operand, GemmDim outer, DType type);
 
   LoadMode mode = LoadMode::elements;
   int vector = 1;            // elements of a copy (async)
@@ -59,27 +59,27 @@ class OperandText {
   int slot() const { return slot_; }  // of the anchor's inputs
   // struct NAME; of an operand that is in scratch, where.
   std::string print(const std::string& name, const Graph& graph, VariantArguments& arguments,
-                    std::optional<int> booking) const;
+                    std::optional<int> reservation) const;
 
  private:
-  bool fits_async(Group group, int count) const;
-  bool fits_together(int count) const;
+  bool fits_async(GemmDim dim, int count) const;
+  bool fits_vectors(int count) const;
   PointwiseProgram program_;
   std::vector<Coordinate> coordinates_;
   LinearMap map_;
-  const TensorProduct& product_;
-  Group outer_;
+  const GemmProblem& problem_;
+  GemmDim outer_;
   DType dtype_, type_;
   int slot_;
   bool is_plain_;
 };
 
 // Axes of the result whose ends rows or columns go beyond: what is outside is not stored.
-std::vector<int> axes_exceeded(const TensorProduct& product, const ProductOperand& result);
+std::vector<int> axes_out_of_bounds(const GemmProblem& problem, const ProblemOperand& result);
 
 // void place(const Args& args, const Where& where, int row, int column, Index (&at)[rank])
 // The first coordinate is below 0 outside of the result.
-std::string print_place(const TensorProduct& product, const ProductOperand& result,
-                        VariantArguments& arguments);
+std::string print_address(const GemmProblem& problem, const ProblemOperand& result,
+                          VariantArguments& arguments);
 
 }  // namespace ashlar::cuda

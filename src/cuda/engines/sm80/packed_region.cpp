@@ -18,10 +18,10 @@ std::optional<PackedRegion> packed_region(const Region& region, const std::vecto
     const auto i = static_cast<std::size_t>(slot);
     const PointwiseProgram& program = input_program(region, slot);
     if (!program.stores.empty() || program.has_blocks()) return {};
-    PackedOperand operand = take_pixels(program, region.anchor->inputs[i].dtype);
+    RepackedOperand operand = take_pixels(program, region.anchor->inputs[i].dtype);
     if (!operand.pack || element_count(operand.view.dims) == 0) return {};
     std::int64_t& channels = operand.view.dims[1];
-    const std::int64_t whole = round_up(channels, piece_elements(operand.view.dtype));
+    const std::int64_t whole = round_up(channels, elements_per_16_bytes(operand.view.dtype));
     operand.pack->zeros = whole - channels;
     if (is_filter_gradient || whole > channels) operand.moved_bytes *= kUnmeasured;
     channels = whole;

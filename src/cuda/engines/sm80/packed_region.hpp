@@ -5,12 +5,12 @@
 #include <map>
 #include <optional>
 
-#include "cuda/engines/packed_operand.hpp"
+#include "cuda/engines/repacked_operand.hpp"
 #include "plan/region.hpp"
 
 namespace ashlar::cuda {
 
-using PackedOperands = std::map<int, PackedOperand>;  // by input of the anchor
+using PackedOperands = std::map<int, RepackedOperand>;  // by input of the anchor
 
 struct PackedRegion {
   Region region;  // loads them from scratch: views without a tensor

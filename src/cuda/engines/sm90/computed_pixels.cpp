@@ -17,9 +17,9 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostChannels = 8;  // that are loaded together
+constexpr std::int64_t kMaxChannels = 8;  // that are loaded together
 
-int sums_of(const ProductTile& tile, DType operands) {
+int sums_of(const GemmTile& tile, DType operands) {
   return tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
 }
 
@@ -27,7 +27,8 @@ int sums_of(const ProductTile& tile, DType operands) {
 
 bool are_computed(const PointwiseProgram& program, DType dtype) {
   if (program.is_plain_load() || !reads_along(program, 1)) return false;
-  return compute_pixels(program, false).vector >= std::min(piece_elements(dtype), kMostChannels);
+  return compute_pixels(program, false).vector >=
+         std::min(elements_per_16_bytes(dtype), kMaxChannels);
 }
 
 ComputedPixels compute_pixels(const PointwiseProgram& program, bool pointwise) {
@@ -41,7 +42,7 @@ ComputedPixels compute_pixels(const PointwiseProgram& program, bool pointwise) {
     result.rows = merged.space.rank() == 2 && merged.space[1] == program.space[1];
     if (result.rows) result.program = std::move(merged);
   }
-  result.vector = vector_length(result.program, static_cast<int>(kMostChannels));
+  result.vector = vector_length(result.program, static_cast<int>(kMaxChannels));
   while (program.space[1] % result.vector != 0) result.vector /= 2;
   return result;
 }
@@ -51,7 +52,7 @@ View form_of_pixels(const PointwiseProgram& program, DType dtype) {
   view.dtype = dtype;
   view.dims = view.strides = program.space;
   view.strides[1] = 1;
-  std::int64_t stride = round_up(program.space[1], piece_elements(dtype));
+  std::int64_t stride = round_up(program.space[1], elements_per_16_bytes(dtype));
   for (int axis = program.space.rank() - 1; axis >= 0; --axis) {
     if (axis == 1) continue;
     view.strides[axis] = stride;
@@ -60,15 +61,15 @@ View form_of_pixels(const PointwiseProgram& program, DType dtype) {
   return view;
 }
 
-bool has_room_to_compute(const ProductTile& tile, DType operands) {
+bool has_producer_registers(const GemmTile& tile, DType operands) {
   return tile.cluster == 1 && sums_of(tile, operands) <= 128;
 }
-bool has_room_for_two(const ProductTile& tile, DType operands) {
+bool has_registers_for_two(const GemmTile& tile, DType operands) {
   return tile.m * tile.n >= 128 * 128 && sums_of(tile, operands) <= 96;
 }
 
-double computing_share(const PixelShape& shape, const ProductTile& tile, std::int64_t window_rows,
-                       double taps) {
+double producer_share(const PixelShape& shape, const GemmTile& tile, std::int64_t window_rows,
+                      double taps) {
   if (!shape.computed) return 1;
   // Clocks: a thread waits for its loads, then takes some instructions for each piece of 16 bytes.
   // As an H200 took: windows of 3 x 3 1.7 (128 x 128) and 3.2 to 3.6 times (256 x 64) as long as
@@ -89,7 +90,7 @@ double computing_share(const PixelShape& shape, const ProductTile& tile, std::in
 
 std::string print_pixels(const PixelShape& shape, const Graph& graph, Arguments& arguments) {
   if (!shape.computed) return constant("kComputesPixels", 0);
-  const PixelProduct& product = shape.product;
+  const ImplicitGemm& product = shape.product;
   const ComputedPixels& computed = *shape.computed;
   arguments.number("images", product.images);
   constexpr std::array<char, 3> kAxes = {'d', 'h', 'w'};
@@ -101,7 +102,7 @@ std::string print_pixels(const PixelShape& shape, const Graph& graph, Arguments&
          constant("kComputesPixels", 1) + constant("kPixelRows", computed.rows) +
          constant("kProgramRank", computed.program.space.rank()) +
          constant("kVectorPixels", computed.vector) + "namespace of_pixels {\n" +
-         print_holding_program(computed.program, graph, "values", arguments) + "}\n";
+         print_program_with_prefetch(computed.program, graph, "values", arguments) + "}\n";
 }
 
 }  // namespace ashlar::cuda

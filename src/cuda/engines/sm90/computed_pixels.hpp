@@ -1,7 +1,7 @@
-// Pixels of a convolution that kernels/sm90/compute_pixels.cuh computes on the way in.
+// Pixels of a convolution that kernels/sm90/prologue_pixels.cuh computes on the way in.
 #pragma once
 
-#include "cuda/engines/sm90/product_tile.hpp"
+#include "cuda/engines/sm90/gemm_tile.hpp"
 #include "cuda/launch/arguments.hpp"
 #include "plan/pointwise_program.hpp"
 
@@ -25,14 +25,14 @@ View form_of_pixels(const PointwiseProgram& program, DType dtype);
 
 // Whether there are registers for those who compute beside the sums of a tile, and for a second
 // warpgroup of them.
-bool has_room_to_compute(const ProductTile& tile, DType operands);
-bool has_room_for_two(const ProductTile& tile, DType operands);
+bool has_producer_registers(const GemmTile& tile, DType operands);
+bool has_registers_for_two(const GemmTile& tile, DType operands);
 // What is left of the products' speed: an estimate. `window_rows` is 0 where pixels are computed
 // for each tap, of which there are so many on average.
-double computing_share(const PixelShape& shape, const ProductTile& tile, std::int64_t window_rows,
-                       double taps);
+double producer_share(const PixelShape& shape, const GemmTile& tile, std::int64_t window_rows,
+                      double taps);
 
-// What compute_pixels.cuh wants to be told, also where nothing is computed.
+// What prologue_pixels.cuh wants to be told, also where nothing is computed.
 std::string print_pixels(const PixelShape& shape, const Graph& graph, Arguments& arguments);
 
 }  // namespace ashlar::cuda

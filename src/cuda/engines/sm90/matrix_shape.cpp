@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "cuda/engines/any_address.hpp"
+#include "cuda/engines/unaligned_fallback.hpp"
 #include "cuda/engines/weight_program.hpp"
 #include "plan/merge_axes.hpp"
 
@@ -13,8 +13,8 @@ namespace ashlar::cuda {
 namespace {
 
 // As the copy engine brings it.
-Support take_asked(const View& view, int row_axis, int depth_axis, const Dims& dims,
-                   MatrixFactor& factor) {
+Support describe_tma_operand(const View& view, int row_axis, int depth_axis, const Dims& dims,
+                             MatrixOperand& factor) {
   factor.view = view;
   factor.transpose = !is_contiguous(view, depth_axis);
   if (view.ragged_offset != kNoTensor) return Support::no("a ragged tensor");
@@ -37,21 +37,21 @@ Support take_asked(const View& view, int row_axis, int depth_axis, const Dims& d
 }
 
 // A factor, and what multiplies the results in place of it.
-struct PartedFactor {
+struct ScaledOperand {
   PointwiseProgram program, of_results;
   DType dtype = f32;  // of what the program makes
 };
 
 // Factors of a whole row are better multiplied with the results: the copy engine, or a conversion
 // by pairs, then brings the rest.
-PartedFactor parted(const Region& region, int slot, int depth_axis, bool may_part) {
+ScaledOperand parted(const Region& region, int slot, int depth_axis, bool may_part) {
   const auto i = static_cast<std::size_t>(slot);
-  PartedFactor result{region.prologues[i], {}, region.anchor->inputs[i].dtype};
+  ScaledOperand result{region.prologues[i], {}, region.anchor->inputs[i].dtype};
   if (!may_part || result.program.is_plain_load() || result.program.has_random() ||
       !result.program.stores.empty() || result.program.precision() != f32)
     return result;
   PointwiseProgram rest = result.program;
-  PointwiseProgram factors = take_out_factors(rest, depth_axis);
+  PointwiseProgram factors = hoist_scales(rest, depth_axis);
   if (factors.empty() || factors.has_blocks() || find_narrow_load(rest).numbers == nullptr)
     return result;
   if (rest.is_plain_load()) result.dtype = rest.steps[0].view.dtype;
@@ -62,38 +62,39 @@ PartedFactor parted(const Region& region, int slot, int depth_axis, bool may_par
 
 }  // namespace
 
-Support take_factor(const PointwiseProgram& prologue, DType dtype, int row_axis, int depth_axis,
-                    const Dims& dims, MatrixFactor& factor, bool may_ask, bool may_convert) {
+Support describe_operand(const PointwiseProgram& prologue, DType dtype, int row_axis,
+                         int depth_axis, const Dims& dims, MatrixOperand& factor, bool may_use_tma,
+                         bool may_convert) {
   const View& first = prologue.steps.at(0).view;
-  if (may_ask && prologue.is_plain_load() && first.dtype == factor.math &&
-      take_asked(first, row_axis, depth_axis, dims, factor))
+  if (may_use_tma && prologue.is_plain_load() && first.dtype == factor.math &&
+      describe_tma_operand(first, row_axis, depth_axis, dims, factor))
     return Support::yes();
   factor.computed.emplace();
   const Support support =
-      take_computed(prologue, dtype, factor.math, row_axis, depth_axis, dims, *factor.computed);
+      describe_computed(prologue, dtype, factor.math, row_axis, depth_axis, dims, *factor.computed);
   if (support && may_convert && !factor.computed->along_rows)
-    factor.computed->converted = converted_factor(factor.computed->program, factor.math);
+    factor.computed->converted = dequantized_operand(factor.computed->program, factor.math);
   // Units take factors of 16 bits with contiguous rows; others are turned.
   factor.transpose = factor.computed->along_rows && bit_width(factor.math) == 16;
   return support;
 }
 
-int most_vector(std::int64_t columns) {
+int max_vector(std::int64_t columns) {
   int vector = 8;
   while (columns % vector != 0) vector /= 2;
   return vector;
 }
 
-TensorMapForm map_of(const MatrixFactor& factor, std::int64_t lines, std::int64_t depth,
+TensorMapForm map_of(const MatrixOperand& factor, std::int64_t lines, std::int64_t depth,
                      std::int64_t batches, int rows) {
   const DType dtype = factor.view.dtype;
-  const std::int64_t in_128_bytes = tile_depth(dtype);
+  const std::int64_t in_128_bytes = block_k(dtype);
   TensorMapForm form{.dtype = dtype, .rounds_to_tf32 = dtype == f32};
   form.axes.resize(3);
   form.axes[0] = {.extent = factor.transpose ? lines : depth, .box = in_128_bytes};
   form.axes[1] = {.extent = factor.transpose ? depth : lines,
                   .stride = factor.pitch,
-                  .box = factor.transpose ? tile_depth(dtype) : rows};
+                  .box = factor.transpose ? block_k(dtype) : rows};
   form.axes[2] = {.extent = factor.batch == 0 ? 1 : batches, .stride = factor.batch};
   return form;
 }
@@ -110,8 +111,8 @@ Support describe(const Region& region, MatrixShape& shape) {
   const bool may_part = region.anchor->compute == f32 && region.epilogue.has_accumulator() &&
                         !has(Matmul::m_override) && !has(Matmul::n_override) &&
                         !has(Matmul::k_override);
-  const PartedFactor of_a = parted(region, Matmul::a, rank - 1, may_part),
-                     of_b = parted(region, Matmul::b, rank - 2, may_part);
+  const ScaledOperand of_a = parted(region, Matmul::a, rank - 1, may_part),
+                      of_b = parted(region, Matmul::b, rank - 2, may_part);
   DType math_a = f32, math_b = f32;
   if (!choose_math(of_a.dtype, of_b.dtype, region.anchor->compute, math_a, math_b))
     return Support::no("operands of {} and {} and sums of {}, which no matrix unit gives",
@@ -124,7 +125,7 @@ Support describe(const Region& region, MatrixShape& shape) {
   if (element_count(dims) == 0 || a.dims[rank - 1] == 0) return Support::no("no elements");
   if (region.epilogue.stores.empty()) return Support::no("nothing but reductions is stored");
   for (const PointwiseProgram* program : {&of_a.program, &of_b.program, &region.epilogue})
-    if (!begins_at_pieces(*program))
+    if (!has_aligned_views(*program))
       return Support::no("a slice that begins at no multiple of 16 bytes");
   // The columns of the result lie together: where its rows do, its transpose b' a' is computed.
   const View& result = region.epilogue.stores.at(0).view;
@@ -133,14 +134,14 @@ Support describe(const Region& region, MatrixShape& shape) {
   shape.axes.assign(static_cast<std::size_t>(rank), TailAxis::batch);
   shape.axes[static_cast<std::size_t>(m)] = TailAxis::row;
   shape.axes[static_cast<std::size_t>(n)] = TailAxis::column;
-  if (Support s = ProductTails::supports(region, shape.axes); !s) return s;
+  if (Support s = GemmTails::supports(region, shape.axes); !s) return s;
   const int left = swap ? Matmul::b : Matmul::a, right = swap ? Matmul::a : Matmul::b;
-  const auto take = [&](int slot, DType math, int row_axis, int depth_axis, MatrixFactor& factor) {
-    const PartedFactor& from = slot == Matmul::a ? of_a : of_b;
+  const auto take = [&](int slot, DType math, int row_axis, int depth_axis, MatrixOperand& factor) {
+    const ScaledOperand& from = slot == Matmul::a ? of_a : of_b;
     factor.math = math;
     const bool is_whole = !has(Matmul::k_override);
-    return take_factor(from.program, from.dtype, row_axis, depth_axis, dims, factor, is_whole,
-                       is_whole);
+    return describe_operand(from.program, from.dtype, row_axis, depth_axis, dims, factor, is_whole,
+                            is_whole);
   };
   const auto take_lengths = [&](int slot, View& lengths) {
     if (!has(slot)) return true;
@@ -154,7 +155,7 @@ Support describe(const Region& region, MatrixShape& shape) {
   };
   if (!take_lengths(swap ? Matmul::n_override : Matmul::m_override, shape.row_lengths) ||
       !take_lengths(swap ? Matmul::m_override : Matmul::n_override, shape.column_lengths) ||
-      !take_lengths(Matmul::k_override, shape.depth_lengths))
+      !take_lengths(Matmul::k_override, shape.k_lengths))
     return Support::no("lengths of batches that are not all at one distance");
   shape.padding_value = op->padding_value;
   if (math_a == DType::i8 && shape.has_lengths()) return Support::no("lengths of integers");
@@ -170,8 +171,8 @@ Support describe(const Region& region, MatrixShape& shape) {
   if (std::max({shape.rows, shape.columns, shape.depth, shape.batches}) > kMost)
     return Support::no("an extent past 2^30");
   shape.epilogue = region.epilogue;
-  for (const PartedFactor* factor : {&of_a, &of_b})
-    if (!factor->of_results.empty()) multiply_sums(shape.epilogue, factor->of_results);
+  for (const ScaledOperand* factor : {&of_a, &of_b})
+    if (!factor->of_results.empty()) scale_accumulator(shape.epilogue, factor->of_results);
   move_axis_last(shape.epilogue, n);
   Dims full = shape.epilogue.space, columns_alone = full;
   for (int axis = 0; axis + 1 < rank; ++axis) columns_alone[axis] = 1;

@@ -6,7 +6,7 @@
 #include "base/ceil_div.hpp"
 #include "cuda/engines/blended_epilogue.hpp"
 #include "cuda/engines/channel_axes.hpp"
-#include "cuda/engines/sm90/product_tile.hpp"
+#include "cuda/engines/sm90/gemm_tile.hpp"
 #include "cuda/text/program_text.hpp"
 #include "plan/merge_axes.hpp"
 
@@ -14,16 +14,16 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::size_t kMostTaps = 160, kMostPhases = 8, kMostMaps = 8;
+constexpr std::size_t kMaxTaps = 160, kMaxPhases = 8, kMaxMaps = 8;
 
 // Columns of a result that make up 16 bytes: stores of a warp then fill whole sectors of 32.
-int most_vector(const PointwiseProgram& epilogue) {
+int max_vector(const PointwiseProgram& epilogue) {
   int widest = 16;
   for (const auto& store : epilogue.stores) widest = std::max(widest, bit_width(store.view.dtype));
   return std::max(128 / widest, 1);
 }
 
-bool is_product_type(DType a, DType b) {
+bool is_mma_type(DType a, DType b) {
   const auto is_fp8 = [](DType t) { return t == DType::e4m3 || t == DType::e5m2; };
   if (is_fp8(a) && is_fp8(b)) return true;
   return a == b && (a == bf16 || a == f16 || a == f32 || a == DType::i8);
@@ -51,10 +51,10 @@ std::optional<std::int64_t> pixel_stride(View view) {
 
 // Filters [K, C, spatial...] as (contiguous, taps, other): (C, taps, K) as they lie or brought so;
 // `across`: (K of a group, taps, C of all groups).
-PackedOperand take_filters(const View& view, const PixelProduct& product, bool across) {
+RepackedOperand take_filters(const View& view, const ImplicitGemm& product, bool across) {
   const std::int64_t filters = view.dims[0], channels = view.dims[1], taps = product.taps(),
                      groups = product.groups, of_group = filters / groups;
-  PackedOperand result;
+  RepackedOperand result;
   if (product.patches) {
     result.view = view;
     result.view.dims = {product.depth, taps, filters};
@@ -62,7 +62,7 @@ PackedOperand take_filters(const View& view, const PixelProduct& product, bool a
     return result;
   }
   const std::int64_t of_tap = *joint_stride(view, 2);
-  if (!across && lies_in_pieces(view, 1)) {
+  if (!across && is_tma_aligned(view, 1)) {
     result.view = view;
     result.view.dims = {channels, taps, filters};
     result.view.strides = {1, of_tap, view.strides[0]};
@@ -70,7 +70,8 @@ PackedOperand take_filters(const View& view, const PixelProduct& product, bool a
   }
   View from = view;
   Dims to;
-  const std::int64_t pitch = round_up(across ? of_group : channels, piece_elements(view.dtype));
+  const std::int64_t pitch =
+      round_up(across ? of_group : channels, elements_per_16_bytes(view.dtype));
   const std::int64_t of_filter = view.strides[0], of_channel = view.strides[1];
   if (!across) {
     from.dims = {filters, taps, channels};
@@ -114,7 +115,7 @@ bool has_contiguous_pixels(const View& result) {
 }  // namespace
 
 Support is_pixel_shape(const Region& region) {
-  if (Support support = is_pixel_product(region); !support) return support;
+  if (Support support = is_implicit_gemm(region); !support) return support;
   if (region.epilogue.stores.empty()) return Support::no("nothing but reductions is stored");
   const PointwiseProgram &pixels = region.prologues[0], &filters = region.prologues[1];
   if (!filters.is_plain_load()) return Support::no("work on the filters before the product");
@@ -123,27 +124,28 @@ Support is_pixel_shape(const Region& region) {
   const DType of_pixels = region.anchor->inputs[0].dtype;
   if (are_computed(pixels, of_pixels) && !pixels.stores.empty())
     return Support::no("an image that is stored as well");
-  if (!is_product_type(of_pixels, filter.dtype))
+  if (!is_mma_type(of_pixels, filter.dtype))
     return Support::no("operands of {} and {}, which no matrix unit multiplies",
                        to_string(of_pixels), to_string(filter.dtype));
   const DType compute = region.anchor->compute;
   if (compute != f32 && !(of_pixels == DType::i8 && compute == DType::i32))
     return Support::no("computes in {}", to_string(compute));
-  if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
+  if (touches_unsupported(region))
+    return Support::no("a ragged or complex tensor, or random numbers");
   if (pixels.precision() != f32) return Support::no("work on the image in f64");
   if (!joint_stride(filter, 2)) return Support::no("taps of a filter at several distances");
   for (const PointwiseProgram* program : {&pixels, &filters})
     if (has_negative_stride(*program)) return Support::no("an operand with a negative stride");
 
-  if (const PixelProduct product(region); product.patches) {
+  if (const ImplicitGemm product(region); product.patches) {
     if (!pixels.is_plain_load() || !patches_of(pixels.steps[0].view, product) ||
         filter.strides[3] != filter.dims[1] || (filter.dims[1] > 1 && filter.strides[1] != 1))
       return Support::no("patches of few channels whose lines are not contiguous");
   }
   const PixelShape shape(region);
-  const PixelProduct& product = shape.product;
+  const ImplicitGemm& product = shape.product;
   const int rank = region.epilogue.space.rank();
-  if (Support support = ProductTails::supports(region, shape.axes(rank)); !support) return support;
+  if (Support support = GemmTails::supports(region, shape.axes(rank)); !support) return support;
   for (const TailReduction& reduction : region.reductions) {
     if (shape.swap && product.phases.size() > 1)
       return Support::no("reductions of several phases with contiguous pixels");
@@ -151,27 +153,27 @@ Support is_pixel_shape(const Region& region) {
       if (axis != 1 && reduction.finish.space[axis] > 1)
         return Support::no("a reduction that keeps pixels apart");
   }
-  if (product.phases.size() > kMostPhases)
+  if (product.phases.size() > kMaxPhases)
     return Support::no("{} residues modulo the stride, {} at most", product.phases.size(),
-                       kMostPhases);
+                       kMaxPhases);
   if (product.phases[0].taps.empty()) return Support::no("no pixel that a tap reaches");
-  if (product.taps() > static_cast<std::int64_t>(kMostTaps))
-    return Support::no("{} taps, {} at most", product.taps(), kMostTaps);
+  if (product.taps() > static_cast<std::int64_t>(kMaxTaps))
+    return Support::no("{} taps, {} at most", product.taps(), kMaxTaps);
   if (shape.depths().empty())
     return Support::no("{} channels of a group, which do not fill blocks of 32 bytes",
                        product.depth);
   constexpr std::array<std::int64_t, 3> kFurthest = {0xffff, 0xff, 0x1f};
-  constexpr std::int64_t kMostPixels = std::numeric_limits<int>::max() - (1 << 20);
+  constexpr std::int64_t kMaxPixels = std::numeric_limits<int>::max() - (1 << 20);
   // Brought into order they would be mostly zeros.
   const std::int64_t channels = region.anchor->inputs[0].dims[1];
-  if (shape.pixels.pack && reads_along(pixels, 1) && channels < piece_elements(bf16) &&
+  if (shape.pixels.pack && reads_along(pixels, 1) && channels < elements_per_16_bytes(bf16) &&
       bit_width(of_pixels) > 8 && product.spatial < 3)
     return Support::no("{} channels side by side, which cuda.conv_direct takes", channels);
-  for (const PixelProduct::Phase& phase : product.phases) {
+  for (const ImplicitGemm::Phase& phase : product.phases) {
     if (static_cast<double>(product.images) * static_cast<double>(phase.pixels_of_image()) >
-        static_cast<double>(kMostPixels))
+        static_cast<double>(kMaxPixels))
       return Support::no("more pixels than an int can number");
-    for (const PixelProduct::Tap& tap : phase.taps)
+    for (const ImplicitGemm::Tap& tap : phase.taps)
       for (const std::int64_t offset : tap.offset)
         if (offset > kFurthest[static_cast<std::size_t>(product.spatial - 1)])
           return Support::no("a window of {} pixels, which the copy engine cannot reach", offset);
@@ -198,9 +200,9 @@ PixelShape::PixelShape(const Region& region)
   else
     pixels = take_pixels(image, pixel_type);
   // Only of 16-bit types the matrix units take a factor whose depth is not contiguous.
-  columns_lie = product.backward && bit_width(filter_type) == 16;
-  filters =
-      take_filters(region.prologues[1].steps[0].view, product, product.backward && !columns_lie);
+  columns_contiguous = product.backward && bit_width(filter_type) == 16;
+  filters = take_filters(region.prologues[1].steps[0].view, product,
+                         product.backward && !columns_contiguous);
   pointwise = product.is_pointwise() && pixel_stride(pixels.view).has_value();
   if (is_computed) computed = compute_pixels(image, pointwise);
   swap = has_contiguous_pixels(region.epilogue.stores.at(0).view);
@@ -215,26 +217,26 @@ PixelShape::PixelShape(const Region& region)
     whole = one_phase && joined.space.rank() == 3 && joined.space[1] == epilogue.space[1];
     if (!whole) return;
     epilogue = std::move(joined);
-    vector = vector_length(epilogue, most_vector(epilogue));
+    vector = vector_length(epilogue, max_vector(epilogue));
     while (of_image % vector != 0) vector /= 2;
     return;
   }
   move_axis_last(epilogue, 1);
   whole = one_phase;
   if (whole) merge_rows(epilogue);
-  vector = vector_length(epilogue, most_vector(epilogue));
+  vector = vector_length(epilogue, max_vector(epilogue));
   while (product.columns % vector != 0) vector /= 2;
 }
 
 std::optional<PixelShape> PixelShape::with_windows() const {
-  const PixelProduct::Axes one = {1, 1, 1};
+  const ImplicitGemm::Axes one = {1, 1, 1};
   if (!swap && has_one_tap() && product.groups == 1) return *this;
-  const PixelProduct::Phase& most = product.phases[0];
+  const ImplicitGemm::Phase& most = product.phases[0];
   const std::int64_t planes = std::max<std::int64_t>(1, most.planes());
   if (swap || pointwise || product.step != one || std::ssize(most.taps) < 2 * planes) return {};
   PixelShape longer = *this;
-  longer.product = product.with_long_lines();
-  for (const PixelProduct::Phase& phase : longer.product.phases)
+  longer.product = product.with_padded_lines();
+  for (const ImplicitGemm::Phase& phase : longer.product.phases)
     if (!phase.taps.empty() && refusal(longer.pixel_map(phase, kAnyTile, depths()[0])) != nullptr)
       return {};
   return longer;
@@ -263,7 +265,7 @@ std::vector<int> PixelShape::depths() const {
   return result;
 }
 
-TensorMapForm PixelShape::pixel_map(const PixelProduct::Phase& phase, int tile,
+TensorMapForm PixelShape::pixel_map(const ImplicitGemm::Phase& phase, int tile,
                                     int depth_bytes) const {
   const View& view = pixels.view;
   const std::int64_t depth = depth_bytes / (bit_width(pixel_type) / 8);
@@ -271,13 +273,14 @@ TensorMapForm PixelShape::pixel_map(const PixelProduct::Phase& phase, int tile,
       .dtype = pixel_type, .rounds_to_tf32 = pixel_type == f32, .swizzle = depth_bytes};
   form.axes.push_back({.extent = view.dims[1], .box = depth});
   const auto distance = [&](int axis) {  // of one element, any
-    return view.dims[axis] == 1 ? piece_elements(pixel_type) : view.strides[axis];
+    return view.dims[axis] == 1 ? elements_per_16_bytes(pixel_type) : view.strides[axis];
   };
   if (pointwise) {
     const std::int64_t count = pixel_count(phase);
-    form.axes.push_back({.extent = count,
-                         .stride = count == 1 ? piece_elements(pixel_type) : *pixel_stride(view),
-                         .box = tile});
+    form.axes.push_back(
+        {.extent = count,
+         .stride = count == 1 ? elements_per_16_bytes(pixel_type) : *pixel_stride(view),
+         .box = tile});
     return form;
   }
   form.pixels = tile;
@@ -298,13 +301,14 @@ TensorMapForm PixelShape::filter_map(int tile, int depth_bytes) const {
   const std::int64_t bytes = bit_width(filter_type) / 8, depth = depth_bytes / bytes;
   TensorMapForm form{.dtype = filter_type,
                      .rounds_to_tf32 = filter_type == f32,
-                     .swizzle = columns_lie ? 128 : depth_bytes};
+                     .swizzle = columns_contiguous ? 128 : depth_bytes};
   for (int axis = 0; axis < 3; ++axis)
     form.axes.push_back({.extent = view.dims[axis],
-                         .stride = axis > 0 && view.dims[axis] == 1 ? piece_elements(filter_type)
-                                                                    : view.strides[axis]});
-  form.axes[0].box = columns_lie ? 128 / bytes : depth;
-  form.axes[2].box = columns_lie ? depth : tile;
+                         .stride = axis > 0 && view.dims[axis] == 1
+                                       ? elements_per_16_bytes(filter_type)
+                                       : view.strides[axis]});
+  form.axes[0].box = columns_contiguous ? 128 / bytes : depth;
+  form.axes[2].box = columns_contiguous ? depth : tile;
   return form;
 }
 
@@ -317,15 +321,16 @@ std::optional<TensorMapForm> PixelShape::row_map(View rows, int box_rows) const 
   if (dtype != bf16 && dtype != f16 && dtype != f32) return {};
   const int last = rows.dims.rank() - 1;
   const std::int64_t columns = rows.dims[last];
-  if (rows.strides[last] != 1 || rows.offset % piece_elements(dtype) != 0) return {};
+  if (rows.strides[last] != 1 || rows.offset % elements_per_16_bytes(dtype) != 0) return {};
   rows.dims[last] = 1;
   const std::optional<std::int64_t> stride = joint_stride(rows, 0);
   const std::int64_t count = element_count(rows.dims);
   if (!stride) return {};
   TensorMapForm form{.dtype = dtype, .swizzle = kBoxRowBytes};
   form.axes.push_back({.extent = columns, .box = kBoxRowBytes / (bit_width(dtype) / 8)});
-  form.axes.push_back(
-      {.extent = count, .stride = count == 1 ? piece_elements(dtype) : *stride, .box = box_rows});
+  form.axes.push_back({.extent = count,
+                       .stride = count == 1 ? elements_per_16_bytes(dtype) : *stride,
+                       .box = box_rows});
   if (refusal(form) != nullptr) return {};
   return form;
 }

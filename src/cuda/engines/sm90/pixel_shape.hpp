@@ -1,12 +1,12 @@
-// A convolution as kernels/sm90/load_pixels.cuh wants it: where its operands lie, or are brought
+// A convolution as kernels/sm90/load_im2col.cuh wants it: where its operands lie, or are brought
 // first, and how its results are walked.
 #pragma once
 
 #include <optional>
 
-#include "cuda/engines/packed_operand.hpp"
-#include "cuda/engines/pixel_product.hpp"
-#include "cuda/engines/product_tails.hpp"
+#include "cuda/engines/gemm_tails.hpp"
+#include "cuda/engines/implicit_gemm.hpp"
+#include "cuda/engines/repacked_operand.hpp"
 #include "cuda/engines/sm90/computed_pixels.hpp"
 #include "cuda/launch/tensor_map.hpp"
 
@@ -15,21 +15,21 @@ namespace ashlar::cuda {
 struct PixelShape {
   explicit PixelShape(const Region& region);
 
-  PixelProduct product;
+  ImplicitGemm product;
   DType pixel_type, filter_type;
-  PackedOperand pixels;                    // [images, channels, spatial...], channels contiguous
+  RepackedOperand pixels;                  // [images, channels, spatial...], channels contiguous
   std::optional<ComputedPixels> computed;  // of which `pixels` then has only the form
-  PackedOperand filters;                   // (contiguous, taps, other): strides only
-  bool columns_lie;  // filters: the product's columns are contiguous, not its depth
-  bool pointwise;    // pixels lie as rows of a matrix, at one distance
-  bool swap;         // results have contiguous pixels: rows of the product are filters
+  RepackedOperand filters;                 // (contiguous, taps, other): strides only
+  bool columns_contiguous;  // filters: the product's columns are contiguous, not its depth
+  bool pointwise;           // pixels lie as rows of a matrix, at one distance
+  bool swap;                // results have contiguous pixels: rows of the product are filters
   // Its last axis is the columns of the product. With one phase, the axes before it are those of
   // the rows, or (images, channels, pixels) where swapped and `whole`; else all axes of an image.
   PointwiseProgram epilogue;
   bool whole = true;
   int vector = 1;  // columns at a time
 
-  std::int64_t pixel_count(const PixelProduct::Phase& phase) const {
+  std::int64_t pixel_count(const ImplicitGemm::Phase& phase) const {
     return product.images * phase.pixels_of_image();
   }
   std::int64_t scratch_bytes() const { return pixels.scratch_bytes + filters.scratch_bytes; }
@@ -45,9 +45,9 @@ struct PixelShape {
   // Bytes of depth that a stage may hold of a row: 128, 64, 32, the best first.
   std::vector<int> depths() const;
 
-  TensorMapForm pixel_map(const PixelProduct::Phase& phase, int tile, int depth_bytes) const;
+  TensorMapForm pixel_map(const ImplicitGemm::Phase& phase, int tile, int depth_bytes) const;
   TensorMapForm filter_map(int tile, int depth_bytes) const;
-  // Of the first result, in the boxes of lib/product_boxes.cuh; nothing where its rows are not
+  // Of the first result, in the boxes of lib/epilogue_tma_store.cuh; nothing where its rows are not
   // those of the product, one after the other. The same for what the epilogue reads.
   std::optional<TensorMapForm> result_map() const;
   std::optional<TensorMapForm> row_map(View rows, int box_rows) const;

@@ -1,12 +1,12 @@
 // Reductions behind a convolution: how many partial results its tiles leave.
 #pragma once
 
-#include "cuda/engines/product_tails.hpp"
+#include "cuda/engines/gemm_tails.hpp"
 #include "cuda/engines/sm90/pixel_tiling.hpp"
 
 namespace ashlar::cuda {
 
 // `blocks` of the grid.
-ProductTails pixel_tails(const Region& region, const PixelTiling& tiling, std::int64_t blocks);
+GemmTails pixel_tails(const Region& region, const PixelTiling& tiling, std::int64_t blocks);
 
 }  // namespace ashlar::cuda

@@ -8,16 +8,16 @@ namespace ashlar::cuda {
 
 namespace {
 
-using Phase = PixelProduct::Phase;
+using Phase = ImplicitGemm::Phase;
 
 constexpr int kBoxBytes = 128;  // of a box with contiguous columns
 // Bytes of depth up to which the end of a tile counts beside its products.
-constexpr std::int64_t kMostDepthForBoxes = 2048;
+constexpr std::int64_t kMaxDepthForBoxes = 2048;
 
 // Whether the loader can cut its boxes so.
-bool fits(const PixelShape& shape, const ProductTile& tile) {
+bool fits(const PixelShape& shape, const GemmTile& tile) {
   if (shape.swap) return tile.cluster == 1;
-  if (!shape.columns_lie) return true;
+  if (!shape.columns_contiguous) return true;
   const int columns = tile.n / tile.cluster;
   return columns * (bit_width(shape.filter_type) / 8) % kBoxBytes == 0;
 }
@@ -44,14 +44,14 @@ bool PixelTiling::phases_are_equal() const {
   return std::all_of(phases.begin(), phases.end(),
                      [&](const Phase& phase) { return count(phase) == count(phases[0]); });
 }
-std::int64_t PixelTiling::depth_blocks() const {
+std::int64_t PixelTiling::k_blocks() const {
   return ceil_div(shape.product.depth * (bit_width(shape.pixel_type) / 8), tile.depth_bytes);
 }
 
-std::int64_t PixelTiling::shared_depth() const {
+std::int64_t PixelTiling::split_k_blocks() const {
   const std::vector<Phase>& phases = shape.product.phases;
   if (phases.size() > 1) return 0;
-  return depth_blocks() * static_cast<std::int64_t>(phases[0].taps.size());
+  return k_blocks() * static_cast<std::int64_t>(phases[0].taps.size());
 }
 
 std::int64_t PixelTiling::clusters(const DeviceProps& device, bool keeps_columns) const {
@@ -70,28 +70,29 @@ std::int64_t PixelTiling::band(const DeviceProps& device) const {
   return std::max<std::int64_t>(1, device.compute_units / tile.cluster / tiles_n(phase) / phases);
 }
 
-std::vector<ProductTile> pixel_tiles(const PixelShape& shape) {
+std::vector<GemmTile> pixel_tiles(const PixelShape& shape) {
   const std::int64_t pixels = shape.pixel_count(shape.product.phases[0]);
   // Contiguous columns come in whole boxes.
-  const std::int64_t box = shape.columns_lie ? kBoxBytes * 8 / bit_width(shape.filter_type) : 1;
+  const std::int64_t box =
+      shape.columns_contiguous ? kBoxBytes * 8 / bit_width(shape.filter_type) : 1;
   const std::int64_t columns = std::max(shape.product.columns, box);
-  std::vector<ProductTile> result;
+  std::vector<GemmTile> result;
   for (const int depth : shape.depths())
-    for (ProductTile tile : product_tiles(shape.filter_type, shape.swap ? columns : pixels,
-                                          shape.swap ? pixels : columns)) {
+    for (GemmTile tile : gemm_tiles(shape.filter_type, shape.swap ? columns : pixels,
+                                    shape.swap ? pixels : columns)) {
       tile.depth_bytes = depth;
       if (!fits(shape, tile)) continue;
-      if (shape.computed && !has_room_to_compute(tile, shape.filter_type)) continue;
+      if (shape.computed && !has_producer_registers(tile, shape.filter_type)) continue;
       result.push_back(tile);
-      if (!shape.computed || !has_room_for_two(tile, shape.filter_type)) continue;
+      if (!shape.computed || !has_registers_for_two(tile, shape.filter_type)) continue;
       result.push_back(tile);
       result.back().producers = 2;
     }
   return result;
 }
 
-std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile) {
-  const PixelProduct& product = shape.product;
+std::optional<GemmTile> with_boxes(const PixelShape& shape, GemmTile tile) {
+  const ImplicitGemm& product = shape.product;
   if (!shape.result_map()) return {};
   // The end of a group's columns is not that of the tensor.
   if (product.groups > 1 && product.columns % tile.n != 0) return {};
@@ -108,27 +109,27 @@ std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile)
   return tile;
 }
 
-bool is_short(const PixelShape& shape, const ProductTile& tile) {
+bool is_short(const PixelShape& shape, const GemmTile& tile) {
   const auto taps = static_cast<std::int64_t>(shape.product.phases[0].taps.size());
-  return taps * PixelTiling{shape, tile}.depth_blocks() * tile.depth_bytes <= kMostDepthForBoxes;
+  return taps * PixelTiling{shape, tile}.k_blocks() * tile.depth_bytes <= kMaxDepthForBoxes;
 }
 
-WindowStages window_stages(const GroupBundle& bundle, const ProductTile& tile) {
-  return {.rows = bundle.window_rows,
-          .windows = bundle.windows,
-          .filters = bundle.filters,
+WindowStages window_stages(const PackedGroups& group_pack, const GemmTile& tile) {
+  return {.rows = group_pack.window_rows,
+          .windows = group_pack.windows,
+          .filters = group_pack.filters,
           .resident = true,
-          .bytes = bundle.shared_bytes,
-          .side = bundle.side,
-          .efficiency = bundle.efficiency(tile)};
+          .bytes = group_pack.shared_bytes,
+          .side = group_pack.side,
+          .efficiency = group_pack.efficiency(tile)};
 }
 
-WindowStages window_stages(const PixelShape& shape, const ProductTile& tile,
+WindowStages window_stages(const PixelShape& shape, const GemmTile& tile,
                            const DeviceProps& device) {
-  constexpr std::int64_t kPatternBytes = 1024, kMostRows = 1024, kMostFilters = 12;
+  constexpr std::int64_t kPatternBytes = 1024, kMaxRows = 1024, kMaxFilters = 12;
   constexpr std::int64_t kLeastFilters = 4, kBarrierBytes = 8;
   // One tap: windows are ordinary stages, and only filters that stay are worth it.
-  constexpr std::int64_t kLeastStages = 4, kMostStages = 8;
+  constexpr std::int64_t kLeastStages = 4, kMaxStages = 8;
   // Several taps: of fewer pixels too many more are around them.
   constexpr int kLeastPixels = 128;
   const PixelTiling tiling{shape, tile};
@@ -136,13 +137,13 @@ WindowStages window_stages(const PixelShape& shape, const ProductTile& tile,
   if (!shape.has_one_tap() && tile.m < kLeastPixels) return stages;
   const std::int64_t pattern = kPatternBytes / tile.depth_bytes;  // rows of a swizzle, or several
   const std::int64_t rows = ceil_div(tile.m + shape.product.reach(), pattern) * pattern;
-  if (rows > kMostRows) return stages;
+  if (rows > kMaxRows) return stages;
   const std::int64_t window = rows * tile.depth_bytes + 2 * kBarrierBytes,
                      filter =
                          static_cast<std::int64_t>(tile.n) * tile.depth_bytes + 2 * kBarrierBytes;
-  const PixelProduct& product = shape.product;
+  const ImplicitGemm& product = shape.product;
   const Phase& phase = product.phases[0];
-  const std::int64_t all = static_cast<std::int64_t>(phase.taps.size()) * tiling.depth_blocks();
+  const std::int64_t all = static_cast<std::int64_t>(phase.taps.size()) * tiling.k_blocks();
   // What is left when everything else has its place.
   const std::int64_t free = device.shared_bytes - shared_bytes(tile, 0);
   const auto left = [&](std::int64_t windows) { return (free - windows * window) / filter; };
@@ -150,12 +151,12 @@ WindowStages window_stages(const PixelShape& shape, const ProductTile& tile,
     if (!tiling.can_keep_columns(device) || left(kLeastStages) < all) return stages;
     stages.resident = true;
     stages.filters = static_cast<int>(all);
-    stages.windows = static_cast<int>(std::min(kMostStages, (free - all * filter) / window));
+    stages.windows = static_cast<int>(std::min(kMaxStages, (free - all * filter) / window));
   } else {
     stages.resident = product.phases.size() == 1 && product.groups == 1 &&
                       tiling.tiles_n(phase) == 1 && left(2) >= all;
     const std::int64_t needed =
-        stages.resident ? all : std::min(kMostFilters, std::max(left(2), left(3)));
+        stages.resident ? all : std::min(kMaxFilters, std::max(left(2), left(3)));
     if (left(2) < std::max(kLeastFilters, stages.resident ? all : 0)) return stages;
     stages.windows = left(3) >= (stages.resident ? all : kLeastFilters + 2) ? 3 : 2;
     stages.filters = static_cast<int>(std::min(needed, left(stages.windows)));

@@ -92,15 +92,15 @@ __device__ __noinline__ R v_element(const Args& args, const Place& at, int64 d) 
 
 // --- factors of fp8: one element each, 1 where absent
 
-#define ONE_FACTOR(name)                                                 \
+#define FP8_SCALE(name)                                                 \
   __device__ inline R factor_##name(const Args& args) {                  \
     return kHas_##name ? in_##name(args, Origin<kRank_##name>().at) : 1; \
   }
-ONE_FACTOR(descale_q)
-ONE_FACTOR(descale_k)
-ONE_FACTOR(descale_v)
-ONE_FACTOR(descale_s)
-ONE_FACTOR(scale_s)
+FP8_SCALE(descale_q)
+FP8_SCALE(descale_k)
+FP8_SCALE(descale_v)
+FP8_SCALE(descale_s)
+FP8_SCALE(scale_s)
 
 // --- scores
 
@@ -184,9 +184,9 @@ template <class D>
 __device__ inline R as_fp8(D d, R x, R largest) {
   return round_through(d, x > largest ? largest : x < -largest ? -largest : x);
 }
-__device__ inline R as_factor(f32, R x) { return x; }
-__device__ inline R as_factor(e4m3 d, R x) { return as_fp8(d, x, (R)448); }
-__device__ inline R as_factor(e5m2 d, R x) { return as_fp8(d, x, (R)57344); }
+__device__ inline R as_operand(f32, R x) { return x; }
+__device__ inline R as_operand(e4m3 d, R x) { return as_fp8(d, x, (R)448); }
+__device__ inline R as_operand(e5m2 d, R x) { return as_fp8(d, x, (R)57344); }
 
 // Calls store(d, sum of factor(n) * element(n, d) over the n < count that `exists` accepts) for the
 // elements d < width of a row. All threads of a block call it: they find kThreads factors at a

@@ -6,13 +6,13 @@
 //   dbias_ij = dm_ij,  dsink_h = -sum_i exp(sink_h - stats_i) delta_i
 // A block of threads per row of a gradient, one pass after the other: delta, dq, dk, dv, dbias,
 // dsink, the largest.
-ONE_FACTOR(descale_o)
-ONE_FACTOR(descale_do)
-ONE_FACTOR(descale_dp)
-ONE_FACTOR(scale_dp)
-ONE_FACTOR(scale_dq)
-ONE_FACTOR(scale_dk)
-ONE_FACTOR(scale_dv)
+FP8_SCALE(descale_o)
+FP8_SCALE(descale_do)
+FP8_SCALE(descale_dp)
+FP8_SCALE(scale_dp)
+FP8_SCALE(scale_dq)
+FP8_SCALE(scale_dk)
+FP8_SCALE(scale_dv)
 
 __device__ __noinline__ void row_position(const Args& args, int64 row, int64& b, int64& h,
                                           int64& i) {
@@ -57,12 +57,12 @@ __device__ __noinline__ R ds(const Args& args, const Place& at) {
   return gradient;
 }
 // p and ds as factors of the last products. In fp8 the scale belongs to what is rounded.
-__device__ __noinline__ R p_factor(const Args& args, const Place& at) {
-  return as_factor(Factor(), kept(args, at, weight(args, at)) * factor_scale_s(args));
+__device__ __noinline__ R p_operand(const Args& args, const Place& at) {
+  return as_operand(Factor(), kept(args, at, weight(args, at)) * factor_scale_s(args));
 }
-__device__ __noinline__ R ds_factor(const Args& args, const Place& at) {
+__device__ __noinline__ R ds_operand(const Args& args, const Place& at) {
   const R gradient = kScalesFirst ? scale_of(args) * ds(args, at) : ds(args, at);
-  return as_factor(GradientFactor(), gradient * factor_scale_dp(args));
+  return as_operand(GradientOperand(), gradient * factor_scale_dp(args));
 }
 __device__ inline R scale_later(const Args& args, R total) {
   return kScalesFirst ? total : scale_of(args) * total;
@@ -94,7 +94,7 @@ __device__ inline void query_gradient(const Args& args, int64 row) {
   multiply_row(
       count, args.k_dims[3],
       [&](int64 n) { return !is_hidden(args, {b, h, i, visible.begin + n}); },
-      [&](int64 n) { return ds_factor(args, {b, h, i, visible.begin + n}); },
+      [&](int64 n) { return ds_operand(args, {b, h, i, visible.begin + n}); },
       [&](int64 n, int64 d) { return k_element(args, {b, h, i, visible.begin + n}, d); },
       [&](int64 d, R total) {
         const R value = scale_later(args, total) * factor_descale_dp(args) * factor_descale_k(args);
@@ -150,7 +150,7 @@ __device__ inline void k_gradient(const Args& args, int64 row) {
   R largest = 0;
   key_gradient<kHas_page_table_k>(
       args, args.k_dims, row, [&](int64 b, int64 j) { return k_page(args, b, j); },
-      [&](const Place& at) { return ds_factor(args, at); },
+      [&](const Place& at) { return ds_operand(args, at); },
       [&](const Place& at, int64 d) { return in_q(args, {at.b, at.h, at.i, d}); },
       [&](int64 block, int64 h, int64 j, int64 d, R total) {
         const R value = scale_later(args, total) * factor_descale_dp(args) * factor_descale_q(args);
@@ -163,7 +163,7 @@ __device__ inline void v_gradient(const Args& args, int64 row) {
   R largest = 0;
   key_gradient<kHas_page_table_v>(
       args, args.v_dims, row, [&](int64 b, int64 j) { return v_page(args, b, j); },
-      [&](const Place& at) { return p_factor(args, at); },
+      [&](const Place& at) { return p_operand(args, at); },
       [&](const Place& at, int64 d) { return in_d_o(args, {at.b, at.h, at.i, d}); },
       [&](int64 block, int64 h, int64 j, int64 d, R total) {
         const R value = total * factor_descale_s(args) * factor_descale_do(args);
@@ -206,7 +206,7 @@ __device__ inline void sink_gradient(const Args& args, int64 h) {
   }
 }
 
-__device__ inline void find_largest(const Args& args) {
+__device__ inline void reduce_largest(const Args& args) {
   const int64 k_rows = args.k_dims[0] * args.k_dims[1] * args.k_dims[2];
   const int64 v_rows = args.v_dims[0] * args.v_dims[1] * args.v_dims[2];
   const auto find = [&](const void* numbers, int64 count, auto put) {
@@ -231,6 +231,6 @@ __device__ inline void unit(const Args& args, int64 n) {
     case 3: return v_gradient(args, n);
     case 4: return bias_gradient(args, n);
     case 5: return sink_gradient(args, n);
-    case 6: return find_largest(args);
+    case 6: return reduce_largest(args);
   }
 }

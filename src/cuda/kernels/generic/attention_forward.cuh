@@ -1,7 +1,7 @@
 // Scaled dot-product attention, a block of threads per query row:
 //   p_j = exp(s_j - max) / sum, o = sum_j keep_j p_j v_j
 // Pass 0 does it, pass 1 finds the largest of all rows.
-ONE_FACTOR(scale_o)
+FP8_SCALE(scale_o)
 
 struct RowSum {
   R largest, weights;  // weights: the sum of exp(score - largest)
@@ -45,7 +45,7 @@ __device__ inline void attend(const Args& args, int64 row) {
       sees_nothing ? 0 : visible.end - visible.begin, args.v_dims[3],
       [&](int64 n) { return !is_hidden(args, {b, h, i, visible.begin + n}); },
       [&](int64 n) {
-        return as_factor(Factor(), weight(visible.begin + n) / before * factor_scale_s(args));
+        return as_operand(Factor(), weight(visible.begin + n) / before * factor_scale_s(args));
       },
       [&](int64 n, int64 d) { return v_element(args, {b, h, i, visible.begin + n}, d); },
       [&](int64 d, R total) {

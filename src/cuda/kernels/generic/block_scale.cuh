@@ -1,7 +1,7 @@
 // Where the scale of a block stands in the tensor of scales: at its own index, or in tiles of 128
 // rows and 4 columns, one after the other, in which (r, c) is at 16 (r % 32) + 4 (r / 32) + c.
 template <int kRank>
-__device__ inline void scale_place(const int64* scale_dims, Index (&block)[kRank]) {
+__device__ inline void scale_position(const int64* scale_dims, Index (&block)[kRank]) {
   if constexpr (kTiled) {
     const Index r = block[kRowAxis], c = block[kColumnAxis];
     const Index tile = r / 128 * (scale_dims[kColumnAxis] / 4) + c / 4;

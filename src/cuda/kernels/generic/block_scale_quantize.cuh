@@ -35,7 +35,7 @@ __device__ inline void unit(const Args& args, int64 n) {
   for (bool more = box.start(at); more; more = box.next(at))
     amax = op_max(amax, (R)fabs(in_x(args, at)));
   const double scale = scale_for((double)amax, args.largest, args.largest_scale);
-  scale_place(args.scale_dims, block);
+  scale_position(args.scale_dims, block);
   put_scale(args, block, scale);
   // A block of zeros may have a scale of 0.
   for (bool more = box.start(at); more; more = box.next(at))

@@ -56,22 +56,22 @@ __device__ inline int64 step_before(int64 step, int64 direction) {
 // --- coordinates of a feature in x and y, and in the records
 
 static const int kLastOfRow = kPacked ? 1 : 2, kLastOfRecord = kPacked ? 2 : 3;
-struct RowPlace {
+struct RowPosition {
   Index at[kLastOfRow + 1];
 };
-struct RecordPlace {
+struct RecordPosition {
   Index at[kLastOfRecord + 1];
 };
-__device__ __noinline__ RowPlace place(const Args& args, int64 row, int64 feature) {
-  RowPlace result;
+__device__ __noinline__ RowPosition place(const Args& args, int64 row, int64 feature) {
+  RowPosition result;
   result.at[0] = kPacked ? row : row / args.batch;
   result.at[1] = kPacked ? 0 : row % args.batch;
   result.at[kLastOfRow] = feature;
   return result;
 }
-__device__ __noinline__ RecordPlace record_place(const Args& args, int64 pseudo_layer, int64 row,
+__device__ __noinline__ RecordPosition record_position(const Args& args, int64 pseudo_layer, int64 row,
                                            int64 number) {
-  RecordPlace result;
+  RecordPosition result;
   result.at[0] = pseudo_layer;
   result.at[1] = kPacked ? row : row / args.batch;
   result.at[2] = kPacked ? 0 : row % args.batch;

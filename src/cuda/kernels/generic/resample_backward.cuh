@@ -20,7 +20,7 @@ __device__ inline void outputs_of(const Args& args, int axis, Index i, Index& be
   if (i == in_extent - 1 || end > out_extent) end = out_extent;
 }
 // Whether the maximum of the window of `out` is element `in` of x.
-__device__ inline bool took_maximum(const Args& args, const Index (&out)[kRank],
+__device__ inline bool is_argmax(const Args& args, const Index (&out)[kRank],
                                     const Index (&in)[kRank]) {
   const Index position =
       kHas_index ? (Index)integer_index(args, out) : window_maximum(args, out).position;
@@ -32,9 +32,9 @@ __device__ inline bool took_maximum(const Args& args, const Index (&out)[kRank],
   for (int axis = 2; axis < kRank; ++axis) here = here && source[axis] == in[axis];
   return here;
 }
-__device__ inline R handed_back(const Args& args, const Index (&out)[kRank],
+__device__ inline R gradient_share(const Args& args, const Index (&out)[kRank],
                                 const Index (&in)[kRank]) {
-  if (kMode == kMaxPool) return took_maximum(args, out, in) ? in_dy(args, out) : (R)0;
+  if (kMode == kMaxPool) return is_argmax(args, out, in) ? in_dy(args, out) : (R)0;
   if (!kPooling) {
     const R weight = interpolation_weight(args.dy_dims, out, args.dx_dims, in);
     return weight != 0 ? weight * in_dy(args, out) : (R)0;
@@ -56,6 +56,6 @@ __device__ inline void unit(const Args& args, int64 n) {
   }
   R sum = 0;
   for (bool more = outputs.start(out); more; more = outputs.next(out))
-    sum += handed_back(args, out, at);
+    sum += gradient_share(args, out, at);
   put_dx(args, at, sum);
 }

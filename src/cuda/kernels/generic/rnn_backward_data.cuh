@@ -15,7 +15,7 @@ __device__ __noinline__ R weight(const Args& args, int64 matrix, int64 columns, 
   return in_weights(args, {matrix + row * columns + column});
 }
 __device__ __noinline__ R kept_state(const Args& args, int64 p, int64 row, int64 number) {
-  return in_reserve(args, record_place(args, p, row, number).at);
+  return in_reserve(args, record_position(args, p, row, number).at);
 }
 
 // One hidden unit at one step.
@@ -120,7 +120,7 @@ __device__ inline void direction_gradients(const Args& args, int64 layer, int64 
     }
     if constexpr (kHas_dgates)
       for (int64 j = threadIdx.x; j < args.dgates_width; j += kThreads)
-        put_dgates(args, record_place(args, p, row, j).at, gates[j]);
+        put_dgates(args, record_position(args, p, row, j).at, gates[j]);
     __syncthreads();
   }
   if constexpr (kHas_dhx)
@@ -158,7 +158,7 @@ __device__ inline void clear_unused(const Args& args, int64 row) {
   if constexpr (kHas_dgates)
     for (int64 p = 0; p < args.layers * args.directions; ++p)
       for (int64 j = threadIdx.x; j < args.dgates_width; j += kThreads)
-        put_dgates(args, record_place(args, p, row, j).at, (R)0);
+        put_dgates(args, record_position(args, p, row, j).at, (R)0);
 }
 
 __device__ inline void unit(const Args& args, int64 n) {

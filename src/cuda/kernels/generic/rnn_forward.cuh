@@ -118,7 +118,7 @@ __device__ inline void run_layer(const Args& args, int64 layer, int64 direction,
       for (int64 j = threadIdx.x; j < args.hidden; j += kThreads) cell[j] = record[args.cell + j];
     if constexpr (kHas_reserve)
       for (int64 j = threadIdx.x; j < args.reserve_width; j += kThreads)
-        put_reserve(args, record_place(args, p, row, j).at, record[j]);
+        put_reserve(args, record_position(args, p, row, j).at, record[j]);
     __syncthreads();
   }
   if constexpr (kHas_hy)
@@ -134,7 +134,7 @@ __device__ inline void fill_unused(const Args& args, int64 row) {
   if constexpr (kHas_reserve)
     for (int64 p = 0; p < args.layers * args.directions; ++p)
       for (int64 j = threadIdx.x; j < args.reserve_width; j += kThreads)
-        put_reserve(args, record_place(args, p, row, j).at, (R)0);
+        put_reserve(args, record_position(args, p, row, j).at, (R)0);
 }
 
 __device__ inline void unit(const Args& args, int64 n) {

@@ -7,10 +7,10 @@
 // Returns when `counter`, which was 0 when the launch began, has counted `arrivals` blocks. A block
 // that waits for seconds ends the launch with an error: nobody comes.
 __device__ inline void await_blocks(const uint32* counter, uint32 arrivals) {
-  const int kMostLooks = 1 << 22;  // about a microsecond each
+  const int kMaxLooks = 1 << 22;  // about a microsecond each
   if (threadIdx.x == 0) {
     for (int looks = 0; *(const volatile uint32*)counter < arrivals; ++looks) {
-      if (looks == kMostLooks) __trap();
+      if (looks == kMaxLooks) __trap();
       __nanosleep(20);
     }
     __threadfence();
@@ -19,7 +19,7 @@ __device__ inline void await_blocks(const uint32* counter, uint32 arrivals) {
 }
 // The same for a block that is one of those counted. What they wrote before can be read with
 // load_fresh.
-__device__ inline void meet_blocks(uint32* counter, uint32 arrivals) {
+__device__ inline void grid_sync(uint32* counter, uint32 arrivals) {
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();

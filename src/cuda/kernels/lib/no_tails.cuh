@@ -1,4 +1,4 @@
-// What stands in for lib/product_tails.cuh where nothing is reduced behind a product.
+// What stands in for lib/gemm_tails.cuh where nothing is reduced behind a product.
 #pragma once
 
 struct NoTails {

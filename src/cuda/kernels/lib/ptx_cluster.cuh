@@ -5,7 +5,7 @@
 
 // All threads of the cluster have come here, and see what the others have written before. Every
 // thread of the cluster calls it equally often.
-__device__ inline void cluster_barrier() {
+__device__ inline void cluster_sync() {
 #if !defined(__CUDA_ARCH__)
   emulated_cluster_barrier();
 #elif __CUDA_ARCH__ >= 900
@@ -15,28 +15,28 @@ __device__ inline void cluster_barrier() {
 // The same in two halves, for those who only have to have come: barriers that were initialised
 // (fence_barriers) are seen, other writes need not be. What threads have written to global memory
 // is not waited for, which takes half a microsecond.
-__device__ inline void arrive_at_cluster() {
+__device__ inline void cluster_arrive_relaxed() {
 #if !defined(__CUDA_ARCH__)
   emulated_cluster_arrive();
 #elif __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
 }
-__device__ inline void wait_for_cluster() {
+__device__ inline void cluster_wait() {
 #if !defined(__CUDA_ARCH__)
   emulated_cluster_wait();
 #elif __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
-__device__ inline void meet_cluster() {
-  arrive_at_cluster();
-  wait_for_cluster();
+__device__ inline void cluster_sync_relaxed() {
+  cluster_arrive_relaxed();
+  cluster_wait();
 }
 
 // What block `rank` has where `slot` is here. Between two barriers of the cluster: after the first
 // it has been written, before the second the block is still there.
-__device__ inline float load_from_block(const float* slot, int rank) {
+__device__ inline float load_dsmem(const float* slot, int rank) {
 #if !defined(__CUDA_ARCH__)
   return *emulated_cluster_address((float*)slot, (unsigned)rank);
 #elif __CUDA_ARCH__ >= 900
@@ -52,7 +52,7 @@ __device__ inline float load_from_block(const float* slot, int rank) {
 
 // The same of 16 bytes: two to four numbers.
 template <class Numbers>
-__device__ inline Numbers load_from_block(const Numbers* slot, int rank) {
+__device__ inline Numbers load_dsmem(const Numbers* slot, int rank) {
   static_assert(sizeof(Numbers) == 16, "the access is of 16 bytes");
 #if !defined(__CUDA_ARCH__)
   return *emulated_cluster_address((Numbers*)slot, (unsigned)rank);
@@ -72,7 +72,7 @@ __device__ inline Numbers load_from_block(const Numbers* slot, int rank) {
 
 // Writes `value` to where block `rank` has what is `slot` here. The block must have begun, and
 // reads it after a barrier of the cluster.
-__device__ inline void store_to_block(float* slot, int rank, float value) {
+__device__ inline void store_dsmem(float* slot, int rank, float value) {
 #if !defined(__CUDA_ARCH__)
   *emulated_cluster_address(slot, (unsigned)rank) = value;
 #elif __CUDA_ARCH__ >= 900
@@ -88,7 +88,7 @@ __device__ inline void store_to_block(float* slot, int rank, float value) {
 // there, which tells that all that was sent has come. No barrier of the cluster has to wait for all
 // that threads have written, to memory as well. The block must have begun.
 template <class R>
-__device__ inline void send_to_block(R* slot, int rank, R value, Mbarrier* barrier) {
+__device__ inline void store_async_dsmem(R* slot, int rank, R value, Mbarrier* barrier) {
 #if !defined(__CUDA_ARCH__)
   *emulated_cluster_address(slot, (unsigned)rank) = value;
   emulated_mbarrier_complete_remote(barrier, (unsigned)rank, sizeof(R));

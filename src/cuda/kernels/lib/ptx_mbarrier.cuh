@@ -32,7 +32,7 @@ __device__ inline void arrive(Mbarrier* barrier) {
 #endif
 }
 // At the same barrier of another block of the cluster.
-__device__ inline void arrive_at_block(Mbarrier* barrier, int rank) {
+__device__ inline void arrive_remote(Mbarrier* barrier, int rank) {
 #if !defined(__CUDA_ARCH__)
   emulated_mbarrier_arrive_remote(barrier, (unsigned)rank);
 #elif __CUDA_ARCH__ >= 900
@@ -46,7 +46,7 @@ __device__ inline void arrive_at_block(Mbarrier* barrier, int rank) {
 #endif
 }
 // One arrival, and so many bytes to come in this phase.
-__device__ inline void arrive_and_expect(Mbarrier* barrier, int bytes) {
+__device__ inline void arrive_and_expect_tx(Mbarrier* barrier, int bytes) {
 #if !defined(__CUDA_ARCH__)
   emulated_mbarrier_expect(barrier, (unsigned)bytes);
 #elif __CUDA_ARCH__ >= 900
@@ -74,7 +74,7 @@ __device__ inline void wait_for(Mbarrier* barrier, int parity) {
 }
 // What the thread has written to shared memory is seen by matrix units and copy engines, after a
 // barrier.
-__device__ inline void fence_shared_writes() {
+__device__ inline void fence_proxy_async() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif

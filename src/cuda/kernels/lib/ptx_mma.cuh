@@ -42,15 +42,15 @@ __device__ inline uint32 to_tf32(float x) {
 
 __device__ inline void multiply_add(bf16, float (&d)[4], const uint32 (&a)[4],
                                     const uint32 (&b)[2]) {
-  emulated_mma(EmulatedNumber::bf16, EmulatedNumber::bf16, 16, d, a, b, d);
+  emulated_mma(EmulatedMmaType::bf16, EmulatedMmaType::bf16, 16, d, a, b, d);
 }
 __device__ inline void multiply_add(f16, float (&d)[4], const uint32 (&a)[4],
                                     const uint32 (&b)[2]) {
-  emulated_mma(EmulatedNumber::f16, EmulatedNumber::f16, 16, d, a, b, d);
+  emulated_mma(EmulatedMmaType::f16, EmulatedMmaType::f16, 16, d, a, b, d);
 }
 __device__ inline void multiply_add(f32, float (&d)[4], const uint32 (&a)[4],
                                     const uint32 (&b)[2]) {
-  emulated_mma(EmulatedNumber::tf32, EmulatedNumber::tf32, 8, d, a, b, d);
+  emulated_mma(EmulatedMmaType::tf32, EmulatedMmaType::tf32, 8, d, a, b, d);
 }
 __device__ inline uint32 to_tf32(float x) {
   const uint32 bits = __float_as_uint(x);

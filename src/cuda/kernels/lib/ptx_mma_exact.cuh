@@ -33,8 +33,8 @@ __device__ inline void multiply_add(f64, double (&d)[4], const double (&a)[2], d
 
 #elif !defined(__CUDA_ARCH__)
 
-__device__ inline EmulatedNumber emulated_number(i8) { return EmulatedNumber::s8; }
-__device__ inline EmulatedNumber emulated_number(u8) { return EmulatedNumber::u8; }
+__device__ inline EmulatedMmaType emulated_number(i8) { return EmulatedMmaType::s8; }
+__device__ inline EmulatedMmaType emulated_number(u8) { return EmulatedMmaType::u8; }
 template <class A, class B>
 __device__ inline void multiply_add(A a_type, B b_type, int (&d)[4], const uint32 (&a)[4],
                                     const uint32 (&b)[2]) {

@@ -64,7 +64,7 @@ __device__ inline void load_box(void* to, const TensorMap& map, Mbarrier* barrie
 // The same to every block of the cluster in `blocks`: to the same place of its shared memory, its
 // own barrier counts the bytes.
 template <int kRank>
-__device__ inline void load_box_to_blocks(void* to, const TensorMap& map, Mbarrier* barrier,
+__device__ inline void load_box_multicast(void* to, const TensorMap& map, Mbarrier* barrier,
                                           const int (&at)[kRank], uint16 blocks) {
 #if !defined(__CUDA_ARCH__)
   emulated_tma_load(to, &map, barrier, at, kRank, nullptr, blocks);
@@ -106,7 +106,7 @@ __device__ inline void prefetch_box(const TensorMap& map, const int (&at)[kRank]
 // {channel, w, (h, (d,)) n} of the first, `tap` the place in the window {w, (h, (d))}. The pixels
 // that follow are taken row by row within the map's bounding box, through all images.
 template <int kRank>
-__device__ inline void load_pixels(void* to, const TensorMap& map, Mbarrier* barrier,
+__device__ inline void load_im2col(void* to, const TensorMap& map, Mbarrier* barrier,
                                    const int (&at)[kRank], const int (&tap)[kRank - 2]) {
 #if !defined(__CUDA_ARCH__)
   uint16 offsets[kRank - 2];
@@ -138,7 +138,7 @@ __device__ inline void load_pixels(void* to, const TensorMap& map, Mbarrier* bar
 }
 
 // A box from shared memory; what lies outside of the tensor is left out. The thread's writes and
-// those it knows of need fence_shared_writes() before.
+// those it knows of need fence_proxy_async() before.
 template <int kRank>
 __device__ inline void store_box(const TensorMap& map, const void* from, const int (&at)[kRank]) {
 #if !defined(__CUDA_ARCH__)
@@ -158,7 +158,7 @@ __device__ inline void store_box(const TensorMap& map, const void* from, const i
         : "memory");
 #endif
 }
-__device__ inline void commit_stores() {
+__device__ inline void tma_store_commit_group() {
 #if !defined(__CUDA_ARCH__)
   emulated_bulk_commit();
 #elif __CUDA_ARCH__ >= 900
@@ -167,7 +167,7 @@ __device__ inline void commit_stores() {
 }
 // Until the shared memory of all groups of stores but the last kPending may be written again.
 template <int kPending>
-__device__ inline void wait_for_stores_to_read() {
+__device__ inline void tma_store_wait_read() {
 #if !defined(__CUDA_ARCH__)
   emulated_bulk_wait(kPending, true);
 #elif __CUDA_ARCH__ >= 900

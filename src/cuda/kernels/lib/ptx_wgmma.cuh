@@ -1,5 +1,5 @@
 // Around the matrix products of a warpgroup (128 threads, sm_90a), which run by themselves:
-// lib/ptx_wgmma_product.cuh is the instruction.
+// lib/ptx_wgmma_mma_async.cuh is the instruction.
 #pragma once
 
 #include "lib/ptx_shared.cuh"
@@ -10,7 +10,7 @@
 // contiguous rows: leading from kSwizzle bytes of rows to the next, stride from 8 of depth to the
 // next 8.
 template <int kSwizzle>
-__device__ inline uint64 matrix_descriptor(const void* tile, int leading, int stride) {
+__device__ inline uint64 smem_descriptor(const void* tile, int leading, int stride) {
   const uint64 layout = kSwizzle == 128 ? 1 : kSwizzle == 64 ? 2 : kSwizzle == 32 ? 3 : 0;
 #if defined(__CUDA_ARCH__)
   const uint32 address = shared_address(tile);
@@ -26,12 +26,12 @@ __device__ inline uint64 advance_descriptor(uint64 descriptor, int bytes) {
 }
 
 // Registers that products read and write are not touched by the thread between fence and wait.
-__device__ inline void fence_products() {
+__device__ inline void wgmma_fence() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
 }
-__device__ inline void commit_products() {
+__device__ inline void wgmma_commit_group() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #elif !defined(__CUDA_ARCH__)
@@ -40,7 +40,7 @@ __device__ inline void commit_products() {
 }
 // Until all groups but the last kPending are done.
 template <int kPending>
-__device__ inline void wait_for_products() {
+__device__ inline void wgmma_wait_group() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 #elif !defined(__CUDA_ARCH__)
@@ -49,34 +49,34 @@ __device__ inline void wait_for_products() {
 }
 // The compiler must not move reads of the sums before the wait.
 template <int kCount>
-__device__ inline void keep_in_registers(float (&sums)[kCount]) {
+__device__ inline void fence_operand(float (&accum)[kCount]) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(sums[i])::"memory");
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(accum[i])::"memory");
 #endif
 }
 template <int kCount>
-__device__ inline void keep_in_registers(int (&sums)[kCount]) {
+__device__ inline void fence_operand(int (&accum)[kCount]) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(sums[i])::"memory");
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(accum[i])::"memory");
 #endif
 }
-template <int kRows, int kCount, class Sum>
-__device__ inline void keep_in_registers(Sum (&sums)[kRows][kCount]) {
+template <int kRows, int kCount, class Accum>
+__device__ inline void fence_operand(Accum (&accum)[kRows][kCount]) {
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) keep_in_registers(sums[r]);
+  for (int r = 0; r < kRows; ++r) fence_operand(accum[r]);
 }
 
 // Registers change hands between warpgroups; kCount is a multiple of 8.
 template <int kCount>
-__device__ inline void take_registers() {
+__device__ inline void setmaxnreg_inc() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
 #endif
 }
 template <int kCount>
-__device__ inline void give_registers() {
+__device__ inline void setmaxnreg_dec() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
 #endif

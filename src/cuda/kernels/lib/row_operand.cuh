@@ -2,7 +2,7 @@
 // and the walk over the tiles of a block while later ones are on their way.
 #pragma once
 
-#include "lib/ptx_async.cuh"
+#include "lib/ptx_cp_async.cuh"
 #include "lib/ptx_memory.cuh"
 #include "lib/ptx_opaque.cuh"
 #include "lib/row_tile.cuh"
@@ -55,16 +55,16 @@ struct PackedWords {
     return (typename InMemory::Piece*)slots + i * kThreads + threadIdx.x;
   }
   template <int kThreads>
-  __device__ static void to_ring(const Word* from, uint8* slots) {
+  __device__ static void to_pipeline(const Word* from, uint8* slots) {
     if constexpr (InMemory::kBytes >= 4) {
 #pragma unroll
       for (int i = 0; i < InMemory::kPieces; ++i)
-        copy_async<InMemory::kBytes>(slot<kThreads>(slots, i),
+        cp_async<InMemory::kBytes>(slot<kThreads>(slots, i),
                                      (const typename InMemory::Piece*)from + i);
     }
   }
   template <int kThreads>
-  __device__ void from_ring(uint8* slots) {
+  __device__ void from_pipeline(uint8* slots) {
 #pragma unroll
     for (int i = 0; i < InMemory::kPieces; ++i) put(i, *slot<kThreads>(slots, i));
   }
@@ -114,8 +114,8 @@ __device__ inline void widen_words(D d, const PackedWords<kCount, typename D::Wo
 
 // What a thread holds of an operand. Source, printed by the engine: Held<kCount>, fetch (loads, and
 // maybe work that is fused before the operation), values (R from what is held) and forget; where
-// kIsStaged, what is held is what memory has, of kBytes<kCount> bytes, and there are to_ring and
-// from_ring. With kIsShared the operand is the same for all rows; without kIsHeld every pass reads
+// kIsStaged, what is held is what memory has, of kBytes<kCount> bytes, and there are to_pipeline and
+// from_pipeline. With kIsShared the operand is the same for all rows; without kIsHeld every pass reads
 // it again.
 template <class Tile, class Source, bool kIsShared = false, bool kMayHold = true>
 struct RowOperand {
@@ -224,7 +224,7 @@ struct SharedOperand {
 // An operand that lies in the ring, after what all threads have of `Before`. A thread copies its
 // chunks to places of its own and later reads just these: it waits for its copies only.
 template <class Tile, class Source, class Before>
-struct RingOperand {
+struct PipelineOperand {
   typedef typename Tile::R R;
   typedef typename Tile::Args Args;
   static const int kBytes = Source::template kBytes<Tile::kCount> * Tile::kThreads;  // of a chunk
@@ -241,7 +241,7 @@ struct RingOperand {
     for (int u = 0; u < Tile::kUnroll; ++u)
       if (tile.is_row[u])
         Tile::for_chunks([&](int chunk, int column) {
-          Source::template to_ring<Tile::kCount, Tile::kThreads>(
+          Source::template to_pipeline<Tile::kCount, Tile::kThreads>(
               args, tile.position(u, column).at, slots(tile, u, chunk));
         });
   }
@@ -249,7 +249,7 @@ struct RingOperand {
   __device__ void values(const Args& args, const Tile& tile, int u, int chunk, int column,
                          R (&to)[Tile::kCount]) const {
     typename Source::template Held<Tile::kCount> now;
-    Source::template from_ring<Tile::kCount, Tile::kThreads>(slots(tile, u, chunk), now);
+    Source::template from_pipeline<Tile::kCount, Tile::kThreads>(slots(tile, u, chunk), now);
     Source::template values<Tile::kCount>(args, tile.position(u, column).at, now, to);
   }
 };
@@ -258,11 +258,11 @@ struct Nothing {
 };
 
 // An operand of which every row has its own part: in the ring where there is one.
-template <bool kInRing, class Tile, class Source, class Before> struct RowStreamOf {
+template <bool kInPipeline, class Tile, class Source, class Before> struct RowStreamOf {
   typedef RowOperand<Tile, Source> Type;
 };
 template <class Tile, class Source, class Before> struct RowStreamOf<true, Tile, Source, Before> {
-  typedef RingOperand<Tile, Source, Before> Type;
+  typedef PipelineOperand<Tile, Source, Before> Type;
 };
 template <class Tile, class Source, class Before = Nothing>
 using RowStream =
@@ -271,7 +271,7 @@ using RowStream =
 // The tiles of a range: fetch(batch, first row), then process(batch). Later tiles are under way
 // meanwhile: in registers, fetched before this one is processed; to L2, or to the ring's next free
 // stage, by send(tile), where the tile is placed by place(tile, first row).
-enum Ahead { kNothingAhead, kRegistersAhead, kL2Ahead, kRingAhead };
+enum Ahead { kNothingAhead, kRegistersAhead, kL2Ahead, kPipelineAhead };
 template <int kAhead, class Batch, class Tile, class Fetch, class Send, class Process>
 __device__ inline void for_tiles(const RowRange<Tile>& range, const typename Tile::Args& args,
                                  Fetch&& fetch, Send&& send, Process&& process) {
@@ -285,14 +285,14 @@ __device__ inline void for_tiles(const RowRange<Tile>& range, const typename Til
     send(tile);
   };
   Batch next;
-  if constexpr (kAhead == kRingAhead) {
+  if constexpr (kAhead == kPipelineAhead) {
 #pragma unroll 1
     for (int s = 0; s < Tile::kStages; ++s) {
       send_row(range.first + s * range.stride, s);
-      commit_copies();
+      cp_async_commit_group();
     }
   }
-  constexpr bool kFetchesEarly = kAhead == kRegistersAhead || kAhead == kRingAhead;
+  constexpr bool kFetchesEarly = kAhead == kRegistersAhead || kAhead == kPipelineAhead;
   if constexpr (kFetchesEarly) fetch(next, range.first);
   int stage = 0;
   for (Index row = range.first; row < range.end; row += range.stride) {
@@ -304,14 +304,14 @@ __device__ inline void for_tiles(const RowRange<Tile>& range, const typename Til
       fetch(now, row);
     }
     if constexpr (kAhead == kL2Ahead) send_row(row + range.stride, 0);
-    if constexpr (kAhead == kRingAhead) {
+    if constexpr (kAhead == kPipelineAhead) {
       now.tile.enter(stage);
-      wait_for_copies<Tile::kStages - 1>();
+      cp_async_wait_group<Tile::kStages - 1>();
     }
     process(now);
-    if constexpr (kAhead == kRingAhead) {
+    if constexpr (kAhead == kPipelineAhead) {
       send_row(row + Tile::kStages * range.stride, stage);
-      commit_copies();
+      cp_async_commit_group();
       stage = stage + 1 < Tile::kStages ? stage + 1 : 0;
     }
   }

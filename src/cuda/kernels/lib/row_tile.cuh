@@ -5,7 +5,7 @@
 // Spec, printed by the engine: R, Index, Args (with extent0..., magic0..., zero); kRank (axes, the
 // last one along the row), kLength (elements of a row), kThreads, kRowThreads, kUnroll, kSlices,
 // kSliceLength, kWholeTiles (no tile ends early); kStages (tiles on their way in a ring in shared
-// memory, 0: no ring), kStageBytes, kRingOffset (where the ring begins in shared memory).
+// memory, 0: no ring), kStageBytes, kPipelineOffset (where the ring begins in shared memory).
 //
 // A row is read in chunks of kCount elements per thread. kChunks > 0: all of a thread's chunks stay
 // in registers; kChunks = 0: rows of any length, read again by every pass.
@@ -39,7 +39,7 @@ struct RowTile {
   uint8* stage;  // of the ring
   // Where a tile lies in the ring.
   __device__ void enter(int number) {
-    stage = shared_memory() + Spec::kRingOffset + number * Spec::kStageBytes;
+    stage = shared_memory() + Spec::kPipelineOffset + number * Spec::kStageBytes;
   }
 
   // Blocks along x: pieces of the rows, and slices of each piece.
@@ -124,13 +124,13 @@ struct RowRange {
 };
 
 // Reductions over the threads of a row.
-template <class Spec, int kMostValues>
+template <class Spec, int kMaxValues>
 struct RowReducer {
   typedef typename Spec::R R;
   static const int kWarps = Spec::kRowThreads / kLanes, kSlices = Spec::kSlices;
   static const int kParts = kSlices > 1 ? kWarps * kSlices : kWarps;  // warps of a row
   static const int kSlots =
-      kParts > 1 ? Spec::kThreads / kLanes * kSlices * kMostValues : 1;
+      kParts > 1 ? Spec::kThreads / kLanes * kSlices * kMaxValues : 1;
   R* slots;  // 2 * kSlots in shared memory, used in turn
   Mbarrier* signals;
   int round;
@@ -144,7 +144,7 @@ struct RowReducer {
         init_barrier(signals + threadIdx.x, 1);
         fence_barriers();
       }
-      cluster_barrier();  // all have started: their memory can be written
+      cluster_sync();  // all have started: their memory can be written
     }
   }
 
@@ -172,11 +172,11 @@ struct RowReducer {
     R* const here = slots + turn * kSlots;
     const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
     if constexpr (kSlices > 1) {
-      if (threadIdx.x == 0) arrive_and_expect(signals + turn, kParts * kValues * (int)sizeof(R));
+      if (threadIdx.x == 0) arrive_and_expect_tx(signals + turn, kParts * kValues * (int)sizeof(R));
       R* const own = here + (slice<Spec>() * kWarps + warp) * kValues;
       if (lane < kSlices) {
 #pragma unroll
-        for (int i = 0; i < kValues; ++i) send_to_block(own + i, lane, v[i], signals + turn);
+        for (int i = 0; i < kValues; ++i) store_async_dsmem(own + i, lane, v[i], signals + turn);
       }
       wait_for(signals + turn, parity);
       return here;
@@ -193,7 +193,7 @@ struct RowReducer {
   // each thread: over the lanes of a warp, then over the warps, with one barrier.
   template <int kRows>
   __device__ void merge_moments(R (&mean)[kRows], R (&squares)[kRows], int count) {
-    static_assert(2 * kRows <= kMostValues, "");
+    static_assert(2 * kRows <= kMaxValues, "");
     constexpr int kWidth = Spec::kRowThreads < kLanes ? Spec::kRowThreads : kLanes;
     merge_lanes<kWidth, kWidth>(mean, squares, (R)count);
     if constexpr (kParts > 1) {

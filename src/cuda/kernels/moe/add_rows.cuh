@@ -1,7 +1,7 @@
 // Rows of the output as sums of the products that go there, in the order of their rows: a block of
 // threads for each. Comes after a kernel's head, generic/moe_routing.cuh and moe/scan_groups.cuh.
 // The head has kListed, args.row_counts and .row_lists (moe/count_rows.cuh), .row_sums
-// (moe/keep_sums.cuh), and the epilogue, kVector columns at a time.
+// (moe/store_accumulators.cuh), and the epilogue, kVector columns at a time.
 #include "lib/divide.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"

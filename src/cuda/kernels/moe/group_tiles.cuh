@@ -1,4 +1,4 @@
-// Cuts the rows of every group into tiles of kTileM rows, for sm90/schedule_groups.cuh: one block.
+// Cuts the rows of every group into tiles of kTileM rows, for sm90/tile_scheduler_moe.cuh: one block.
 // Comes after a kernel's head, generic/moe_routing.cuh and moe/scan_groups.cuh. args.row_tiles gets
 // fours of numbers: how many tiles there are, then (first row, end, expert) for each of them; rows
 // of nobody's are of expert -1. args.row_counts gets zeros, where kScatter.
@@ -17,9 +17,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     for (int row = thread; row < (int)args.output_rows; row += kThreads)
       ((int*)args.row_counts)[row] = 0;
 
-  const int nobodys = groups > 0 ? offset_of(args, 0, all) : 0;
-  if (thread == 0) put(0, 0, nobodys, -1);
-  int tiles = (nobodys + kTileM - 1) / kTileM, largest = 0;
+  const int rows_without_expert = groups > 0 ? offset_of(args, 0, all) : 0;
+  if (thread == 0) put(0, 0, rows_without_expert, -1);
+  int tiles = (rows_without_expert + kTileM - 1) / kTileM, largest = 0;
   for (int first = 0; first < groups; first += kThreads) {
     const int group = first + thread, begin = begin_of_group(args, first, all, largest);
     const int end = group >= groups       ? begin

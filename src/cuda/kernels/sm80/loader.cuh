@@ -13,9 +13,9 @@
 //   kDirect    one by one, and not ahead of time: for what is rare
 #pragma once
 
-#include "lib/ptx_async.cuh"
+#include "lib/ptx_cp_async.cuh"
 #include "lib/ptx_opaque.cuh"
-#include "sm80/place.cuh"
+#include "sm80/operand.cuh"
 
 // Packets of neighbours. A packet's neighbours run along the depth, or (kMnMajor) across it; a
 // thread's packets are at the same place on that axis ("column") and in several lines of the other.
@@ -38,7 +38,7 @@ struct Loader {
 
   Place outer[kKept];  // of the column, or of the lines
   uint32 is_there;     // a bit for each: not past the last
-  Packet packets[kMode == kTogether ? kLines : 1];
+  Packet packets[kMode == kVectors ? kLines : 1];
 
   __device__ static int column() { return threadIdx.x % kPerLine * kVector; }
   __device__ static int line(int i) { return threadIdx.x / kPerLine + i * kStep; }
@@ -60,22 +60,22 @@ struct Loader {
       for (int i = 0; i < kLines; ++i) {
         const int k = depth + line(i);
         const Place at = Operand::depth(args, where, k);
-        const bool is_inside = (Operand::kChecked >= 0 || is_there != 0) && k < where.depth_end;
+        const bool is_inside = (Operand::kChecked >= 0 || is_there != 0) && k < where.k_end;
         take(args, where, i, outer[0], at, is_inside ? kVector : 0, tile);
       }
     } else {
       const int k = depth + column();
       const Place at = Operand::depth(args, where, k);
-      const int left = where.depth_end - k;
-      const int count = kCutsDepth ? max(0, min(kVector, left)) : left > 0 ? kVector : 0;
+      const int left = where.k_end - k;
+      const int count = kHasKOverride ? max(0, min(kVector, left)) : left > 0 ? kVector : 0;
 #pragma unroll
       for (int i = 0; i < kLines; ++i)
         take(args, where, i, outer[i], at,
              Operand::kChecked >= 0 || (is_there >> i & 1) != 0 ? count : 0, tile);
     }
   }
-  __device__ void deposit(uint8* tile) const {
-    if constexpr (kMode == kTogether)
+  __device__ void write_smem(uint8* tile) const {
+    if constexpr (kMode == kVectors)
 #pragma unroll
       for (int i = 0; i < kLines; ++i) *(uint4*)(tile + shared_place(i)) = packets[i].piece;
   }
@@ -94,9 +94,9 @@ struct Loader {
       // Nothing is read where `present` is 0, so that the address may be any.
       const int kBytes = kVector * (int)sizeof(Word);
       const int present = !is_inside   ? 0
-                          : kCutsDepth ? count * (int)sizeof(Word)
+                          : kHasKOverride ? count * (int)sizeof(Word)
                                        : count > 0 ? kBytes : 0;
-      copy_async_filled<kBytes>(tile + shared_place(i),
+      cp_async_zfill<kBytes>(tile + shared_place(i),
                                 Operand::data(args) + (a.offset + b.offset), present);
     } else {
       if (!is_inside) count = 0;
@@ -171,7 +171,7 @@ struct Loader<Operand, Type, kOuter, kElements> : ElementPackets<Operand, Type, 
     const auto take = [&](int i, int e, int k, const Place& at) {
       packets[i].words[e] =
           Base::word(args, where, outer[i % kRows], at,
-                     k < where.depth_end && (is_there >> i % kRows & 1) != 0);
+                     k < where.k_end && (is_there >> i % kRows & 1) != 0);
     };
     if constexpr (Base::kRowsFirst) {
 #pragma unroll
@@ -191,7 +191,7 @@ struct Loader<Operand, Type, kOuter, kElements> : ElementPackets<Operand, Type, 
       }
     }
   }
-  __device__ void deposit(uint8* tile) const {
+  __device__ void write_smem(uint8* tile) const {
 #pragma unroll
     for (int i = 0; i < kPackets; ++i) Base::store(tile, i, packets[i]);
   }
@@ -215,9 +215,9 @@ struct Loader<Operand, Type, kOuter, kDirect> : ElementPackets<Operand, Type, kO
 #pragma unroll
       for (int e = 0; e < Base::kVector; ++e)
         packet.words[e] = Base::word(args, where, outer, Operand::depth(args, where, k + e),
-                                     row < end && k + e < where.depth_end);
+                                     row < end && k + e < where.k_end);
       Base::store(tile, i, packet);
     }
   }
-  __device__ void deposit(uint8*) const {}
+  __device__ void write_smem(uint8*) const {}
 };

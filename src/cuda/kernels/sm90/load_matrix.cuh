@@ -1,11 +1,11 @@
 // Tiles of two matrices with one contiguous axis each. Comes after a kernel's head and a schedule
-// with first_depth(args, block), where a block of depth begins; args.map_a and args.map_b have the
+// with first_k(args, block), where a block of depth begins; args.map_a and args.map_b have the
 // axes (contiguous, other, batch), and args.batched_a, args.batched_b are 0 where all batches share
 // a matrix. A factor that the head says is computed (kComputesA, kComputesB) has no map.
 #include "lib/ptx_tma.cuh"
 
-static const int kStageBytesA = kTileM * kTileDepth * kElementBytes;
-static const int kStageBytesB = kTileN * kTileDepth * kElementBytes;
+static const int kStageBytesA = kTileM * kBlockK * kElementBytes;
+static const int kStageBytesB = kTileN * kBlockK * kElementBytes;
 static const int kBoxRows = 128 / kElementBytes;  // of a box with contiguous rows
 
 // kRows rows from `row` on, to this block of a cluster or to all of them.
@@ -14,14 +14,14 @@ __device__ inline void load_rows(uint8* to, const TensorMap& map, Mbarrier* barr
                                  int depth, int batch) {
   const auto load = [&](uint8* box, const int(&at)[3]) {
     if constexpr (kShared)
-      load_box_to_blocks(box, map, barrier, at, (uint16)((1 << kCluster) - 1));
+      load_box_multicast(box, map, barrier, at, (uint16)((1 << kCluster) - 1));
     else
       load_box(box, map, barrier, at);
   };
   if constexpr (kTranspose) {
 #pragma unroll
     for (int r = 0; r < kRows; r += kBoxRows)
-      load(to + r / kBoxRows * kTileDepth * 128, {row + r, depth, batch});
+      load(to + r / kBoxRows * kBlockK * 128, {row + r, depth, batch});
   } else {
     load(to, {depth, row, batch});
   }
@@ -30,15 +30,15 @@ __device__ inline void load_rows(uint8* to, const TensorMap& map, Mbarrier* barr
 // Every block of a cluster has rows of A of its own, and all share those of B: each loads its part
 // for all of them.
 template <class A>
-__device__ inline void load_stage(const A& args, const Work& work, int block, uint8* a, uint8* b,
+__device__ inline void load_stage(const A& args, const WorkTile& work, int block, uint8* a, uint8* b,
                                   Mbarrier* barrier) {
-  const int depth = first_depth(args, block), kPart = kTileN / kCluster;
+  const int depth = first_k(args, block), kPart = kTileN / kCluster;
   if constexpr (!kComputesA)
     load_rows<kTransposeA, kTileM, false>(a, args.map_a, barrier, work.m, depth,
                                           work.batch * (int)args.batched_a);
   const int part = block_of_cluster() * kPart;
   if constexpr (!kComputesB)
-    load_rows<kTransposeB, kPart, (kCluster > 1)>(b + part * kTileDepth * kElementBytes, args.map_b,
+    load_rows<kTransposeB, kPart, (kCluster > 1)>(b + part * kBlockK * kElementBytes, args.map_b,
                                                   barrier, work.n + part, depth,
                                                   work.batch * (int)args.batched_b);
 }

@@ -1,17 +1,17 @@
 // The product of two matrices that copy engines bring into shared memory block by block of depth:
 // one warp asks for them, kConsumers warpgroups multiply and finish. Comes after a kernel's head,
-// sm90/schedule.cuh, lib/product_rows.cuh, lib/ptx_wgmma_product.cuh, sm90/warpgroups.cuh,
-// sm90/join_parts.cuh, sm90/ask_ahead.cuh and a loader, which has
+// sm90/tile_scheduler.cuh, lib/epilogue_rows.cuh, lib/ptx_wgmma_mma_async.cuh, sm90/warpgroups.cuh,
+// sm90/cluster_reduce.cuh, sm90/residual_prefetch.cuh and a loader, which has
 //   kStageBytesA, kStageBytesB
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
-//   finish_tile_rows(args, work, slab, sums, row, tails)  what becomes of 16 rows of sums
+//   epilogue_tile_rows(args, work, slab, sums, row, tails)  what becomes of 16 rows of sums
 //   Computing<Args>(args, memory, group)  where a factor is computed on the way in, by a warpgroup:
 //   .stage(args, work, block, a, b, ready)  `ready` waits for the stage and asks for what is not
 //   computed, unless it is given false; `memory` is behind all
 // The head has kStages, kRowBlocks (of 64 rows that a warpgroup has of a tile), kTransposeA,
-// kTransposeB, kPromotes, kAskedBytes (of a stage), kHasWhole (whether any tile is whole) and
-// TileTails (lib/product_tails.cuh; there are none with splits). With kStreams comes after
-// sm90/stream_parts.cuh, too.
+// kTransposeB, kPromotes, kTmaBytes (of a stage), kHasWholeTiles (whether any tile is whole) and
+// TileTails (lib/gemm_tails.cuh; there are none with splits). With kStreams comes after
+// sm90/stream_k_fixup.cuh, too.
 #include "lib/ptx_barrier.cuh"
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
@@ -20,312 +20,312 @@
 // Lanes of a warp that say that they have computed their part of a stage. One does for its warp,
 // but checkers of races follow only who speaks: where a stage is not always the same warpgroup's,
 // all do.
-static const int kTellers = kStages % kProducers == 0 ? 1 : 32;
+static const int kArrivingLanes = kStages % kProducers == 0 ? 1 : 32;
 // At the barrier of a full stage: whoever asks for a part of it, and warps that compute the rest.
-static const int kFullArrivals = (kAskedBytes > 0) + (kComputes ? 4 * kTellers : 0);
+static const int kFullArrivals = (kTmaBytes > 0) + (kComputes ? 4 * kArrivingLanes : 0);
 // A product has 64 rows and WGMMA_N columns: the pieces that a warpgroup has of a tile, those of
 // the same rows one after the other.
 static const int kParts = kTileN / WGMMA_N;
 static const int kPieces = kRowBlocks * kParts;
 
 template <class A>
-struct Computing;
+struct ProducerPrologue;
 
-struct Ring : StageWalk<kStages> {
-  uint8 *a, *b, *slabs, *behind;
-  Mbarrier *full, *empty, *turns, *computed;
+struct Pipeline : PipelineState<kStages> {
+  uint8 *a, *b, *staging_buffers, *producer_smem;
+  Mbarrier *full, *empty, *order, *computed;
 };
 
-__device__ inline Ring ring_of(uint8* memory) {
-  Ring ring;
-  ring.a = memory;
-  ring.b = ring.a + kStages * kStageBytesA;
-  ring.slabs = ring.b + kStages * kStageBytesB;
-  ring.full = (Mbarrier*)(ring.slabs + kConsumers * 4 * kSlabBytes);
-  ring.empty = ring.full + kStages;
-  ring.turns = ring.empty + kStages;
-  ring.computed = ring.turns + kConsumers;
-  ring.behind = (uint8*)(ring.turns + (kConsumers + 2) / 2 * 2);  // a multiple of 16
-  ring.stage = ring.parity = 0;
-  return ring;
+__device__ inline Pipeline pipeline_of(uint8* memory) {
+  Pipeline pipeline;
+  pipeline.a = memory;
+  pipeline.b = pipeline.a + kStages * kStageBytesA;
+  pipeline.staging_buffers = pipeline.b + kStages * kStageBytesB;
+  pipeline.full = (Mbarrier*)(pipeline.staging_buffers + kConsumers * 4 * kStagingBytes);
+  pipeline.empty = pipeline.full + kStages;
+  pipeline.order = pipeline.empty + kStages;
+  pipeline.computed = pipeline.order + kConsumers;
+  pipeline.producer_smem = (uint8*)(pipeline.order + (kConsumers + 2) / 2 * 2);  // a multiple of 16
+  pipeline.stage = pipeline.parity = 0;
+  return pipeline;
 }
 
-__device__ inline void start(const Ring& ring) {
+__device__ inline void start(const Pipeline& pipeline) {
   if (threadIdx.x == 0) {
     for (int s = 0; s < kStages; ++s) {
-      init_barrier(ring.full + s, kFullArrivals);
-      init_barrier(ring.empty + s, 4 * kSharers * kCluster);
+      init_barrier(pipeline.full + s, kFullArrivals);
+      init_barrier(pipeline.empty + s, 4 * kTileWarpgroups * kCluster);
     }
-    for (int group = 0; group < kConsumers; ++group) init_barrier(ring.turns + group, 4);
-    init_barrier(ring.computed, kProducers * 128);
+    for (int group = 0; group < kConsumers; ++group) init_barrier(pipeline.order + group, 4);
+    init_barrier(pipeline.computed, kProducers * 128);
     fence_barriers();
   }
   if constexpr (kCluster > 1)
-    meet_cluster();
+    cluster_sync_relaxed();
   else
     __syncthreads();
 }
 
 // One thread.
 template <class A>
-__device__ inline void ask_for_stages(const A& args, Ring ring) {
+__device__ inline void produce_stages(const A& args, Pipeline pipeline) {
   for (int number = first_work(); number < work_count(args); number += work_step()) {
-    const Work work = work_of(args, number);
-    Announced announced;
-    for (int block = work.first; block < work.first + work.count; ++block, ring.next()) {
-      Mbarrier* full = ring.full + ring.stage;
-      wait_for(ring.empty + ring.stage, ring.parity ^ 1);
-      arrive_and_expect(full, kAskedBytes);
-      load_stage(args, work, block, ring.a + ring.stage * kStageBytesA,
-                 ring.b + ring.stage * kStageBytesB, full);
-      if constexpr (kBroughtStages > 0) announced.block(args, work, block - work.first);
+    const WorkTile work = work_of(args, number);
+    ResidualL2Prefetch l2_prefetch;
+    for (int block = work.first; block < work.first + work.count; ++block, pipeline.next()) {
+      Mbarrier* full = pipeline.full + pipeline.stage;
+      wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
+      arrive_and_expect_tx(full, kTmaBytes);
+      load_stage(args, work, block, pipeline.a + pipeline.stage * kStageBytesA,
+                 pipeline.b + pipeline.stage * kStageBytesB, full);
+      if constexpr (kResidualStages > 0) l2_prefetch.block(args, work, block - work.first);
     }
-    if constexpr (kBroughtStages > 0) {
-      for (int part = 0; part < kBroughtStages; ++part, ring.next()) {
-        wait_for(ring.empty + ring.stage, ring.parity ^ 1);
-        ask_for_brought(args, work, part, ring.a + ring.stage * kStageBytesA,
-                        ring.b + ring.stage * kStageBytesB, ring.full + ring.stage);
+    if constexpr (kResidualStages > 0) {
+      for (int part = 0; part < kResidualStages; ++part, pipeline.next()) {
+        wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
+        load_residual(args, work, part, pipeline.a + pipeline.stage * kStageBytesA,
+                        pipeline.b + pipeline.stage * kStageBytesB, pipeline.full + pipeline.stage);
       }
     }
   }
 }
 // A warpgroup; where several compute, they take stages in turns.
 template <class A>
-__device__ inline void compute_stages(const A& args, Ring ring, int group) {
-  const bool asks = kAskedBytes > 0 && threadIdx.x % 128 == 0;
-  Computing<A> computing(args, ring.behind, group);
+__device__ inline void produce_computed_stages(const A& args, Pipeline pipeline, int group) {
+  const bool issues_tma = kTmaBytes > 0 && threadIdx.x % 128 == 0;
+  ProducerPrologue<A> prologue(args, pipeline.producer_smem, group);
   int turn = 0;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
-    const Work work = work_of(args, number);
-    for (int block = work.first; block < work.first + work.count; ++block, ring.next()) {
+    const WorkTile work = work_of(args, number);
+    for (int block = work.first; block < work.first + work.count; ++block, pipeline.next()) {
       if (kProducers > 1 && turn++ % kProducers != group) continue;
-      uint8* a = ring.a + ring.stage * kStageBytesA;
-      uint8* b = ring.b + ring.stage * kStageBytesB;
-      Mbarrier* full = ring.full + ring.stage;
-      computing.stage(args, work, block, a, b, [&](bool is_asked = true) {
-        wait_for(ring.empty + ring.stage, ring.parity ^ 1);
-        if (!asks) return;
-        arrive_and_expect(full, is_asked ? kAskedBytes : 0);
-        if (is_asked) load_stage(args, work, block, a, b, full);
+      uint8* a = pipeline.a + pipeline.stage * kStageBytesA;
+      uint8* b = pipeline.b + pipeline.stage * kStageBytesB;
+      Mbarrier* full = pipeline.full + pipeline.stage;
+      prologue.stage(args, work, block, a, b, [&](bool uses_tma = true) {
+        wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
+        if (!issues_tma) return;
+        arrive_and_expect_tx(full, uses_tma ? kTmaBytes : 0);
+        if (uses_tma) load_stage(args, work, block, a, b, full);
       });
-      fence_shared_writes();
+      fence_proxy_async();
       __syncwarp();
-      if (threadIdx.x % 32 < kTellers) arrive(full);
+      if (threadIdx.x % 32 < kArrivingLanes) arrive(full);
     }
   }
 }
 
 // The warp has read a stage; all blocks whose loads write to it are told.
-__device__ inline void release(const Ring& ring, int stage) {
+__device__ inline void release(const Pipeline& pipeline, int stage) {
   const int lane = threadIdx.x % 32;
   if constexpr (kCluster > 1) {
-    if (lane < kCluster) arrive_at_block(ring.empty + stage, lane);
+    if (lane < kCluster) arrive_remote(pipeline.empty + stage, lane);
   } else {
-    if (lane == 0) arrive(ring.empty + stage);
+    if (lane == 0) arrive(pipeline.empty + stage);
   }
 }
 
 // The products of a stage for kCount pieces, started. `keeps`: the sums so far count.
 template <int kCount>
-__device__ inline void start_products(const Ring& ring, int first_row_block, int first_piece,
-                                      bool keeps, Sum (&sums)[kCount][WGMMA_N / 2]) {
-  const uint64 a = tile_descriptor<kTransposeA>(ring.a + ring.stage * kStageBytesA +
+__device__ inline void issue_mma(const Pipeline& pipeline, int first_row_block, int first_piece,
+                                      bool accumulate, Accum (&accum)[kCount][WGMMA_N / 2]) {
+  const uint64 a = tile_descriptor<kTransposeA>(pipeline.a + pipeline.stage * kStageBytesA +
                                                 first_row_block * rows_step<kTransposeA>());
-  const uint64 b = tile_descriptor<kTransposeB>(ring.b + ring.stage * kStageBytesB);
-  keep_in_registers(sums);
-  fence_products();
+  const uint64 b = tile_descriptor<kTransposeB>(pipeline.b + pipeline.stage * kStageBytesB);
+  fence_operand(accum);
+  wgmma_fence();
 #pragma unroll
-  for (int k = 0; k < kTileDepth / kInstructionDepth; ++k)
+  for (int k = 0; k < kBlockK / kInstructionK; ++k)
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const int row_block = (first_piece + i) / kParts, part = (first_piece + i) % kParts;
-      multiply(sums[i],
+      multiply(accum[i],
                advance_descriptor(
-                   a, row_block * rows_step<kTransposeA>() + k * depth_step<kTransposeA>()),
+                   a, row_block * rows_step<kTransposeA>() + k * k_step<kTransposeA>()),
                advance_descriptor(b, part * (WGMMA_N / 64) * rows_step<kTransposeB>() +
-                                         k * depth_step<kTransposeB>()),
-               keeps || k > 0);
+                                         k * k_step<kTransposeB>()),
+               accumulate || k > 0);
     }
-  commit_products();
-  keep_in_registers(sums);
+  wgmma_commit_group();
+  fence_operand(accum);
 }
 
 // While a tile's last products are made: until what was brought for it has come. The next turn
 // begins here, so that who takes it knows of all stages before.
-__device__ inline void wait_for_brought(Ring ring, const Turns& turns) {
-  if constexpr (kBroughtStages > 0) {
-    for (int part = 0; part < kBroughtStages; ++part, ring.next())
-      wait_for(ring.full + ring.stage, ring.parity);
-    turns.pass_on(ring.turns);
+__device__ inline void wait_for_residual(Pipeline pipeline, const OrderBarrier& order) {
+  if constexpr (kResidualStages > 0) {
+    for (int part = 0; part < kResidualStages; ++part, pipeline.next())
+      wait_for(pipeline.full + pipeline.stage, pipeline.parity);
+    order.arrive_next(pipeline.order);
   }
 }
 
 // For units whose sums have few bits (fp8): those of a stage, 128 of depth, are added in f32, piece
 // by piece. Meanwhile the other warpgroups keep the units busy.
-template <class Meanwhile>
-__device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work, const Turns& turns,
+template <class DuringMma>
+__device__ inline void mma_k_blocks_promoted(Pipeline& pipeline, const WorkTile& work, const OrderBarrier& order,
                                                    int first_row_block,
-                                                   Sum (&sums)[kPieces][WGMMA_N / 2],
-                                                   Meanwhile meanwhile) {
+                                                   Accum (&accum)[kPieces][WGMMA_N / 2],
+                                                   DuringMma during_mma) {
 #pragma unroll
   for (int piece = 0; piece < kPieces; ++piece)
 #pragma unroll
-    for (int i = 0; i < WGMMA_N / 2; ++i) sums[piece][i] = 0;
-  Sum of_stage[1][WGMMA_N / 2];
-  for (int block = 0; block < work.count; ++block, ring.next()) {
-    wait_for(ring.full + ring.stage, ring.parity);
-    if (kBroughtStages == 0 && block == work.count - 1) turns.pass_on(ring.turns);
+    for (int i = 0; i < WGMMA_N / 2; ++i) accum[piece][i] = 0;
+  Accum of_stage[1][WGMMA_N / 2];
+  for (int block = 0; block < work.count; ++block, pipeline.next()) {
+    wait_for(pipeline.full + pipeline.stage, pipeline.parity);
+    if (kResidualStages == 0 && block == work.count - 1) order.arrive_next(pipeline.order);
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
-      start_products(ring, first_row_block, piece, false, of_stage);
-      if (block == 0 && piece == 0) meanwhile();
-      wait_for_products<0>();
-      keep_in_registers(of_stage);
-      if (piece == kPieces - 1) release(ring, ring.stage);
+      issue_mma(pipeline, first_row_block, piece, false, of_stage);
+      if (block == 0 && piece == 0) during_mma();
+      wgmma_wait_group<0>();
+      fence_operand(of_stage);
+      if (piece == kPieces - 1) release(pipeline, pipeline.stage);
 #pragma unroll
-      for (int i = 0; i < WGMMA_N / 2; ++i) sums[piece][i] += of_stage[0][i];
+      for (int i = 0; i < WGMMA_N / 2; ++i) accum[piece][i] += of_stage[0][i];
     }
   }
-  wait_for_brought(ring, turns);
+  wait_for_residual(pipeline, order);
 }
 
 // Multiplies all blocks of a piece of work. A stage is given back when the products that follow
 // have been started. `meanwhile` is done once, while the first ones are made. The last ones are
-// left to end_products, with what is handed back: the stage that they read.
-template <class Meanwhile>
-__device__ inline int multiply_blocks(Ring& ring, const Work& work, const Turns& turns,
-                                      int first_row_block, Sum (&sums)[kPieces][WGMMA_N / 2],
-                                      Meanwhile meanwhile) {
+// left to finish_mma, with what is handed back: the stage that they read.
+template <class DuringMma>
+__device__ inline int mma_k_blocks(Pipeline& pipeline, const WorkTile& work, const OrderBarrier& order,
+                                      int first_row_block, Accum (&accum)[kPieces][WGMMA_N / 2],
+                                      DuringMma during_mma) {
   int before = -1;
-  for (int block = 0; block < work.count; ++block, ring.next()) {
-    wait_for(ring.full + ring.stage, ring.parity);
-    if (kBroughtStages == 0 && block == work.count - 1) turns.pass_on(ring.turns);
-    start_products(ring, first_row_block, 0, block > 0, sums);
-    if (block == 0) meanwhile();
-    wait_for_products<1>();
-    if (before >= 0) release(ring, before);
-    before = ring.stage;
+  for (int block = 0; block < work.count; ++block, pipeline.next()) {
+    wait_for(pipeline.full + pipeline.stage, pipeline.parity);
+    if (kResidualStages == 0 && block == work.count - 1) order.arrive_next(pipeline.order);
+    issue_mma(pipeline, first_row_block, 0, block > 0, accum);
+    if (block == 0) during_mma();
+    wgmma_wait_group<1>();
+    if (before >= 0) release(pipeline, before);
+    before = pipeline.stage;
   }
-  wait_for_brought(ring, turns);
+  wait_for_residual(pipeline, order);
   return before;
 }
-__device__ inline void end_products(const Ring& ring, int stage,
-                                    Sum (&sums)[kPieces][WGMMA_N / 2]) {
-  wait_for_products<0>();
-  keep_in_registers(sums);
-  if (stage >= 0) release(ring, stage);
+__device__ inline void finish_mma(const Pipeline& pipeline, int stage,
+                                    Accum (&accum)[kPieces][WGMMA_N / 2]) {
+  wgmma_wait_group<0>();
+  fence_operand(accum);
+  if (stage >= 0) release(pipeline, stage);
 }
 
-// 16 rows of a warp for lib/product_boxes.cuh, which wants to be ready before it waits for the
+// 16 rows of a warp for lib/epilogue_tma_store.cuh, which wants to be ready before it waits for the
 // products: what it loads of columns and most addresses are there then. Others wait at once.
 // Whether all rows and columns of the tile are there is decided once for all rows of a warp: what
 // belongs to columns is loaded once for them.
 // Who computes factors waits for stages: these are given back before boxes are waited for.
-static const bool kWaitsLate = kBoxes > 0 && !kComputes;
+static const bool kDefersMmaWait = kStoreBuffers > 0 && !kComputes;
 template <bool kIsWhole>
-struct BoxRows : BroughtRows<Ring> {
+struct SubtileRows : ResidualRows<Pipeline> {
   static const bool kWhole = kIsWhole;
   uint8* boxes;
-  Sum (&sums)[kPieces][WGMMA_N / 2];
+  Accum (&accum)[kPieces][WGMMA_N / 2];
   bool is_first;  // of the warp
   int stage;      // that the last products read
 
   __device__ void wait() const {
-    if (is_first) end_products(this->ring, stage, sums);
+    if (is_first) finish_mma(this->pipeline, stage, accum);
   }
 };
 
 // Where no work follows: until all warps have given back all stages, and all threads have said that
 // they have computed theirs.
-__device__ inline void wait_for_all_stages(Ring ring) {
-  if constexpr (kComputes) wait_for(ring.computed, 0);
-  for (int s = 0; s < kStages; ++s, ring.next()) wait_for(ring.empty + ring.stage, ring.parity ^ 1);
+__device__ inline void drain_pipeline(Pipeline pipeline) {
+  if constexpr (kComputes) wait_for(pipeline.computed, 0);
+  for (int s = 0; s < kStages; ++s, pipeline.next()) wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
 }
 
 // What a warp has for itself. Its number is the same for all lanes, as the compiler can see:
 // addresses and bounds stay in uniform registers.
 __device__ inline int own_warp() { return __shfl_sync(~0u, (int)threadIdx.x / 32 % 4, 0); }
 __device__ inline int first_row_block_of(int group) { return kPingPong ? 0 : group * kRowBlocks; }
-__device__ inline uint8* slab_of(const Ring& ring, int group) {
-  return ring.slabs + (group * 4 + threadIdx.x / 32 % 4) * kSlabBytes;
+__device__ inline uint8* staging_of(const Pipeline& pipeline, int group) {
+  return pipeline.staging_buffers + (group * 4 + threadIdx.x / 32 % 4) * kStagingBytes;
 }
 
 // A warpgroup. The sums of a part stay in the ring.
 template <class A>
-__device__ inline void consume(const A& args, Ring ring, int group) {
+__device__ inline void consume(const A& args, Pipeline pipeline, int group) {
   const int warp = own_warp();
-  uint8* slab = slab_of(ring, group);
+  uint8* staging = staging_of(pipeline, group);
   const int first_row_block = first_row_block_of(group);
-  Turns turns = {group, group == 0};
+  OrderBarrier order = {group, group == 0};
   TileTails tails;
   int turn = 0;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
-    const Work work = work_of(args, number);
+    const WorkTile work = work_of(args, number);
     if (kPingPong && turn++ % kConsumers != group) {
-      ring.skip(work.count + kBroughtStages);
+      pipeline.skip(work.count + kResidualStages);
       continue;
     }
     const bool finishes = !kStreams || work.first == 0;
-    if (finishes) ask_ahead<false>(args, work, first_row_block * 64, slab);
-    const auto meanwhile = [&] {
-      if (finishes) ask_ahead<true>(args, work, first_row_block * 64, slab);
+    if (finishes) prefetch_residual<false>(args, work, first_row_block * 64, staging);
+    const auto during_mma = [&] {
+      if (finishes) prefetch_residual<true>(args, work, first_row_block * 64, staging);
     };
-    Sum sums[kPieces][WGMMA_N / 2];
-    turns.wait(ring.turns);
+    Accum accum[kPieces][WGMMA_N / 2];
+    order.wait(pipeline.order);
     if (work.count == 0) {
-      turns.pass_on(ring.turns);
-      meanwhile();
+      order.arrive_next(pipeline.order);
+      during_mma();
     }
     int last_stage = -1;
     if constexpr (kPromotes)
-      multiply_blocks_and_promote(ring, work, turns, first_row_block, sums, meanwhile);
+      mma_k_blocks_promoted(pipeline, work, order, first_row_block, accum, during_mma);
     else
-      last_stage = multiply_blocks(ring, work, turns, first_row_block, sums, meanwhile);
-    if constexpr (!kWaitsLate) end_products(ring, last_stage, sums);
+      last_stage = mma_k_blocks(pipeline, work, order, first_row_block, accum, during_mma);
+    if constexpr (!kDefersMmaWait) finish_mma(pipeline, last_stage, accum);
     if (kHasEmptyWork && !kPromotes && work.count == 0) {
 #pragma unroll
       for (int piece = 0; piece < kPieces; ++piece)
 #pragma unroll
-        for (int i = 0; i < WGMMA_N / 2; ++i) sums[piece][i] = 0;
+        for (int i = 0; i < WGMMA_N / 2; ++i) accum[piece][i] = 0;
     }
     if constexpr (kSplits > 1) {
-      if (!kHasWhole || is_part(args, number)) {
-        wait_for_all_stages(ring);
-        lay_down_sums(ring.a, sums, first_row_block * 4 + warp);
+      if (!kHasWholeTiles || is_split_tile(args, number)) {
+        drain_pipeline(pipeline);
+        spill_accumulators(pipeline.a, accum, first_row_block * 4 + warp);
         continue;
       }
     }
     if constexpr (kStreams) {
       if (!finishes) {
-        hand_on_sums(args, sums, first_row_block * 4 + warp);
+        publish_partials(args, accum, first_row_block * 4 + warp);
         continue;
       }
-      if (work.count < (int)args.tile_stages) add_parts(args, sums, first_row_block * 4 + warp);
+      if (work.count < (int)args.tile_stages) add_partials(args, accum, first_row_block * 4 + warp);
     }
-    if constexpr (kHasWhole) {
+    if constexpr (kHasWholeTiles) {
       tails.begin_tile(args, work);
       const auto finish = [&](auto rows_of) {
 #pragma unroll
         for (int r = 0; r < kRowBlocks; ++r)
-          finish_tile_rows(args, work, rows_of(r), *(Sum(*)[kTileN / 2]) sums[r * kParts],
+          epilogue_tile_rows(args, work, rows_of(r), *(Accum(*)[kTileN / 2]) accum[r * kParts],
                            work.m + (first_row_block + r) * 64 + warp * 16, tails);
       };
-      if constexpr (kWaitsLate) {
+      if constexpr (kDefersMmaWait) {
         const auto bounds = bounds_of(args, work);
         const int rows_end = (first_row_block + kRowBlocks) * 64;
-        const auto brought = [&](int r) {
-          return BroughtRows<Ring>{ring, first_row_block + r, r == kRowBlocks - 1};
+        const auto residual = [&](int r) {
+          return ResidualRows<Pipeline>{pipeline, first_row_block + r, r == kRowBlocks - 1};
         };
         if (bounds.first_row + work.m + rows_end <= bounds.row_end &&
             bounds.first_column + kTileN <= bounds.column_end)
-          finish([&](int r) { return BoxRows<true>{brought(r), slab, sums, r == 0, last_stage}; });
+          finish([&](int r) { return SubtileRows<true>{residual(r), staging, accum, r == 0, last_stage}; });
         else
-          finish([&](int r) { return BoxRows<false>{brought(r), slab, sums, r == 0, last_stage}; });
+          finish([&](int r) { return SubtileRows<false>{residual(r), staging, accum, r == 0, last_stage}; });
       } else {
-        finish([&](int) { return slab; });
+        finish([&](int) { return staging; });
       }
-      for (int part = 0; part < kBroughtStages; ++part) ring.next();
-      tails.end_tile(args, slab, group);
+      for (int part = 0; part < kResidualStages; ++part) pipeline.next();
+      tails.end_tile(args, staging, group);
     }
   }
   tails.end(args, group);
@@ -339,41 +339,41 @@ __device__ inline int own_group() { return __shfl_sync(~0u, (int)threadIdx.x / 1
 // All threads of the cluster, from one place of the program and with the same number of registers:
 // the sums of the parts have been laid down.
 template <class A>
-__device__ inline void finish_part(const A& args, const Ring& ring) {
-  cluster_barrier();
+__device__ inline void finish_split_tile(const A& args, const Pipeline& pipeline) {
+  cluster_sync();
   const int group = own_group();  // again: it need not have been kept
-  if (group >= kConsumers || (kPingPong && group != rounds_before_part(args) % kConsumers)) return;
-  if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
-  join_parts(args, ring.a, slab_of(ring, group),
+  if (group >= kConsumers || (kPingPong && group != waves_before_split(args) % kConsumers)) return;
+  if constexpr (kConsumers > 1) setmaxnreg_inc<kConsumerRegisters>();
+  cluster_reduce(args, pipeline.a, staging_of(pipeline, group),
              first_row_block_of(group) * 4 + threadIdx.x / 32 % 4);
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
-    product(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
+    gemm(const __grid_constant__ Args args) {
   uint8* memory = shared_memory();
   memory += (1024 - (uint64)memory % 1024) % 1024;  // no round trip: it stays known to be shared
-  Ring ring = ring_of(memory);
-  start(ring);
+  Pipeline pipeline = pipeline_of(memory);
+  start(pipeline);
   const int group = own_group();
   if (group >= kConsumers) {
-    if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
+    if constexpr (kConsumers > 1) setmaxnreg_dec<kProducerRegisters>();
     if constexpr (kComputes) {
-      compute_stages(args, ring, group - kConsumers);
-      if constexpr (kSplits > 1) arrive(ring.computed);
+      produce_computed_stages(args, pipeline, group - kConsumers);
+      if constexpr (kSplits > 1) arrive(pipeline.computed);
     } else if (threadIdx.x % 128 == 0) {
-      ask_for_stages(args, ring);
+      produce_stages(args, pipeline);
     }
     __syncwarp();  // the barriers below take whole warps
   } else {
-    if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
-    consume(args, ring, group);
+    if constexpr (kConsumers > 1) setmaxnreg_inc<kConsumerRegisters>();
+    consume(args, pipeline, group);
     if constexpr (kSplits > 1 && kConsumers > 1) {
       group_barrier<128>(group);  // between two changes of a warpgroup's registers
-      give_registers<kProducerRegisters>();
+      setmaxnreg_dec<kProducerRegisters>();
     }
   }
   if constexpr (kSplits > 1)
-    if (has_part(args)) finish_part(args, ring);
+    if (has_split_tile(args)) finish_split_tile(args, pipeline);
   // Others may still tell this block's barriers that they are done, or read its sums.
-  if constexpr (kCluster > 1 || kSplits > 1) meet_cluster();
+  if constexpr (kCluster > 1 || kSplits > 1) cluster_sync_relaxed();
 }

@@ -1,7 +1,7 @@
 // Where the reductions behind batches of matrices have the partial results of a tile. Comes after
-// sm90/schedule.cuh and lib/product_tails.cuh.
+// sm90/tile_scheduler.cuh and lib/gemm_tails.cuh.
 
-__device__ inline TailPlace tail_place(const Args& args, const Work& work) {
+__device__ inline TailPlace tail_place(const Args& args, const WorkTile& work) {
   return {(Index)work.batch, (Index)(work.m / kTileM), (Index)(work.n / kTileN), (Index)work.n,
           (Index)args.columns};
 }

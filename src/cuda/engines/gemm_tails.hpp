@@ -1,0 +1,70 @@
+// Reductions behind a product (Region::reductions): what its tiles leave of them, and the launch
+// that folds that (kernels/lib/gemm_tails.cuh, kernels/tail_reduce.cuh).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/ceil_div.hpp"
+#include "cuda/launch/kernel_design.hpp"
+
+namespace ashlar::cuda {
+
+// What an axis of the epilogue's space is to the product's tiles.
+enum class TailAxis : std::uint8_t { row, column, batch };
+
+// Partial results, one part per row of tiles, column of tiles or warp.
+struct TailParts {
+  std::int64_t rows = 0;     // of a batch: warpgroups above each other
+  std::int64_t columns = 0;  // of a batch: tiles beside each other
+  std::int64_t warps = 0;    // of the grid
+};
+
+class GemmTails {
+ public:
+  GemmTails() = default;
+  // `axes`: one per axis of the epilogue's space.
+  GemmTails(const Region& region, const std::vector<TailAxis>& axes, const TailParts& parts);
+
+  // Whether every reduction folds all rows, all columns or everything. Comes before anything that
+  // takes a store of the epilogue for granted.
+  static Support supports(const Region& region, const std::vector<TailAxis>& axes);
+
+  bool empty() const { return tails_.empty(); }
+  std::int64_t scratch_bytes() const;
+  // Books the partial results.
+  void scratch_layout(ScratchLayout& scratch_layout);
+  // Of the product's kernel, behind the struct of arguments: its constants and Tail<number>.
+  // `arguments` comes before that struct.
+  void add_arguments(Arguments& arguments) const;
+  std::string text() const;
+  // The files of the kernel; `place` has its tail_place.
+  void add_files(std::vector<std::string_view>& files, std::string_view place) const;
+  LaunchDesign sum(const Graph& graph) const;
+  // The region by the generic engine, with the same partial results.
+  std::function<KernelDesign()> unaligned(const Graph& graph, const Region& region,
+                                          const DeviceProps& device) const;
+
+ private:
+  enum Over { rows, columns, all };
+  struct Tail {
+    Over over = rows;
+    ReductionMode fold = ReductionMode::add;
+    PointwiseProgram finish;
+    std::int64_t elements = 1, parts = 1;
+    std::int64_t batch = 0;  // from the partial results of a batch to the next one's
+    int slot = 0;            // among those over the same axes
+    int reservation = 0;
+    std::int64_t bytes() const {  // as scratch is given out
+      return ceil_div(elements * parts * 4, kWorkspaceAlignment) * kWorkspaceAlignment;
+    }
+  };
+  static bool find_over(const Dims& full, const Dims& result, const std::vector<TailAxis>& axes,
+                        Over& over, bool& keeps_batches);
+  std::vector<Tail> tails_;
+};
+
+// For engines that know nothing of reductions.
+Support has_no_tails(const Region& region);
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,322 @@
+#include "cuda/engines/sm90/gemm_tile.hpp"
+
+#include <algorithm>
+
+#include "base/ceil_div.hpp"
+#include "base/fail.hpp"
+#include "cuda/engines/tile_cost.hpp"
+#include "cuda/text/spec_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+constexpr int kAlignment = 1024;  // of stages, whose swizzle it fits
+constexpr int kMaxStages = 8;
+
+int bytes_of(DType operands) { return bit_width(operands) / 8; }
+
+int stage_bytes(const GemmTile& tile) { return (tile.m + tile.n) * tile.depth_bytes; }
+
+// lib/epilogue_rows.cuh: wide slabs where tiles take turns, whose end has to keep pace with memory;
+// elsewhere stages have more of the room.
+int staging_columns(const GemmTile& tile) { return tile.ping_pong && tile.n >= 64 ? 64 : 32; }
+int staging_bytes(const GemmTile& tile) {  // of a warp
+  if (tile.boxes > 0) return tile.boxes * kBoxRows * kBoxRowBytes;
+  return 16 * (staging_columns(tile) + 8) * 4;
+}
+
+// As PTX names the type of a factor.
+const char* operand_name(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "tf32";
+    case DType::f16: return "f16";
+    case DType::bf16: return "bf16";
+    case DType::e4m3: return "e4m3";
+    case DType::e5m2: return "e5m2";
+    case DType::i8: return "s8";
+    case DType::u8: return "u8";
+    default: fail(ErrorCode::internal, "cuda: no matrix unit takes {}", to_string(dtype));
+  }
+}
+
+// Of one instruction. Those that promote have two for a wide tile, whose sums take turns.
+int instruction_columns(const GemmTile& tile, DType operands) {
+  return promotes(operands) && tile.n == 256 ? 128 : tile.n;
+}
+
+std::string define(const char* name, const std::string& value) {
+  return fmt::format("#define {} {}\n", name, value);
+}
+
+// Whether the blocks of a cluster can share the tiles of the last round: each has one part at most,
+// and a part of the columns to finish.
+bool can_split(const GemmTile& tile, std::int64_t tiles, std::int64_t k_blocks,
+               const DeviceProps& device) {
+  constexpr int kLeastStages = 4;  // of a part, which waits for the first of them
+  constexpr int kLeastColumns = 16, kSumBytes = 4;
+  const int units = cluster_sms(device, tile.splits);
+  if (tile.cluster > 1 || units == 0 || k_blocks < tile.splits * kLeastStages) return false;
+  if (tile.boxes > 0) return false;
+  const int columns = tile.n / tile.splits, staging = staging_columns(tile);
+  if (tile.n % tile.splits != 0 || columns < kLeastColumns) return false;
+  if (columns % staging != 0 && staging % columns != 0) return false;
+  // The sums of a tile lie where its stages were.
+  if (tile.m * tile.n * kSumBytes > stage_count(tile, device) * stage_bytes(tile)) return false;
+  const std::int64_t rest = tiles % units;
+  return rest > 0 && rest * tile.splits <= units;
+}
+
+// Whether the L2 cache has what blocks with ranges of stages read. Those with whole tiles walk
+// through the depth in step, so that memory is read once for a whole row or column of tiles. Those
+// with ranges are at different depths at any time: what several of them read has to stay in the
+// cache until the last one was there. Measured on an H200 (bf16, e4m3): with 23 MB 8 % faster than
+// what is chosen of whole and split tiles, with 60 to 450 MB mostly slower, up to twice.
+bool stays_in_cache(const GemmTile& tile, const OperandBytes& factors, const DeviceProps& device) {
+  const std::int64_t room = device.l2_bytes / 2;
+  if (factors.producer_bound || factors.row_bytes + factors.column_bytes <= room) return true;
+  // Rows of one tile each are nobody else's. They pass through the cache beside the columns, which
+  // clusters ask for half as often: 10 % faster with 71 MB and 9 MB; without clusters 5 to 20 %
+  // slower.
+  return tile.cluster > 1 && factors.columns <= tile.n && factors.column_bytes <= room;
+}
+
+// Whether all blocks can share the tiles of the last rounds by ranges of their stages.
+bool can_stream_k(const GemmTile& tile, std::int64_t tiles, std::int64_t k_blocks,
+                  const OperandBytes& factors, const DeviceProps& device) {
+  constexpr int kLeastStages = 8;  // of a range, which may have the end of one tile and the begin
+                                   // of another
+  const int units = cluster_sms(device, tile.cluster) / tile.cluster;
+  if (units == 0 || tile.boxes > 0 || tiles % units == 0) return false;
+  // Clusters share so few tiles in step (can_split): 19 us instead of 24 (256 x 1280 x 8192).
+  if (2 * tiles <= units) return false;
+  if (tile.row_blocks() * tile.n > 256) return false;  // registers, beside 160 sums
+  if (!stays_in_cache(tile, factors, device)) return false;
+  return TileWaves(tile, tiles, device).split * k_blocks >= std::int64_t{units} * kLeastStages;
+}
+
+// What a thread that multiplies has left for the epilogue's loads, of the 240 that it takes (less
+// where others compute a factor), beside its sums and what addresses and the program want. Ranges
+// of stages want some, too.
+int held_registers(const GemmTile& tile, bool computes) {
+  constexpr int kAddresses = 80;
+  const int all = computes ? 200 : 240;
+  const int sums = tile.row_blocks() * 64 * tile.n / 128;
+  return std::clamp(all - sums - kAddresses, 0, tile.streams ? 16 : 32);
+}
+
+}  // namespace
+
+Support requires_hopper(const DeviceProps& device) {
+  constexpr int kHopper = 90;
+  if (device.compute_capability == kHopper) return Support::yes();
+  return Support::no("made for sm_90a, this is sm_{}", device.compute_capability);
+}
+
+int block_k(DType operands) { return 128 / bytes_of(operands); }
+
+unsigned shared_bytes(const GemmTile& tile, int stages) {
+  constexpr int kBarrierBytes = 8;  // two of a stage, one of a warpgroup, one of who computes
+  const int others = (tile.consumers + 2) / 2 * 2;  // what comes behind them begins at 16 bytes
+  return static_cast<unsigned>(stages * (stage_bytes(tile) + 2 * kBarrierBytes) +
+                               others * kBarrierBytes + tile.raw_bytes +
+                               tile.consumers * 4 * staging_bytes(tile) + kAlignment);
+}
+
+int stage_count(const GemmTile& tile, const DeviceProps& device) {
+  int stages = kMaxStages;
+  while (stages > 1 && shared_bytes(tile, stages) > device.shared_bytes) --stages;
+  return stages;
+}
+
+TileWaves::TileWaves(const GemmTile& tile, std::int64_t tiles, const DeviceProps& device) {
+  const int together = std::max(tile.cluster, tile.splits);
+  const std::int64_t units = cluster_sms(device, together) / tile.cluster;
+  whole = tile.streams       ? std::max<std::int64_t>(tiles / units - 1, 0) * units
+          : tile.splits == 1 ? tiles
+                             : tiles / units * units;
+  split = tiles - whole;
+  cluster = static_cast<unsigned>(together);
+  if (tile.streams) {
+    grid = static_cast<unsigned>(units * tile.cluster);
+    return;
+  }
+  grid = static_cast<unsigned>((whole > 0 ? std::min(whole, units) : split * tile.splits) *
+                               tile.cluster);
+}
+
+void add_configs(const GemmTile& tile, std::int64_t tiles, std::int64_t k_blocks,
+                 const OperandBytes& factors,
+                 const std::function<Config(const GemmTile&)>& config_of, const DeviceProps& device,
+                 DType precision, std::vector<Config>& to) {
+  // Measured on an H200: blocks that share a tile gain 3 to 8 % less than estimated, of four and
+  // eight up to a quarter less.
+  const auto worth_it = [](int splits) { return splits == 2 ? 0.92 : 0.75; };
+  const Config whole = config_of(tile);
+  to.push_back(whole);
+  for (const int splits : {2, 4, 8}) {
+    GemmTile split = tile;
+    split.splits = splits;
+    if (!can_split(split, tiles, k_blocks, device)) continue;
+    Config config = config_of(split);
+    if (config.cost.seconds(device, precision) <
+        worth_it(splits) * whole.cost.seconds(device, precision))
+      to.push_back(std::move(config));
+  }
+  constexpr double kWorthStreaming = 0.97;
+  GemmTile stream_k = tile;
+  stream_k.streams = true;
+  if (k_blocks == 0 || !can_stream_k(stream_k, tiles, k_blocks, factors, device)) return;
+  Config config = config_of(stream_k);
+  if (config.cost.seconds(device, precision) <
+      kWorthStreaming * whole.cost.seconds(device, precision))
+    to.push_back(std::move(config));
+}
+
+std::vector<std::pair<std::string, std::int64_t>> knobs_of(const GemmTile& tile) {
+  std::vector<std::pair<std::string, std::int64_t>> knobs = {{"tile_m", tile.m},
+                                                             {"tile_n", tile.n},
+                                                             {"consumers", tile.consumers},
+                                                             {"ping_pong", tile.ping_pong ? 1 : 0},
+                                                             {"cluster", tile.cluster},
+                                                             {"splits", tile.splits},
+                                                             {"depth_bytes", tile.depth_bytes},
+                                                             {"producers", tile.producers}};
+  if (tile.streams) knobs.emplace_back("stream", 1);  // saved plans of before know no other
+  return knobs;
+}
+
+GemmTile tile_of(const Config& config) {
+  const auto knob = [&](const char* name) { return static_cast<int>(config.knob(name)); };
+  const bool streams = std::any_of(config.knobs.begin(), config.knobs.end(),
+                                   [](const auto& one) { return one.first == "stream"; });
+  return {.m = knob("tile_m"),
+          .n = knob("tile_n"),
+          .consumers = knob("consumers"),
+          .ping_pong = knob("ping_pong") != 0,
+          .cluster = knob("cluster"),
+          .splits = knob("splits"),
+          .streams = streams,
+          .depth_bytes = knob("depth_bytes"),
+          .producers = knob("producers")};
+}
+
+bool has_room_for_tails(const GemmTile& tile, std::size_t reductions, bool computes) {
+  constexpr std::size_t kMaxBehindWideTiles = 3;  // one more spills
+  if (tile.n > 128 && !tile.ping_pong && reductions > kMaxBehindWideTiles) return false;
+  return tile.row_blocks() * tile.n <= (computes && tile.ping_pong ? 128 : 256);
+}
+
+int boxes_of(const GemmTile& tile, DType results) {
+  const int columns = kBoxRowBytes / bytes_of(results);
+  if (tile.n % columns != 0 || tile.n * tile.depth_bytes % kAlignment != 0) return 0;
+  const int of_rows = tile.n / columns;
+  if (of_rows == 1) return tile.row_blocks();
+  int boxes = tile.ping_pong ? 2 : 4;
+  while (of_rows % boxes != 0) --boxes;
+  return boxes;
+}
+
+ResidualStages residual_stages(const GemmTile& tile, DType results, const DeviceProps& device) {
+  constexpr int kBytes = kResidualBoxRows * kBoxRowBytes;
+  const auto all = ceil_div(tile.n, kBoxRowBytes / bytes_of(results));
+  // Each of them is brought where its results will be.
+  if (tile.boxes >= all * tile.row_blocks()) return {};
+  const int room = tile.m * tile.depth_bytes / kBytes + tile.n * tile.depth_bytes / kBytes;
+  const int most = room / (tile.m / kResidualBoxRows);
+  if (most == 0) return {};
+  const auto stages = static_cast<int>(ceil_div(all, most));
+  // One at least for the depth of the next tile.
+  if (stages >= stage_count(tile, device)) return {};
+  return {.stages = stages, .boxes = static_cast<int>(ceil_div(all, stages))};
+}
+
+bool promotes(DType operands) { return operands == DType::e4m3 || operands == DType::e5m2; }
+
+std::vector<GemmTile> gemm_tiles(DType operands, std::int64_t rows, std::int64_t columns) {
+  // A wide tile reads the least per product; two tiles in turns hide what comes after the products.
+  static const std::vector<GemmTile> all = {{.m = 128, .n = 256},
+                                            {.m = 256, .n = 128},
+                                            {.m = 128, .n = 128, .ping_pong = true},
+                                            {.m = 64, .n = 256, .ping_pong = true},
+                                            {.m = 64, .n = 192, .ping_pong = true},
+                                            {.m = 128, .n = 192},
+                                            {.m = 128, .n = 224},
+                                            {.m = 256, .n = 160},
+                                            {.m = 128, .n = 160},
+                                            {.m = 128, .n = 128},
+                                            {.m = 64, .n = 128, .ping_pong = true},
+                                            {.m = 256, .n = 64},
+                                            {.m = 128, .n = 64},
+                                            {.m = 128, .n = 64, .ping_pong = true},
+                                            {.m = 64, .n = 64, .ping_pong = true},
+                                            {.m = 128, .n = 32, .ping_pong = true},
+                                            {.m = 64, .n = 32, .ping_pong = true},
+                                            {.m = 64, .n = 16, .ping_pong = true}};
+  std::vector<GemmTile> result;
+  for (const GemmTile& tile : all) {
+    // The sums of a stage, of one product at a time, and those of all want registers of their own.
+    if (promotes(operands) &&
+        tile.row_blocks() * tile.n + instruction_columns(tile, operands) > 384)
+      continue;
+    if (promotes(operands) && tile.row_blocks() > 1 && tile.n < 128) continue;
+    // Who adds them up wants others to multiply meanwhile, which those with tiles of their own do
+    // not.
+    if (promotes(operands) && tile.ping_pong && rows > 64) continue;
+    // For those of few columns.
+    if (tile.m == 128 && tile.n == 64 && !tile.ping_pong && (!promotes(operands) || columns > 64))
+      continue;
+    if (!promotes(operands) && tile.m == 64 && tile.n == 192) continue;
+    // Of tiles that reach past the result only the smallest of a kind.
+    if (tile.n >= 2 * columns && tile.n > 16) continue;
+    if (tile.m >= 2 * rows && tile.m > 64) continue;
+    if (tile.n < 64 && columns > 2 * tile.n) continue;
+    result.push_back(tile);
+    if (rows > tile.m && tile.n >= 64) {
+      result.push_back(tile);
+      result.back().cluster = 2;
+    }
+  }
+  return result;
+}
+
+std::string gemm_constants(const GemmTile& tile, const GemmForm& form, int stages) {
+  const int bytes = bytes_of(form.a);
+  const bool integers = form.a == DType::i8 || form.a == DType::u8;
+  const auto major = [&](bool transpose) {
+    return bytes != 2 ? std::string("\"\"") : fmt::format("\", {}\"", transpose ? 1 : 0);
+  };
+  const bool computes = form.computes_a || form.computes_b || form.computes_some;
+  const int asked = (form.computes_a ? 0 : tile.m) + (form.computes_b ? 0 : tile.n);
+  const char* tails = form.has_tails ? "GemmTails" : "NoTails";
+  return fmt::format("typedef {} Accum;\n", integers ? "int" : "float") +
+         fmt::format("struct {0};\ntypedef {0} TileTails;\n", tails) +
+         constant("kComputes", computes) + constant("kProducers", tile.producers) +
+         constant("kTmaBytes", asked * tile.depth_bytes) +
+         define("WGMMA_N",
+                fmt::format("{}",
+                            form.columns > 0 ? form.columns : instruction_columns(tile, form.a))) +
+         define("WGMMA_K", fmt::format("\"k{}\"", 32 / bytes)) +
+         define("WGMMA_ACCUM_TYPE", integers ? "s32" : "f32") +
+         define("WGMMA_A", operand_name(form.a)) + define("WGMMA_B", operand_name(form.b)) +
+         define("WGMMA_SCALES", integers ? "\"\"" : "\", 1, 1\"") +
+         define("WGMMA_MAJOR_A", major(form.transpose_a)) +
+         define("WGMMA_MAJOR_B", major(form.transpose_b)) +
+         define("WGMMA_REGISTER", integers ? "\"r\"" : "\"f\"") + constant("kTileM", tile.m) +
+         constant("kTileN", tile.n) + constant("kBlockK", tile.depth_bytes / bytes) +
+         constant("kElementBytes", bytes) + constant("kStages", stages) +
+         constant("kConsumers", tile.consumers) + constant("kPingPong", tile.ping_pong) +
+         constant("kCluster", tile.cluster) + constant("kRowBlocks", tile.row_blocks()) +
+         constant("kTransposeA", form.transpose_a) + constant("kTransposeB", form.transpose_b) +
+         constant("kSplits", tile.splits) + constant("kStreams", tile.streams) +
+         constant("kHasWholeTiles", form.has_whole_tiles || tile.streams) +
+         constant("kBlocksPerSm", 1) + constant("kPromotes", promotes(form.a)) +
+         constant("kHeldRegisters", held_registers(tile, computes)) +
+         constant("kStagingColumns", staging_columns(tile)) +
+         constant("kStoreBuffers", tile.boxes) + constant("kResidualStages", form.residual.stages) +
+         constant("kResidualBoxes", std::max(form.residual.boxes, 1)) +
+         constant("kResidualBoxColumns", kBoxRowBytes / bytes_of(form.results)) +
+         constant("kVector", form.vector) + constant("kRank", form.rank);
+}
+
+}  // namespace ashlar::cuda

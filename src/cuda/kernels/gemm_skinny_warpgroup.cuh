@@ -1,0 +1,86 @@
+// y[few][many] = x[few][depth] * weights[many][depth] as gemm_skinny_tma.cuh has it, where
+// warpgroups multiply (wgmma): weights go from shared memory to registers, become factors there;
+// x, put in the order of the weights by gemm_skinny_repack.cuh or gemm_skinny_limbs.cuh, is the
+// second factor, in shared memory. No lane that multiplies reads x, and one instruction multiplies
+// 64 rows.
+//
+// A warpgroup has 64 rows, or two times 64, of each chunk, and every kWarpsK-th step of it. A piece
+// is one step of 64 of its rows: a packet of row r and one of row r + 8 in each lane. Pieces are
+// multiplied by gemm_skinny_warpgroup_half2.cuh or gemm_skinny_warpgroup_limbs.cuh.
+
+extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
+    gemm_skinny_warpgroup(const __grid_constant__ Args args) {
+  uint8* const start = shared_memory();
+  // Where the swizzle's pattern begins. Not rounded as an integer: it stays known to be shared.
+  uint8* const memory = start + (1024 - (uint64)start % 1024) % 1024;
+  Mbarrier* const barriers = (Mbarrier*)(memory + kAllBytes);
+  const Pipeline pipeline = {memory, barriers, barriers + kStages, barriers + 2 * kStages};
+  const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the same for all lanes
+  ChunkIterator iter(args);
+  // Measured in a row: clusters gain up to 13 % where the next launch, which puts x in order, is
+  // there from the start; other blocks gain nothing or lose, they let it in with their last chunk.
+  if constexpr (kClusterBlocks > 1) launch_dependent_grids();
+  if (warp == kWarps) {
+    // Nobody else knows the barriers yet, but the first bytes are on their way.
+    if (threadIdx.x % 32 == 0) {
+#pragma unroll
+      for (int s = 0; s < kStages; ++s) {
+        init_barrier(pipeline.full + s, 1 + kArrivingRepackWarps * 32);
+        init_barrier(pipeline.read + s, kThreads);
+        if (kRepacksInCta) init_barrier(pipeline.x_full + s, 1);
+      }
+      fence_barriers();
+      fence_proxy_async();
+    }
+    __syncwarp();
+    const int early = stages_before_pdl_wait(args);
+    ChunkIterator of_weights = iter;
+#pragma unroll 1
+    for (int s = 0; s < early && of_weights.has_more(args); ++s, of_weights.next())
+      load_weights(args, of_weights, pipeline);
+    wait_on_dependent_grids();
+#pragma unroll 1
+    for (int s = 0; s < kStages && iter.has_more(args); ++s, iter.next()) {
+      if (s >= early) load_weights(args, iter, pipeline);
+      load_x(args, iter, pipeline);
+    }
+  }
+  __syncthreads();
+  if constexpr (kClusterBlocks > 1) cluster_arrive_relaxed();
+
+  if (warp >= kWarps) {
+    if (warp == kWarps)
+      load_chunks(args, iter, pipeline);
+    else if (kRepacksInCta)
+      repack_chunks(args, iter, pipeline, warp - kWarps - 1);
+    if constexpr (kClusterBlocks > 1) {
+      cluster_wait();
+      cluster_sync();  // that of the sums
+    }
+  } else {
+    wait_on_dependent_grids();  // operands of the end may come from it
+    WarpgroupLane lane(warp);
+    int round = 0;
+    Coord coord;
+#pragma unroll
+    for (int axis = 0; axis < kRank - 2; ++axis) coord.batch[axis] = 0;
+#pragma unroll 1
+    for (; iter.has_more(args); iter.unit += iter.every) {
+      coord.first_row = (Index)iter.unit * kRows;
+      WarpgroupAccumulators acc;
+#pragma unroll 1
+      for (int chunk = 0; chunk < iter.chunks; ++chunk, iter.next_stage()) {
+        lane.stage = memory + iter.stage * kStageBytes;
+        wait_for(pipeline.full + iter.stage, iter.parity);
+        add_stage(lane, acc);
+        arrive(pipeline.read + iter.stage);
+      }
+      recompute_nonfinite(args, iter, lane, coord, acc);
+      float* const reduction_smem = (float*)(memory + (kOwnReductionSmem ? kPipelineBytes : 0));
+      if constexpr (kClusterBlocks > 1)
+        reduce_in_cluster(args, coord, acc, reduction_smem, warp);
+      else
+        reduce_in_cta(args, coord, acc, reduction_smem, round, warp);
+    }
+  }
+}

@@ -1,0 +1,102 @@
+// Products with few rows by warpgroups (gemm_skinny_warpgroup.cuh): a chunk's products as pairs of 16
+// bits, which are multiplied by their scales before. While the products of a part of a piece run,
+// the next part is converted.
+#pragma once
+
+static const int kSlicesPerPart = kSlices < 4 ? kSlices : 4;           // slices of a part
+static const int kParts = kSlices / kSlicesPerPart;                    // of a piece
+static const int kPartWords = 2 * kSlicesPerPart / kPairs;             // of a packet
+static const int kUnrolledPieces = kAllPieces <= 8 ? kAllPieces : 8;  // in one turn of a loop
+// Whole numbers of 4 bits with scales, as lib/narrow_to_half2.cuh has them.
+static const bool kSmall = kScaled && HasOffset<W>::value && ShortFloat<T>::kBias == 127;
+
+// The packets of a piece, of two rows, and their scales.
+struct ScaledPiece {
+  Words packets[2];
+  uint32 scale[2];
+  SmallScale small[2];
+
+  __device__ void load(const WarpgroupLane& lane, int number, int tile, SmallScaleRange& range) {
+    lane.packets(number, tile, packets);
+    if constexpr (kScaled) {
+      const typename S::Word* const of_rows = lane.scales(number, tile);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) scale[half] = both(as_operand(S(), of_rows[8 * half]));
+      if constexpr (kSmall) {
+        range.add(__byte_perm(scale[0], scale[1], 0x5410));
+#pragma unroll
+        for (int half = 0; half < 2; ++half) small[half].set(W(), scale[half]);
+      }
+    }
+  }
+  // NaN of e4m3 needs no mark: sm_90 has an instruction that keeps it.
+  template <class D>
+  __device__ void convert(D d, int part, uint32 (&a_frags)[kSlicesPerPart][4]) const {
+#pragma unroll
+    for (int w = 0; w < kPartWords; ++w)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        uint32 pairs[kPairs];
+        const uint32 word = packets[half].words[part * kPartWords + w];
+        if constexpr (kSmall)
+          small[half].pairs(d, word, pairs);
+        else
+          to_pairs(d, T(), word, pairs);
+#pragma unroll
+        for (int j = 0; j < kPairs; ++j) {
+          const int q = w * kPairs + j;
+          a_frags[q / 2][q % 2 * 2 + half] =
+              kScaled && !kSmall ? fma_pair(T(), pairs[j], scale[half], kMinus) : pairs[j];
+        }
+      }
+  }
+};
+
+__device__ inline void multiply_part(float (&acc)[kHalf], const uint32 (&a_frags)[kSlicesPerPart][4],
+                                     uint64 x) {
+  wgmma_fence();
+#pragma unroll
+  for (int c = 0; c < kSlicesPerPart; ++c)
+    multiply(acc, a_frags[c], advance_descriptor(x, c * kSliceBytes), true);
+  wgmma_commit_group();
+}
+
+// The products of a chunk. Nothing runs from one turn of the loop to the next: the compiler could
+// not tell which registers are in use, and would wait for every product.
+__device__ inline void add_stage(const WarpgroupLane& lane, WarpgroupAccumulators& all) {
+  const uint64 x =
+      smem_descriptor<32>(lane.stage + kFirstX + lane.step * (kSlices * kSliceBytes), 0, kPitchX);
+  uint32 a_frags[2][kSlicesPerPart][4];
+  ScaledPiece piece;
+  piece.load(lane, 0, 0, all.scales);
+  piece.convert(W(), 0, a_frags[0]);
+#pragma unroll 1
+  for (int first = 0; first < kAllPieces; first += kUnrolledPieces) {
+#pragma unroll
+    for (int p = 0; p < kUnrolledPieces * kParts; ++p) {
+      const int n = p / kParts, part = p % kParts, next = n + 1;   // pieces
+      const int tile = n % kTiles, number = (first + n) / kTiles;  // of the warpgroup's steps
+      const bool has_next = next < kUnrolledPieces || first + kUnrolledPieces < kAllPieces;
+      const bool is_last = part + 1 == kParts;
+      if (is_last && has_next) piece.load(lane, (first + next) / kTiles, next % kTiles, all.scales);
+      multiply_part(
+          all.acc[tile], a_frags[p % 2],
+          advance_descriptor(x, (number * kWarpsK * kSlices + part * kSlicesPerPart) * kSliceBytes));
+      wgmma_wait_group<1>();  // of the part before
+      if (!is_last || has_next) piece.convert(W(), is_last ? 0 : part + 1, a_frags[1 - p % 2]);
+    }
+    wgmma_wait_group<0>();
+  }
+  fence_operand(all.acc);
+}
+
+// At the end of a unit: false where scales were out of range, so that sums have to be made again.
+__device__ inline bool finish_accumulators(WarpgroupAccumulators& all) {
+  if constexpr (!kSmall) return true;
+  const float power = __uint_as_float((uint32)(127 - SmallScale::kPower) << 23);
+#pragma unroll
+  for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+    for (int v = 0; v < kHalf; ++v) all.acc[i][v] *= power;
+  return !all.scales.was_left();
+}

@@ -1,0 +1,296 @@
+// What a matrix product does with its sums where the copy engine takes the results to memory: the
+// program runs on sums where they are, in pairs of columns, results go to boxes of shared memory
+// in order, and nobody waits for a box until it is written again. Stands in for
+// lib/epilogue_rows.cuh. Comes after a kernel's head, which has
+//   epilogue<kCount>(args, at, acc, result)  the program over kRank axes, the last one along
+//                                            columns, which hands back its first result
+//   Result                                   the type of that: 16 or 32 bits
+//   kStoreBuffers                                   boxes of a warp, which are written in turns
+//   kRowBlocks                               of 64 rows of a tile, a warp has 16 rows of each
+//   args.map_results                         (column, row): boxes of 16 rows of 128 bytes, swizzled
+//   kHasResidual                                  whether the program reads a tensor as large as the
+//                                            results, with elements as wide: at residual_address0(args,
+//                                            at), from where it is brought into boxes before
+//                                            results take its place; take(from, held) reads it
+//                                            there, and epilogue has a parameter `held`. Rows of
+//                                            tiles then begin at multiples of 64 kRowBlocks
+//   kResidualStages                           not 0: it has been brought to stages of a ring instead
+//                                            (sm90/residual_prefetch.cuh)
+
+#pragma once
+
+#include "lib/divide.cuh"
+#include "lib/elements.cuh"
+#include "lib/no_tails.cuh"
+#include "lib/pointwise.cuh"
+#include "lib/ptx_cp_async.cuh"
+#include "lib/ptx_tma.cuh"
+#include "lib/rows.cuh"
+
+static const int kResultBytes = sizeof(Result::Word);
+static const int kSubtileColumns = 128 / kResultBytes;  // of a box
+static const int kSubtileBytes = 16 * 128;                // its bytes
+static const int kStagingBytes = kStoreBuffers * kSubtileBytes;     // of a warp, at a multiple of 1024
+
+// Where piece i of a lane, 16 bytes of row i * 4 + lane / 8, lies in a box.
+__device__ inline int residual_offset(int i) {
+  const int lane = threadIdx.x % 32, r = i * 4 + lane / 8;
+  return r * 128 + (lane % 8 ^ r % 8) * 16;
+}
+
+// What a box holds before its results: use(i, place in the box, where it is in memory) for the 16
+// bytes of each of 4 rows that a lane brings.
+template <class A, class Place, class Use>
+__device__ inline void visit_residual(const A& args, Place place, Index row, Index row_end,
+                                     Index column, Index column_end, Use use) {
+  const int lane = threadIdx.x % 32;
+  Index at[kRank];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int r = i * 4 + lane / 8;
+    at[kRank - 1] = column + lane % 8 * (16 / kResultBytes);
+    if (row + r >= row_end || at[kRank - 1] >= column_end) continue;
+    place(row + r, at);
+    use(i, residual_offset(i), (const uint4*)residual_address0(args, at));
+  }
+}
+
+// The boxes of a tile that a warp fills, row block by row block, are numbered. What belongs into
+// the first kStoreBuffers of them is brought while products are made; this asks for it. The others pass
+// through registers, kBoxesAhead before they are wanted.
+static const bool kPrefetchesResidual = kHasResidual && kResidualStages == 0;
+static const int kBoxesAhead = kRowBlocks > 1 ? 1 : 2;  // registers
+template <int kColumns, class A, class Place>
+__device__ inline void prefetch_residual_boxes(const A& args, uint8* staging, Index row, Index row_end,
+                                         Index column, Index column_end, Place place) {
+  if constexpr (kPrefetchesResidual) {
+    const int kOfRows = kColumns / kSubtileColumns;
+    if (threadIdx.x % 32 == 0) tma_store_wait_read<0>();
+    __syncwarp();
+#pragma unroll
+    for (int n = 0; n < kStoreBuffers; ++n)
+      visit_residual(args, place, row + n / kOfRows * 64, row_end,
+                    column + n % kOfRows * kSubtileColumns, column_end,
+                    [&](int, int to, const uint4* from) {
+                      cp_async<16>(staging + n * kSubtileBytes + to, from);
+                    });
+    cp_async_commit_group();
+  }
+}
+struct ResidualRegisters {
+  uint4 pieces[4];
+
+  template <class A, class Place>
+  __device__ void load(const A& args, Place place, Index row, Index row_end, Index column,
+                       Index column_end) {
+    visit_residual(args, place, row, row_end, column, column_end,
+                  [&](int i, int, const uint4* from) { pieces[i] = load_once(from); });
+  }
+  __device__ void lay_down(uint8* box) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) *(uint4*)(box + residual_offset(i)) = pieces[i];
+  }
+};
+
+// The program for two columns.
+template <class A>
+__device__ inline void finish_pair(const A& args, const Index (&at)[kRank], R (&acc)[2],
+                                   const Held<2>& held, R (&result)[2]) {
+  if constexpr (kHasResidual)
+    epilogue<2>(args, at, acc, held, result);
+  else
+    epilogue<2>(args, at, acc, result);
+}
+
+// The pairs of a box that are a lane's: pair i has two of columns 8 j to 8 j + 7 in row lane / 4,
+// or 8 rows further, with i = 2 j + half.
+struct LanePairs {
+  static const int kCount = kSubtileColumns / 4;
+  // Pieces of 16 bytes of row r lie at the piece's number xor r % 8: of 16-bit results 8 rows store
+  // to all banks. Those of 32 bits store two pieces of 4 rows at a time, and rows 2 i and 2 i + 1
+  // would meet; so odd rows store columns first that even ones store later.
+  static const int kTurn = kResultBytes == 4 ? 2 : 0;
+  int row = threadIdx.x % 32 / 4, turn = (row & 1) * kTurn;
+  int place = row * 128 + ((int)threadIdx.x % 4 * 2 * kResultBytes ^ row * 16);
+
+  // In box `number` of `boxes`: the same registers for all boxes and halves.
+  template <class Byte>
+  __device__ Byte* in_box(Byte* boxes, int number, int i) const {
+    return boxes + (place ^ (i / 2 ^ turn) * 8 * kResultBytes) +
+           (number * kSubtileBytes + i % 2 * 1024);
+  }
+  // Beside the lane's first column.
+  __device__ int column(int i) const { return 8 * (i / 2 ^ turn); }
+};
+
+// Of whole tiles what was brought through a ring is read a box ahead, that of the first one before
+// the sums are there.
+typedef Held<2> HeldPairs[LanePairs::kCount];
+template <bool kWhole>
+struct ReadsResidualAhead {
+  static const bool kValue = kWhole && kResidualStages > 0;
+};
+__device__ inline void read_residual_box(const LanePairs& pairs, const uint8* residual, HeldPairs& held) {
+#pragma unroll
+  for (int i = 0; i < LanePairs::kCount; ++i) take(pairs.in_box(residual, 0, i), held[i]);
+}
+
+// The part of box number `box` that is the thread's: kSubtileColumns columns from `column` on, of
+// which `sums` are the thread's as finish_rows has them. What was brought is in `ahead`, or else in
+// box number `residual_box` of `brought`. kWhole: no row or column is past the end. kTogether pairs
+// are loaded before any of them is stored, else each would wait for its own loads, which the two
+// warps of a scheduler do not hide.
+template <bool kWhole, class Accum>
+__device__ inline void fill_subtile(const Args& args, const LanePairs& pairs, uint8* staging, int box,
+                                const uint8* residual, int residual_box, const HeldPairs& ahead,
+                                const Accum* accum, Index (&at)[2][kRank], Index rows_left,
+                                Index column, Index column_end) {
+  const Index own_column = column + (int)threadIdx.x % 4 * 2;
+  const auto is_there = [&](int i) {
+    return kWhole ||
+           (pairs.row + i % 2 * 8 < rows_left && own_column + pairs.column(i) < column_end);
+  };
+  const int kTogether = kWhole ? LanePairs::kCount / kRowBlocks : 2;  // registers
+#pragma unroll
+  for (int first = 0; first < LanePairs::kCount; first += kTogether) {
+    Held<2> held[kTogether];
+    if constexpr (kHasResidual) {
+#pragma unroll
+      for (int n = 0; n < kTogether; ++n) {
+        if constexpr (ReadsResidualAhead<kWhole>::kValue)
+          held[n] = ahead[first + n];
+        else if (is_there(first + n))
+          take(pairs.in_box(residual, residual_box, first + n), held[n]);
+      }
+    }
+    Vector<2, Result::Word> words[kTogether];
+#pragma unroll
+    for (int n = 0; n < kTogether; ++n) {
+      const int i = first + n;
+      if (!is_there(i)) continue;
+      const Accum *pair = accum + 2 * i, *other = accum + 2 * (i ^ 2 * LanePairs::kTurn);
+      at[i % 2][kRank - 1] = own_column + pairs.column(i);
+      R acc[2] = {(R)(pairs.turn == 0 ? pair[0] : other[0]),
+                  (R)(pairs.turn == 0 ? pair[1] : other[1])};
+      R result[2];
+      finish_pair(args, at[i % 2], acc, held[n], result);
+      words[n] = narrow_vector(Result(), result);
+    }
+#pragma unroll
+    for (int n = 0; n < kTogether; ++n)
+      if (is_there(first + n))
+        *(typename Vector<2, Result::Word>::Piece*)pairs.in_box(staging, box, first + n) =
+            words[n].pieces[0];
+  }
+}
+
+// What finish_rows is told of the rows beside their number: the warp's boxes, where the sums are
+// there; else SubtileRows (sm90/mainloop.cuh), which knows how to wait for them, and whether all rows
+// and columns are there.
+__device__ inline uint8* boxes_of(uint8* rows) { return rows; }
+__device__ inline void wait_for_sums(uint8*) {}
+__device__ inline bool is_whole(uint8*, bool is) { return is; }
+template <class Rows>
+__device__ inline uint8* boxes_of(const Rows& rows) {
+  return rows.boxes;
+}
+template <class Rows>
+__device__ inline void wait_for_sums(const Rows& rows) {
+  rows.wait();
+}
+
+template <class Rows>
+__device__ inline constexpr bool is_whole(const Rows&, bool) {
+  return Rows::kWhole;
+}
+
+// All boxes of 16 rows, as finish_rows has them.
+template <bool kWhole, int kColumns, class Rows, class Accum, class Place>
+__device__ inline void epilogue_subtiles(const Args& args, const Rows& rows, uint8* staging,
+                                    const Accum (&accum)[kColumns / 2], Index (&at)[2][kRank],
+                                    Index row, Index row_end, Index column, Index column_end,
+                                    Place place) {
+  const int kOfRows = kColumns / kSubtileColumns;
+  const int first_number = (int)(row / 64) % kRowBlocks * kOfRows;
+  const int lane = threadIdx.x % 32;
+  // The compiler sees that it is the same for all lanes; stores by lanes want their own registers.
+  const uint8* const same_staging = (const uint8*)__shfl_sync(~0u, (uint64)staging, 0);
+  ResidualRegisters residual[kBoxesAhead];
+  const auto load_ahead = [&](int b) {
+    if constexpr (kPrefetchesResidual) {
+      if (b < kOfRows && first_number + b >= kStoreBuffers)
+        residual[b % kBoxesAhead].load(args, place, row, row_end, column + b * kSubtileColumns,
+                                      column_end);
+    }
+  };
+#pragma unroll
+  for (int b = 0; b < kBoxesAhead; ++b) load_ahead(b);
+  if constexpr (kPrefetchesResidual) cp_async_wait_group<0>();
+  // Who hands on a box waits for the next one: whether it is written again.
+  const auto is_used = [&](int b) { return !kPrefetchesResidual || first_number + b >= kStoreBuffers; };
+  if (is_used(0) && lane == 0) tma_store_wait_read<kStoreBuffers - 1>();
+  const LanePairs pairs;
+  HeldPairs ahead;
+  if constexpr (ReadsResidualAhead<kWhole>::kValue) read_residual_box(pairs, rows.at(0), ahead);
+  wait_for_sums(rows);
+#pragma unroll
+  for (int b = 0; b < kOfRows; ++b) {
+    const int number = (first_number + b) % kStoreBuffers;
+    const Index first = column + b * kSubtileColumns;
+    __syncwarp();
+    if constexpr (kPrefetchesResidual) {
+      if (is_used(b)) residual[b % kBoxesAhead].lay_down(staging + number * kSubtileBytes);
+      load_ahead(b + kBoxesAhead);
+      __syncwarp();
+    }
+    const Accum* const of_box = accum + b * (kSubtileColumns / 2);
+    const uint8* from = staging;
+    if constexpr (kResidualStages > 0 && !kWhole) from = rows.at(b);
+    fill_subtile<kWhole>(args, pairs, staging, number, from, kResidualStages > 0 ? 0 : number, ahead,
+                     of_box, at, row_end - row, first, column_end);
+    if constexpr (ReadsResidualAhead<kWhole>::kValue)
+      if (b + 1 < kOfRows) read_residual_box(pairs, rows.at(b + 1), ahead);
+    fence_proxy_async();
+    __syncwarp();
+    if (lane == 0) {
+      if (kWhole || (row < row_end && first < column_end))
+        store_box<2>(args.map_results, same_staging + number * kSubtileBytes, {(int)first, (int)row});
+      tma_store_commit_group();
+      if (b + 1 < kOfRows && is_used(b + 1)) tma_store_wait_read<kStoreBuffers - 1>();
+    }
+    if constexpr (kResidualStages > 0) rows.has_read(b);
+  }
+}
+
+// As in lib/epilogue_rows.cuh; no row is left out, nothing is reduced, and columns past the end are
+// the tensor's end.
+template <int kColumns, int kCount = 2, bool kLeavesOut = false, int kUsed = kColumns, class Rows,
+          class Accum, class Place>
+__device__ inline void finish_rows(const Args& args, const Rows& rows,
+                                   const Accum (&accum)[kColumns / 2], Index row, Index row_end,
+                                   Index column, Index column_end, Place place, NoTails&) {
+  static_assert(!kLeavesOut && kColumns % kSubtileColumns == 0);
+  const int kOfRows = kColumns / kSubtileColumns;
+  // Boxes are taken in turns, by their number in the tile.
+  static_assert(kOfRows % kStoreBuffers == 0 || (kOfRows == 1 && kStoreBuffers == kRowBlocks));
+  uint8* const staging = boxes_of(rows);
+  const int lane = threadIdx.x % 32;
+  Index at[2][kRank];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    at[half][kRank - 1] = column;
+    place(row + lane / 4 + 8 * half, at[half]);
+  }
+  // Twice in the program: for most tiles nothing has to be compared.
+  if (is_whole(rows, row + 16 <= row_end && column + kColumns <= column_end))
+    epilogue_subtiles<true, kColumns>(args, rows, staging, accum, at, row, row_end, column, column_end,
+                                 place);
+  else
+    epilogue_subtiles<false, kColumns>(args, rows, staging, accum, at, row, row_end, column, column_end,
+                                  place);
+}
+
+// Before a block ends: the copy engine has read its shared memory.
+__device__ inline void wait_for_results() {
+  if (threadIdx.x % 32 == 0) tma_store_wait_read<0>();
+}

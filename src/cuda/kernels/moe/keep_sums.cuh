@@ -1,9 +1,0 @@
-// The epilogue of products that are added up later: args.row_sums gets them, row by row. Comes
-// after a kernel's head, before lib/product_rows.cuh.
-#include "lib/rows.cuh"
-
-template <int kCount>
-__device__ inline void epilogue(const Args& args, const Index (&at)[2], const R (&sums)[kCount],
-                                const Held<kCount>&) {
-  store_row(f32(), (void*)args.row_sums, (int64)at[0] * args.columns + at[1], sums);
-}

@@ -1,0 +1,173 @@
+// The products of a convolution of few channels and filters. All channels of a pixel are one row,
+// brought to shared memory once for all taps as in sm90/mainloop_halo.cuh. Groups that lie side
+// by side (a bundle) fill such a row together; each multiplies its own part of it. The filters of a
+// bundle stay where they are while its tiles are multiplied: a block has tiles that follow one
+// another. Comes after a kernel's head, sm90/tile_scheduler_conv.cuh, lib/epilogue_rows.cuh,
+// lib/ptx_wgmma_mma_async.cuh, sm90/load_im2col.cuh and sm90/warpgroups.cuh. The head has
+//   kGroupsPerTile           groups of a bundle; each has WGMMA_N columns of the kTileN
+//   kGroupBytes     of the depth of a group: kGroupsPerTile of them are kRowBytes, 32 to 128
+//   kTapCount, tap_row(tap), tap_place(tap)  rows that a tap is further, its place in a filter
+//   kStages         of filters of a bundle
+//   kWindowStages   a multiple of kConsumers: a stage is always read by the same warpgroup, who
+//                   has therefore waited for its round before
+// args.map_filters has (contiguous, other, tap) of a group, all taps of it in one copy.
+#include "lib/ptx_tma.cuh"
+#include "lib/ptx_wgmma.cuh"
+
+static const int kPartBytes = WGMMA_N * kGroupBytes;  // of a tap of a group
+static const int kGroupFilterBytes = kTapCount * kPartBytes;
+static const int kFilterBytes = kGroupsPerTile * kGroupFilterBytes;
+
+struct Pipeline {
+  uint8 *windows, *filters, *staging_buffers;
+  Mbarrier *full, *empty, *full_window, *empty_window;
+  PipelineState<kStages> filter;
+  PipelineState<kWindowStages> window;
+};
+
+__device__ inline Pipeline pipeline_of(uint8* memory) {
+  Pipeline pipeline;
+  pipeline.windows = memory;
+  pipeline.filters = pipeline.windows + kWindowStages * kStageBytesA;
+  pipeline.staging_buffers = pipeline.filters + kStages * kFilterBytes;
+  pipeline.full = (Mbarrier*)(pipeline.staging_buffers + kConsumers * 4 * kStagingBytes);
+  pipeline.empty = pipeline.full + kStages;
+  pipeline.full_window = pipeline.empty + kStages;
+  pipeline.empty_window = pipeline.full_window + kWindowStages;
+  pipeline.filter = {0, 0};
+  pipeline.window = {0, 0};
+  return pipeline;
+}
+
+__device__ inline void start(const Pipeline& pipeline) {
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < kStages; ++s) {
+      init_barrier(pipeline.full + s, 1);
+      init_barrier(pipeline.empty + s, 4 * kConsumers);
+    }
+    for (int s = 0; s < kWindowStages; ++s) {
+      init_barrier(pipeline.full_window + s, 1);
+      init_barrier(pipeline.empty_window + s, 4);
+    }
+    fence_barriers();
+  }
+  __syncthreads();
+}
+
+// A block's tiles, from its first to before the next block's first.
+__device__ inline int work_begin(const Args& args, int block) {
+  return (int)((int64)work_count(args) * block / (int64)gridDim.x);
+}
+
+// One thread.
+__device__ inline void produce(const Args& args, Pipeline pipeline) {
+  const int end = work_begin(args, blockIdx.x + 1);
+  int group_pack = -1;
+  for (int number = work_begin(args, blockIdx.x); number < end; ++number, pipeline.window.next()) {
+    const WorkTile work = work_of(args, number);
+    if (work.group != group_pack) {
+      if (group_pack >= 0) pipeline.filter.next();
+      group_pack = work.group;
+      const int stage = pipeline.filter.stage;
+      wait_for(pipeline.empty + stage, pipeline.filter.parity ^ 1);
+      arrive_and_expect_tx(pipeline.full + stage, kFilterBytes);
+#pragma unroll 1
+      for (int side = 0; side < kGroupsPerTile; ++side) {
+        const int at[3] = {0, (group_pack * kGroupsPerTile + side) * (kColumnsContiguous ? kGroupK : WGMMA_N), 0};
+        load_box(pipeline.filters + stage * kFilterBytes + side * kGroupFilterBytes, args.map_filters,
+                 pipeline.full + stage, at);
+      }
+    }
+    const int stage = pipeline.window.stage;
+    wait_for(pipeline.empty_window + stage, pipeline.window.parity ^ 1);
+    arrive_and_expect_tx(pipeline.full_window + stage, kStageBytesA);
+    load_window(args, work, 0, pipeline.windows + stage * kStageBytesA, pipeline.full_window + stage);
+  }
+}
+
+// All products of a tile, one after the other: each reads 64 rows of its group's part of the
+// window and the filters of a tap.
+__device__ inline void mma_window(const Pipeline& pipeline,
+                                       Accum (&accum)[kRowBlocks][kGroupsPerTile][WGMMA_N / 2]) {
+  const int kColumnBytes = WGMMA_N * kElementBytes;
+  const uint64 window = smem_descriptor<kRowBytes>(
+      pipeline.windows + pipeline.window.stage * kStageBytesA, 0, 8 * kRowBytes);
+  const uint8* filters = pipeline.filters + pipeline.filter.stage * kFilterBytes;
+  const uint64 filter = kTransposeB ? smem_descriptor<kColumnBytes>(filters, 0, 8 * kColumnBytes)
+                                    : smem_descriptor<kGroupBytes>(filters, 0, 8 * kGroupBytes);
+  const int kStep = kTransposeB ? kInstructionK * kColumnBytes : 32;
+#pragma unroll
+  for (int r = 0; r < kRowBlocks; ++r) fence_operand(accum[r]);
+  wgmma_fence();
+#pragma unroll
+  for (int tap = 0; tap < kTapCount; ++tap)
+#pragma unroll
+    for (int k = 0; k < kGroupBytes / 32; ++k)
+#pragma unroll
+      for (int side = 0; side < kGroupsPerTile; ++side)
+#pragma unroll
+        for (int r = 0; r < kRowBlocks; ++r)
+          multiply(accum[r][side],
+                   advance_descriptor(window, (tap_row(tap) + r * 64) * kRowBytes +
+                                                  side * kGroupBytes + k * 32),
+                   advance_descriptor(filter, side * kGroupFilterBytes +
+                                                  tap_place(tap) * kPartBytes + k * kStep),
+                   tap + k > 0);
+  wgmma_commit_group();
+  wgmma_wait_group<0>();
+#pragma unroll
+  for (int r = 0; r < kRowBlocks; ++r) fence_operand(accum[r]);
+}
+
+// A warpgroup: every kConsumers-th of the block's tiles. It goes along with all bundles, also those
+// of which it has no tile.
+__device__ inline void consume(const Args& args, Pipeline pipeline, int group) {
+  const int warp = threadIdx.x / 32 % 4;
+  const bool arrives = threadIdx.x % 32 == 0;
+  uint8* staging = pipeline.staging_buffers + (group * 4 + warp) * kStagingBytes;
+  const int begin = work_begin(args, blockIdx.x), end = work_begin(args, blockIdx.x + 1);
+  TileTails tails;
+  int group_pack = -1, turn = 0;
+  for (int number = begin; number < end; ++number, pipeline.window.next()) {
+    const WorkTile work = work_of(args, number);
+    if (work.group != group_pack) {
+      if (group_pack >= 0) {
+        if (arrives) arrive(pipeline.empty + pipeline.filter.stage);
+        pipeline.filter.next();
+      }
+      group_pack = work.group;
+      wait_for(pipeline.full + pipeline.filter.stage, pipeline.filter.parity);
+    }
+    const bool is_own = turn == group;
+    turn = turn + 1 < kConsumers ? turn + 1 : 0;
+    if (!is_own) continue;
+    wait_for(pipeline.full_window + pipeline.window.stage, pipeline.window.parity);
+    Accum accum[kRowBlocks][kGroupsPerTile][WGMMA_N / 2];
+    mma_window(pipeline, accum);
+    if (arrives) arrive(pipeline.empty_window + pipeline.window.stage);
+    tails.begin_tile(args, work);
+#pragma unroll
+    for (int r = 0; r < kRowBlocks; ++r)
+      epilogue_tile_rows(args, work, staging, (const Accum(&)[kTileN / 2])accum[r],
+                       work.m + r * 64 + warp * 16, tails);
+    tails.end_tile(args, staging, group);
+  }
+  tails.end(args, group);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
+    gemm(const __grid_constant__ Args args) {
+  uint8* memory = shared_memory();
+  memory += (1024 - (uint64)memory % 1024) % 1024;  // no round trip: it stays known to be shared
+  Pipeline pipeline = pipeline_of(memory);
+  start(pipeline);
+  // The same for a whole warp, as the compiler can see: descriptors stay in uniform registers.
+  const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
+  if (group == kConsumers) {
+    setmaxnreg_dec<kProducerRegisters>();
+    if (threadIdx.x == kConsumers * 128) produce(args, pipeline);
+  } else {
+    setmaxnreg_inc<kConsumerRegisters>();
+    consume(args, pipeline, group);
+  }
+}

@@ -1,0 +1,170 @@
+// Gradient of a convolution's filter: dw[k][tap][c] = sum over pixels of dy[pixel][k] * x[pixel +
+// tap][c], as a product of matrices whose depth is pixels: which tile a block has, and what copies
+// bring for it. Comes after a kernel's head and lib/ptx_wgmma_mma_async.cuh;
+// wgrad_mma.cuh or wgrad_transposed.cuh follow.
+//
+// A stage holds kSegments pieces of images: kRows rows of kDyWidth pixels of dy, and the pixels of
+// x that all taps of the tile see, kXRows rows of kXWidth.
+//
+// A tile is kDyBoxes boxes of 64 filters by kXBoxes boxes of 64 channels by kTapRows rows of
+// kTapsAcross taps. Of kGroupsPerTile groups that fill a box together the products of a group's filters and
+// its own channels are kept. Blocks share out the pixels: each leaves its sums in scratch, and the
+// next launch adds them.
+#include "lib/divide.cuh"
+#include "lib/ptx_memory.cuh"
+#include "lib/ptx_tma.cuh"
+#include "lib/ptx_wgmma.cuh"
+
+static const int kThreads = (kConsumers + 1) * 128;
+static const int kStartRegisters = 65536 / kThreads / 8 * 8;
+static const int kConsumerRegisters =
+    (kStartRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8 < 240
+        ? (kStartRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8
+        : 240;
+
+struct WorkTile {
+  int group, k, c;          // first filter and channel, of the group
+  int tap_d, tap_h, tap_w;  // first tap
+  int split, end_split;     // where its sums go; what follows up to end_split is zeros
+  int first, count;         // stages
+};
+
+__device__ inline WorkTile work_of(const Args& args, int tile) {
+  const auto next = [&](int count) {
+    const int above = tile / count, own = tile - above * count;
+    tile = above;
+    return own;
+  };
+  WorkTile work;
+  work.c = next((int)args.tiles_c) * kXBoxes * 64;
+  work.k = next((int)args.tiles_k) * kDyBoxes * 64;
+  work.tap_w = next((int)args.tap_blocks_w) * kTapsAcross;
+  work.tap_h = next((int)args.tap_blocks_h) * kTapRows;
+  work.tap_d = next(kWindowD);
+  work.group = tile;
+  return work;
+}
+
+// The block's part of a tile, where every tile's stages are cut into `splits` parts. Tiles of the
+// same pixels are neighbours: they read the same memory at the same time.
+__device__ inline WorkTile own_work(const Args& args) {
+  const int tiles = (int)args.tiles, splits = (int)args.splits;
+  const int split = (int)blockIdx.x / tiles;
+  const int64 stages = args.stage_count;
+  WorkTile work = work_of(args, (int)blockIdx.x - split * tiles);
+  work.split = split;
+  work.end_split = split + 1;
+  work.first = (int)(stages * split / splits);
+  work.count = (int)(stages * (split + 1) / splits) - work.first;
+  return work;
+}
+
+// use(work) for everything that is the block's: `own`, or, where kBlocks blocks share out the
+// stages of all tiles, one tile after the other, what it has of each: parts of one, whole ones,
+// parts of another. All stages are fewer than 2^31.
+template <class Use>
+__device__ inline void for_work(const Args& args, const WorkTile& own, Use use) {
+  if constexpr (kBlocks == 0) {
+    use(own);
+  } else {
+    const int64 stages = args.stage_count, all = (int)args.tiles * stages;
+    const int end = (int)(all * (blockIdx.x + 1) / kBlocks);
+#pragma unroll 1
+    for (int at = (int)(all * blockIdx.x / kBlocks); at < end;) {
+      const int tile = at / (int)stages, begin = tile * (int)stages;
+      WorkTile work = work_of(args, tile);
+      work.first = at - begin;
+      work.count = min(end - at, (int)stages - work.first);
+      // After the block that has the tile's first stage; see max_parts() of the host.
+      work.split = (int)blockIdx.x - (int)(((begin + (int64)1) * kBlocks - 1) / all);
+      work.end_split = work.first + work.count == (int)stages ? (int)args.splits : work.split + 1;
+      use(work);
+      at += work.count;
+    }
+  }
+}
+
+struct Pipeline {
+  uint8* stages;
+  Mbarrier *full, *empty;
+  int stage, parity;
+
+  __device__ void next(int count) {
+    if (++stage < count) return;
+    stage = 0;
+    parity ^= 1;
+  }
+};
+
+// The first pixel of a segment.
+struct Place {
+  int w, h, d, n;
+
+  __device__ Place(const Args& args, int segment) {
+    const auto next = [&](int count) {
+      const int above = segment / count, own = segment - above * count;
+      segment = above;
+      return own;
+    };
+    w = next((int)args.segments_w) * kDyWidth;
+    h = next((int)args.segments_h) * kRows;
+    d = next((int)args.to_d);
+    n = segment;
+  }
+  __device__ void advance(const Args& args) {
+    w += kDyWidth;
+    if (w < (int)args.to_w) return;
+    w = 0;
+    h += kRows;
+    if (h < (int)args.to_h) return;
+    h = 0;
+    if (++d < (int)args.to_d) return;
+    d = 0;
+    ++n;
+  }
+};
+
+// A box of either tensor: coordinates beyond kRank - 2 spatial axes are 0.
+__device__ inline void load(uint8* to, const TensorMap& map, Mbarrier* barrier, int channel, int w,
+                            int h, int d, int n) {
+  if constexpr (kRank == 3) load_box(to, map, barrier, {channel, w, n});
+  if constexpr (kRank == 4) load_box(to, map, barrier, {channel, w, h, n});
+  if constexpr (kRank == 5) load_box(to, map, barrier, {channel, w, h, d, n});
+}
+// From a filter or channel of the tile on.
+__device__ inline void load_dy(const Args& args, const WorkTile& work, const Place& place, int filter,
+                               int row, uint8* to, Mbarrier* barrier) {
+  load(to, args.map_dy, barrier, work.group * (int)args.filters + work.k + filter, place.w,
+       place.h + row, place.d, place.n);
+}
+__device__ inline void load_x(const Args& args, const WorkTile& work, const Place& place, int channel,
+                              int row, uint8* to, Mbarrier* barrier) {
+  load(to, args.map_x, barrier, work.group * (int)args.channels + work.c + channel,
+       place.w * kStrideW + work.tap_w * kDilationW - kPaddingW,
+       (place.h * kStrideH + work.tap_h * kDilationH - kPaddingH) + row * kStrideH,
+       place.d * kStrideD + work.tap_d * kDilationD - kPaddingD, place.n);
+}
+
+// The sums of two neighbouring channels of a group, from `channel` on. Of an odd number of channels
+// pairs begin anywhere, and the last one has no second.
+__device__ inline void store_pair(float* to, int channel, float first, float second) {
+  if constexpr (kGroupChannels % 2 == 0) {
+    // By name: the compiler made two stores of a float2.
+    store_piece((uint2*)to, make_uint2(__float_as_uint(first), __float_as_uint(second)));
+  } else {
+    to[0] = first;
+    if (channel + 1 < kGroupChannels) to[1] = second;
+  }
+}
+
+// From a multiple of 1024 on, where the swizzle's pattern begins. Not rounded as an integer: the
+// compiler would forget which memory it is.
+__device__ inline uint8* aligned_shared_memory() {
+  uint8* memory = shared_memory();
+  return memory + (1024 - (uint64)memory % 1024) % 1024;
+}
+
+// The warp has read a stage.
+__device__ inline void release(const Pipeline& pipeline, int stage) {
+  if (threadIdx.x % 32 == 0) arrive(pipeline.empty + stage);
+}

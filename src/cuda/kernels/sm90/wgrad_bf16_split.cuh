@@ -1,0 +1,210 @@
+// Numbers of 32 bits become sums of kParts bf16, 8 bits each: copies fill raw pieces, which the
+// warps that multiply split into the parts of the next stage while the matrix units work on the
+// last one. Two parts are more exact than tf32, and their three products take 3 / 2 of its time;
+// but matrix units take bf16 with contiguous channels, which tf32 does not have. Three parts and
+// their six products are f32. The head has kDyPieceRows, kXPieceRows (rows of a segment in a piece;
+// the last piece has fewer) and kRawSlots.
+#include "lib/ptx_convert.cuh"
+
+static const int kSplitWarps = 4 * kConsumers;  // warps
+static const int kDyPieceBytes = kDyPieceRows * kDyWidth * 256;
+static const int kXPieceBytes = kXPieceRows * kXWidth * 256;
+static const int kRawBytes = kDyPieceBytes > kXPieceBytes ? kDyPieceBytes : kXPieceBytes;
+
+// All pieces of a stage in the order in which they come: use(is_dy, segment, box, row).
+template <class Use>
+__device__ inline void for_pieces(Use use) {
+#pragma unroll 1
+  for (int s = 0; s < kSegments; ++s) {
+#pragma unroll 1
+    for (int i = 0; i < kDyBoxes * ((kRows + kDyPieceRows - 1) / kDyPieceRows); ++i)
+      use(true, s, i % kDyBoxes, i / kDyBoxes * kDyPieceRows);
+#pragma unroll 1
+    for (int i = 0; i < kXBoxes * ((kXRows + kXPieceRows - 1) / kXPieceRows); ++i)
+      use(false, s, i % kXBoxes, i / kXBoxes * kXPieceRows);
+  }
+}
+
+// One thread. `raw` is the ring of pieces.
+__device__ inline void produce(const Args& args, const WorkTile& work, Pipeline& raw) {
+  Place place(args, work.first * kSegments);
+  int current = 0;  // segment of the stage that `place` is of
+  for (int i = 0; i < work.count; ++i) {
+    for_pieces([&](bool is_dy, int segment, int box, int row) {
+      if (segment != current) place.advance(args);
+      current = segment;
+      Mbarrier* full = raw.full + raw.stage;
+      uint8* to = raw.stages + raw.stage * kRawBytes;
+      wait_for(raw.empty + raw.stage, raw.parity ^ 1);
+      arrive_and_expect_tx(full, is_dy ? kDyPieceBytes : kXPieceBytes);
+      if (is_dy)
+        load_dy(args, work, place, box * 64, row, to, full);
+      else
+        load_x(args, work, place, box * 64, row, to, full);
+      raw.next(kRawSlots);
+    });
+    place.advance(args);
+    current = 0;
+  }
+}
+
+// Two floats as kParts pairs of bf16: each the upper 16 bits of what those before leave over.
+__device__ inline void split_pair(float a, float b, uint32 (&parts)[kParts]) {
+#pragma unroll
+  for (int part = 0; part + 1 < kParts; ++part) {
+    const uint32 ua = __float_as_uint(a) & 0xffff0000, ub = __float_as_uint(b) & 0xffff0000;
+    parts[part] = ua >> 16 | ub;
+    a -= __uint_as_float(ua);
+    b -= __uint_as_float(ub);
+  }
+  parts[kParts - 1] = pair_to_bf16(a, b);
+}
+
+// `pixels` raw ones, of 256 bytes, become pixels `first` and on of a box, of 128 in each part. A
+// warp takes 8 of them at a time, two by two, each lane 4 channels; so the swizzle of a lane's four
+// pixels is the same in every round.
+__device__ inline void split_piece(const uint8* raw, uint8* box, int first, int pixels, int warp) {
+  const int lane = threadIdx.x % 32, row = lane / 16, piece = lane % 16;
+  uint8* to[4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const int pixel = first + 2 * j + row;
+    to[j] = box + pixel * 128 + ((piece / 2) ^ (pixel & 7)) * 16 + piece % 2 * 8;
+  }
+  const uint8* from = raw + row * 256 + piece * 16;
+#pragma unroll 1
+  for (int at = warp * 8; at < pixels; at += kSplitWarps * 8) {
+    float4 numbers[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      numbers[j] = make_float4(0, 0, 0, 0);
+      if (at + 2 * j + row < pixels) numbers[j] = *(const float4*)(from + at * 256 + j * 512);
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      uint32 low[kParts], high[kParts];
+      split_pair(numbers[j].x, numbers[j].y, low);
+      split_pair(numbers[j].z, numbers[j].w, high);
+      if (at + 2 * j + row < pixels) {
+#pragma unroll
+        for (int part = 0; part < kParts; ++part)
+          *(uint2*)(to[j] + at * 128 + part * kPartBytes) = make_uint2(low[part], high[part]);
+      }
+    }
+  }
+}
+
+// A warp's share of the next stage of the ring.
+__device__ inline void fill_stage(Pipeline& pipeline, Pipeline& raw, int warp) {
+  const bool leads = threadIdx.x % 32 == 0;
+  uint8 *dy = pipeline.stages + pipeline.stage * kStageBytes, *x = dy + kDyBoxes * kDyBoxBytes;
+  wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
+  for_pieces([&](bool is_dy, int segment, int box, int row) {
+    const uint8* from = raw.stages + raw.stage * kRawBytes;
+    wait_for(raw.full + raw.stage, raw.parity);
+    if (is_dy)
+      split_piece(from, dy + box * kDyBoxBytes, segment * kSegmentGroups * 8 + row * kDyWidth,
+                  min(kDyPieceRows, kRows - row) * kDyWidth, warp);
+    else
+      split_piece(from, x + box * kXBoxBytes, segment * kXPitch + row * kXWidth,
+                  min(kXPieceRows, kXRows - row) * kXWidth, warp);
+    __syncwarp();
+    if (leads) arrive(raw.empty + raw.stage);
+    raw.next(kRawSlots);
+  });
+  fence_proxy_async();
+  __syncwarp();
+  if (leads) arrive(pipeline.full + pipeline.stage);
+  pipeline.next(kStages);
+}
+
+// All stages of a piece of work; `ring` is at the stage that is read next, `filled` at the next to
+// fill.
+// Stages of kParts == 3 have sums of their own, which are rounded to nearest when they are added:
+// matrix units cut off what they add to a sum.
+__device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipeline& raw, int first_box,
+                                  int tap_row, Accum (&totals)[kRowBlocks][WGMMA_N / 2]) {
+  const int warp = threadIdx.x / 32;
+  Pipeline filled = pipeline;
+  if constexpr (kParts == 3) clear(totals);
+  if (work.count > 0) fill_stage(filled, raw, warp);
+  int before = -1;
+  for (int i = 0; i < work.count; ++i, pipeline.next(kStages)) {
+    const uint8* stage = pipeline.stages + pipeline.stage * kStageBytes;
+    wait_for(pipeline.full + pipeline.stage, pipeline.parity);
+    if constexpr (kParts == 3) {
+      Accum accum[kRowBlocks][WGMMA_N / 2];
+      fence_operand(accum);
+      wgmma_fence();
+      mma_stage(stage, first_box, tap_row, accum, false);
+      wgmma_commit_group();
+      fence_operand(accum);
+      if (i + 1 < work.count) fill_stage(filled, raw, warp);
+      wgmma_wait_group<0>();
+      fence_operand(accum);
+      release(pipeline, pipeline.stage);
+#pragma unroll
+      for (int r = 0; r < kRowBlocks; ++r)
+#pragma unroll
+        for (int j = 0; j < WGMMA_N / 2; ++j) totals[r][j] += accum[r][j];
+    } else {
+      fence_operand(totals);
+      wgmma_fence();
+      mma_stage(stage, first_box, tap_row, totals, i > 0);
+      wgmma_commit_group();
+      fence_operand(totals);
+      wgmma_wait_group<1>();
+      if (before >= 0) release(pipeline, before);
+      before = pipeline.stage;
+      if (i + 1 < work.count) fill_stage(filled, raw, warp);
+    }
+  }
+  wgmma_wait_group<0>();
+  fence_operand(totals);
+  if (before >= 0) release(pipeline, before);
+  if (kParts < 3 && work.count == 0) clear(totals);
+}
+
+// A warpgroup.
+__device__ inline void consume(const Args& args, const WorkTile& work, Pipeline& pipeline, Pipeline& raw,
+                               int group) {
+  const int first_box = group / kTapRows * kRowBlocks, tap_row = group % kTapRows;
+  Accum accum[kRowBlocks][WGMMA_N / 2];
+  mma_stages(work, pipeline, raw, first_box, tap_row, accum);
+  store_partials(args, work, first_box, tap_row, accum);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    wgrad(const __grid_constant__ Args args) {
+  Pipeline pipeline, raw;
+  pipeline.stages = aligned_shared_memory();
+  raw.stages = pipeline.stages + kStages * kStageBytes;
+  pipeline.full = (Mbarrier*)(raw.stages + kRawSlots * kRawBytes);
+  pipeline.empty = pipeline.full + kStages;
+  raw.full = pipeline.empty + kStages;
+  raw.empty = raw.full + kRawSlots;
+  pipeline.stage = pipeline.parity = raw.stage = raw.parity = 0;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < kStages; ++s) {
+      init_barrier(pipeline.full + s, kSplitWarps);
+      init_barrier(pipeline.empty + s, 4 * kConsumers);
+    }
+    for (int s = 0; s < kRawSlots; ++s) {
+      init_barrier(raw.full + s, 1);
+      init_barrier(raw.empty + s, kSplitWarps);
+    }
+    fence_barriers();
+  }
+  clear_rests(pipeline.stages);
+  __syncthreads();
+  const WorkTile own = own_work(args);
+  const int group = threadIdx.x / 128;
+  if (group == kConsumers) {
+    if constexpr (kConsumers > 1) setmaxnreg_dec<kProducerRegisters>();
+    if (threadIdx.x == kConsumers * 128)
+      for_work(args, own, [&](const WorkTile& work) { produce(args, work, raw); });
+  } else {
+    if constexpr (kConsumers > 1) setmaxnreg_inc<kConsumerRegisters>();
+    for_work(args, own, [&](const WorkTile& work) { consume(args, work, pipeline, raw, group); });
+  }
+}

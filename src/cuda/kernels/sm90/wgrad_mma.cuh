@@ -1,0 +1,132 @@
+// Both factors as copies or warps left them in shared memory: a pixel is 128 bytes, 64 channels of
+// 16 bits, so that a tap is the same pixels of x some rows of shared memory further: the swizzle
+// follows the address. Rows are one after the other without a gap. Where rows of dy are shorter
+// than those of x, zeros follow; where a tap reaches past the end of a row of x, it finds the
+// padding before the next one. A warpgroup has kRowBlocks boxes of dy, and boxes of x or taps of
+// one.
+static const int kColumns = kTapsAcross * kXBoxes * 64;  // of a warpgroup; one of the two is 1
+
+// Shared memory of a stage: boxes of dy, boxes of x; kParts times these where numbers are split.
+static const int kGroups = kSegments * kSegmentGroups;  // of 8 pixels
+static const int kDyBoxBytes = kGroups * 1024;
+static const int kXBoxBytes = kSegments * kXPitch * 128;
+static const int kPartBytes = kDyBoxes * kDyBoxBytes + kXBoxes * kXBoxBytes;
+static const int kStageBytes = kParts * kPartBytes;
+
+// Pixels of a stage that no copy writes: zeros, for all time.
+__device__ inline void clear_rests(uint8* stages) {
+  const auto clear = [&](uint8* box, int pitch, int used) {
+    const int rest = pitch - used;
+    for (int i = threadIdx.x; i < kSegments * rest * 8; i += kThreads) {
+      const int segment = i / (rest * 8), at = i - segment * rest * 8;
+      *(uint4*)(box + (segment * pitch + used) * 128 + at * 16) = make_uint4(0, 0, 0, 0);
+    }
+  };
+  for (int part = 0; part < kStages * kParts; ++part) {
+    uint8* dy = stages + part * kPartBytes;
+    if constexpr (kSegmentGroups * 8 > kRows * kDyWidth)
+      for (int box = 0; box < kDyBoxes; ++box)
+        clear(dy + box * kDyBoxBytes, kSegmentGroups * 8, kRows * kDyWidth);
+    if constexpr (kXPitch > kXRows * kXWidth)
+      for (int box = 0; box < kXBoxes; ++box)
+        clear(dy + kDyBoxes * kDyBoxBytes + box * kXBoxBytes, kXPitch, kXRows * kXWidth);
+  }
+  fence_proxy_async();
+}
+
+// Where in a box of x, in groups of 8 pixels, the first tap of group `group` of dy lies.
+__device__ constexpr int x_group(int group) {
+  return group / kSegmentGroups * (kXPitch / 8) + group % kSegmentGroups;
+}
+// What step `step` (16 pixels) adds to the descriptor of a box of x whose stride is 0.
+__device__ constexpr uint64 x_step(int step) {
+  return (uint64)(x_group(2 * step) * 64) +
+         ((uint64)((x_group(2 * step + 1) - x_group(2 * step)) * 64) << 32);
+}
+
+// Which parts of numbers are multiplied, the smaller products first: what they add is not lost in
+// larger sums. Left out is what is smaller than the last place of a product of the numbers.
+static const int kProducts = kParts * (kParts + 1) / 2;
+__device__ constexpr int dy_part(int product) {
+  const int parts[3][6] = {{0}, {0, 1, 0}, {0, 2, 1, 0, 1, 0}};
+  return parts[kParts - 1][product];
+}
+__device__ constexpr int x_part(int product) {
+  const int parts[3][6] = {{0}, {1, 0, 0}, {2, 0, 1, 1, 0, 0}};
+  return parts[kParts - 1][product];
+}
+
+// The products of a stage. `keeps`: adds them to the sums. The first ones do not: sums that began
+// as zeros would be registers that something other than a product writes, and the compiler then
+// lets products of several rows of boxes wait for each other.
+__device__ inline void mma_stage(const uint8* stage, int first_box, int tap_row,
+                                      Accum (&accum)[kRowBlocks][WGMMA_N / 2], bool accumulate) {
+  const int kXStride = kTapsAcross > 1 ? kDilationW * 128 : kXBoxBytes;
+  const uint64 dy = smem_descriptor<128>(stage + first_box * kDyBoxBytes, kDyBoxBytes, 1024);
+  const uint64 x = smem_descriptor<128>(
+      stage + kDyBoxes * kDyBoxBytes + tap_row * kDilationH * kXWidth * 128, kXStride, 0);
+#pragma unroll
+  for (int product = 0; product < kProducts; ++product)
+#pragma unroll
+    for (int step = 0; step < kGroups / 2; ++step)
+#pragma unroll
+      for (int r = 0; r < kRowBlocks; ++r)
+        multiply(
+            accum[r],
+            advance_descriptor(dy, dy_part(product) * kPartBytes + r * kDyBoxBytes + step * 2048),
+            advance_descriptor(x, x_part(product) * kPartBytes) + x_step(step),
+            accumulate || product > 0 || step > 0);
+}
+
+// Sums of 64 filters, by split, filter, tap and channel; or zeros.
+__device__ inline void store_partials(const Args& args, const WorkTile& work, int split, int box,
+                                 int tap_row, const Accum (&accum)[WGMMA_N / 2]) {
+  const bool is_zero = kBlocks > 0 && split > work.split;
+  const int lane = threadIdx.x % 32, tap_h = work.tap_h + tap_row;
+  if (tap_h >= kWindowH) return;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int k = work.k + box * 64 + (int)(threadIdx.x / 32 % 4) * 16 + half * 8 + lane / 4;
+    const int filter = work.group * (int)args.filters + k;
+    if (k >= (int)args.filters || filter >= (int)args.all_filters) continue;
+    const int64 row = (int64)split * (int)args.all_filters + filter;
+    const int first_channel = kGroupsPerTile > 1 ? k / kGroupFilters * kGroupChannels : 0;
+#pragma unroll
+    for (int j = 0; j < WGMMA_N / 8; ++j) {
+      const int across = kTapsAcross > 1 ? j / 8 : 0, column = (j - across * 8) * 8;
+      const int tap_w = work.tap_w + across, c = work.c + column + lane % 4 * 2;
+      const int own = c - first_channel;
+      if (tap_w >= kWindowW || own < 0 || own >= kGroupChannels) continue;
+      int tap = (work.tap_d * kWindowH + tap_h) * kWindowW + tap_w;
+      if constexpr (kFlip) tap = kWindowD * kWindowH * kWindowW - 1 - tap;
+      float* to = (float*)args.partial +
+                  (row * (kWindowD * kWindowH * kWindowW) + tap) * (int64)kGroupChannels + own;
+      const float first = is_zero ? 0 : accum[4 * j + 2 * half];
+      const float second = is_zero ? 0 : accum[4 * j + 2 * half + 1];
+      store_pair(to, own, first, second);
+    }
+  }
+}
+
+// Of all boxes of a warpgroup; zeros for parts that the tile does not have.
+__device__ inline void store_partials(const Args& args, const WorkTile& work, int first_box, int tap_row,
+                                 const Accum (&accum)[kRowBlocks][WGMMA_N / 2]) {
+  const int end = kBlocks > 0 ? work.end_split : work.split + 1;
+#pragma unroll 1
+  for (int split = work.split; split < end; ++split)
+#pragma unroll
+    for (int r = 0; r < kRowBlocks; ++r)
+      store_partials(args, work, split, first_box + r, tap_row, accum[r]);
+}
+
+template <int kCount>
+__device__ inline void clear(Accum (&accum)[kRowBlocks][kCount]) {
+#pragma unroll
+  for (int r = 0; r < kRowBlocks; ++r)
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) accum[r][i] = 0;
+}
+__device__ inline void fence_operand(Accum (&accum)[kRowBlocks][WGMMA_N / 2]) {
+#pragma unroll
+  for (int r = 0; r < kRowBlocks; ++r) fence_operand(accum[r]);
+}

@@ -1,0 +1,243 @@
+// f32 as tf32, which matrix units take from shared memory with contiguous depth only, pixels here.
+// So x comes from registers, which have no layout to obey, and dy is turned once for all taps:
+//
+// A segment is 8 runs of kSteps pixels of a row: rows 0 to 7, or (kRows 4) the two halves of rows 0
+// to 3; or, of a single tap, every 8th pixel. Step s of the products is pixel s of every run.
+// Thread t of a warpgroup has runs t % 4 and 4 more, of them two channels each: four registers that
+// are the x of a pixel's products. For the tap beside it the same registers are the pixel before:
+// every pixel is loaded once for kTapsAcross products.
+//
+// Three warps turn dy: what copies brought by pixel becomes, of every filter, the 8 pixels of a
+// step together. Filters lie in an order that keeps lanes' stores apart: filter_of() is the way
+// back.
+static const int kTransposeWarps = 3;  // warps
+static const int kTransposedSlots = 2;
+static const int kSteps = kRows * kDyWidth / 8;
+// Distances in pixels of x, and of dy: from a run to the next of the same four, from these to the
+// other four, from a step to the next.
+static const bool kSingle = kTapRows * kTapsAcross == 1;
+static const int kXRun = kSingle ? 1 : kXWidth, kDyRun = kSingle ? 1 : kDyWidth;
+static const int kXFour = kSingle ? 4 : kRows == 8 ? 4 * kXWidth : kSteps;
+static const int kDyFour = kSingle ? 4 : kRows == 8 ? 4 * kDyWidth : kSteps;
+static const int kStepPixels = kSingle ? 8 : 1;
+static const int kXBoxBytes = kXPitch * 128;            // 32 channels
+static const int kDyBoxBytes = kRows * kDyWidth * 256;  // 64 filters
+static const int kStageBytes = 2 * kXBoxes * kXBoxBytes + kDyBoxes * kDyBoxBytes;
+static const int kStepsBytes = kDyBoxes * 64 * 128;  // 4 steps of all filters, turned
+static const int kTransposedBytes = (kSteps + 3) / 4 * kStepsBytes;
+
+// One thread. Stages: boxes of x, then of dy.
+__device__ inline void produce(const Args& args, const WorkTile& work, Pipeline& pipeline) {
+  const int kBytes = 2 * kXBoxes * kXRows * kXWidth * 128 + kDyBoxes * kDyBoxBytes;
+  Place place(args, work.first);
+  for (int i = 0; i < work.count; ++i, pipeline.next(kStages), place.advance(args)) {
+    Mbarrier* full = pipeline.full + pipeline.stage;
+    wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
+    arrive_and_expect_tx(full, kBytes);
+    uint8 *x = pipeline.stages + pipeline.stage * kStageBytes, *dy = x + 2 * kXBoxes * kXBoxBytes;
+#pragma unroll
+    for (int box = 0; box < kDyBoxes; ++box)
+      load_dy(args, work, place, box * 64, 0, dy + box * kDyBoxBytes, full);
+#pragma unroll
+    for (int box = 0; box < 2 * kXBoxes; ++box)
+      load_x(args, work, place, box * 32, 0, x + box * kXBoxBytes, full);
+  }
+}
+
+// The filter, of 64, that is column `column` of the turned dy.
+__device__ constexpr int filter_of(int column) {
+  return column / 32 * 32 + column % 8 * 4 + column / 8 % 4;
+}
+
+// A warp. A lane has 4 filters of the first or the second 4 runs: 16 numbers of a step. Eight lanes
+// read 128 bytes of a pixel, and write to eight columns whose swizzles differ.
+__device__ inline void transpose_dy(const WorkTile& work, Pipeline& pipeline, Pipeline& transposed, int warp) {
+  const int lane = threadIdx.x % 32, half = lane / 16, piece = lane % 16;
+  const int column = piece / 8 * 32 + piece % 8;
+  for (int i = 0; i < work.count; ++i, pipeline.next(kStages), transposed.next(kTransposedSlots)) {
+    const uint8* from = pipeline.stages + pipeline.stage * kStageBytes + 2 * kXBoxes * kXBoxBytes +
+                        half * kDyFour * 256 + piece * 16;
+    uint8* to = transposed.stages + transposed.stage * kTransposedBytes + column * 128;
+    wait_for(pipeline.full + pipeline.stage, pipeline.parity);
+    wait_for(transposed.empty + transposed.stage, transposed.parity ^ 1);
+#pragma unroll 1
+    for (int at = warp; at < kDyBoxes * kSteps; at += kTransposeWarps) {
+      const int box = at / kSteps, step = at - box * kSteps;
+      uint4 runs[4];
+#pragma unroll
+      for (int run = 0; run < 4; ++run)
+        runs[run] =
+            *(const uint4*)(from + box * kDyBoxBytes + (run * kDyRun + step * kStepPixels) * 256);
+      uint8* own =
+          to + step / 4 * kStepsBytes + box * 64 * 128 + ((step % 4 * 2 + half) ^ (piece % 8)) * 16;
+      *(uint4*)own = make_uint4(runs[0].x, runs[1].x, runs[2].x, runs[3].x);
+      *(uint4*)(own + 1024) = make_uint4(runs[0].y, runs[1].y, runs[2].y, runs[3].y);
+      *(uint4*)(own + 2048) = make_uint4(runs[0].z, runs[1].z, runs[2].z, runs[3].z);
+      *(uint4*)(own + 3072) = make_uint4(runs[0].w, runs[1].w, runs[2].w, runs[3].w);
+    }
+    fence_proxy_async();
+    __syncwarp();
+    if (lane == 0) {
+      arrive(pipeline.empty + pipeline.stage);
+      arrive(transposed.full + transposed.stage);
+    }
+  }
+}
+
+// Where a thread's two channels lie in a box of 32, of which a warp has 16: in piece `piece_of` of
+// the 8 of a pixel. Half a warp reads two pieces of four pixels, kXWidth pixels apart, at once:
+// they are in different banks if the pieces differ in their lowest bit and the pixels in the two
+// above, or the pieces in the highest bit and the pixels in the two below.
+__device__ inline int piece_of(int warp, int quarter) {
+  if (kXRun % 2 == 0) return warp % 2 * 4 + quarter;
+  return warp % 2 * 2 + quarter / 2 + quarter % 2 * 4;
+}
+// The first channel, of the warpgroup's 64.
+__device__ inline int channel_of(int thread) {
+  const int warp = thread / 32, lane = thread % 32;
+  return warp / 2 * 32 + piece_of(warp, lane / 8) * 4 + lane / 4 % 2 * 2;
+}
+
+// Both runs' channels of a pixel; `at` is the first's place in the stage before the swizzle.
+__device__ inline void load_pixel(const uint8* stage, int at, uint32 (&x)[4]) {
+  const auto load = [&](int place) {
+    return *(const uint2*)(stage + (place ^ (place >> 3 & 0x70)));
+  };
+  const uint2 first = load(at), second = load(at + kXFour * 128);
+  x[0] = first.x;
+  x[1] = first.y;
+  x[2] = second.x;
+  x[3] = second.y;
+}
+
+typedef Accum Accums[kTapsAcross][WGMMA_N / 2];
+
+// Steps whose products may run while the thread goes on. Three warpgroups take turns at the matrix
+// units and need none: a step of one takes 96 clocks or more, the two others fill the pause. And
+// their registers have no room for more pixels: the compiler would let all products wait.
+static const int kPending = kConsumers > 2 ? 0 : 1;
+
+// All stages of a piece of work. A pixel's registers are free when its last product is done.
+__device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipeline& transposed, int at, Accums& accum) {
+  const int kPixels = kSteps + kTapsAcross - 1;
+  const int kAhead = kTapsAcross;  // pixels loaded while the products of a step run, for the next
+  int before = -1;
+  for (int i = 0; i < work.count; ++i, pipeline.next(kStages), transposed.next(kTransposedSlots)) {
+    const uint8* stage = pipeline.stages + pipeline.stage * kStageBytes;
+    const uint64 dy = smem_descriptor<128>(transposed.stages + transposed.stage * kTransposedBytes, 0, 1024);
+    uint32 x[kPixels][4];
+    wait_for(pipeline.full + pipeline.stage, pipeline.parity);
+#pragma unroll
+    for (int pixel = 0; pixel < kAhead && pixel < kPixels; ++pixel)
+      load_pixel(stage, at + pixel * kStepPixels * 128, x[pixel]);
+    wait_for(transposed.full + transposed.stage, transposed.parity);
+    fence_operand(accum);
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      wgmma_fence();
+#pragma unroll
+      for (int tap = 0; tap < kTapsAcross; ++tap)
+        multiply(accum[tap], x[step + tap],
+                 advance_descriptor(dy, step / 4 * kStepsBytes + step % 4 * 32), i > 0 || step > 0);
+      wgmma_commit_group();
+      if (step + kAhead < kPixels)
+        load_pixel(stage, at + (step + kAhead) * kStepPixels * 128, x[step + kAhead]);
+      wgmma_wait_group<kPending>();
+      if (step == 0 && before >= 0) release(transposed, before);
+    }
+    fence_operand(accum);
+    __syncwarp();
+    release(pipeline, pipeline.stage);
+    before = transposed.stage;
+  }
+  wgmma_wait_group<0>();
+  fence_operand(accum);
+  if (before >= 0) release(transposed, before);
+  if (work.count == 0)
+#pragma unroll
+    for (int tap = 0; tap < kTapsAcross; ++tap)
+#pragma unroll
+      for (int j = 0; j < WGMMA_N / 2; ++j) accum[tap][j] = 0;
+}
+
+// Sums of 64 channels, by split, filter, tap and channel: a thread has two channels of a filter.
+// Zeros for parts that the tile does not have.
+__device__ inline void store_partials(const Args& args, const WorkTile& work, int split, int channel,
+                                 int tap_row, const Accums& accum) {
+  const int tap_h = work.tap_h + tap_row, c = work.c + channel;
+  const bool is_zero = kBlocks > 0 && split > work.split;
+  if (tap_h >= kWindowH) return;
+#pragma unroll
+  for (int column = 0; column < WGMMA_N / 4; ++column) {
+    const int pair = column / 2, own_column = pair * 8 + threadIdx.x % 4 * 2 + column % 2;
+    const int k = work.k + own_column / 64 * 64 + filter_of(own_column % 64);
+    const int filter = work.group * (int)args.filters + k;
+    const int own = kGroupsPerTile > 1 ? c - k / kGroupFilters * kGroupChannels : c;
+    if (k >= (int)args.filters || filter >= (int)args.all_filters || own < 0 ||
+        own >= kGroupChannels)
+      continue;
+    const int64 row = (int64)split * (int)args.all_filters + filter;
+#pragma unroll
+    for (int across = 0; across < kTapsAcross; ++across) {
+      int tap = (work.tap_d * kWindowH + tap_h) * kWindowW + work.tap_w + across;
+      if (work.tap_w + across >= kWindowW) continue;
+      if constexpr (kFlip) tap = kWindowD * kWindowH * kWindowW - 1 - tap;
+      float* to = (float*)args.partial +
+                  (row * (kWindowD * kWindowH * kWindowW) + tap) * (int64)kGroupChannels + own;
+      store_pair(to, own, is_zero ? 0 : accum[across][4 * pair + column % 2],
+                 is_zero ? 0 : accum[across][4 * pair + 2 + column % 2]);
+    }
+  }
+}
+
+// A warpgroup: a box of 64 channels, a row of taps.
+__device__ inline void consume(const Args& args, const WorkTile& work, Pipeline& pipeline, Pipeline& transposed,
+                               int group) {
+  const int box = group / kTapRows, tap_row = group % kTapRows;
+  const int lane = threadIdx.x % 32, channel = channel_of(threadIdx.x % 128);
+  const int pixel = lane % 4 * kXRun + tap_row * kDilationH * kXWidth;
+  Accums accum;
+  mma_stages(work, pipeline, transposed,
+             (2 * box + channel / 32) * kXBoxBytes + pixel * 128 + channel % 32 * 4, accum);
+  const int end = kBlocks > 0 ? work.end_split : work.split + 1;
+#pragma unroll 1
+  for (int split = work.split; split < end; ++split)
+    store_partials(args, work, split, box * 64 + channel, tap_row, accum);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    wgrad(const __grid_constant__ Args args) {
+  Pipeline pipeline, transposed;
+  pipeline.stages = aligned_shared_memory();
+  transposed.stages = pipeline.stages + kStages * kStageBytes;
+  pipeline.full = (Mbarrier*)(transposed.stages + kTransposedSlots * kTransposedBytes);
+  pipeline.empty = pipeline.full + kStages;
+  transposed.full = pipeline.empty + kStages;
+  transposed.empty = transposed.full + kTransposedSlots;
+  pipeline.stage = pipeline.parity = transposed.stage = transposed.parity = 0;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < kStages; ++s) {
+      init_barrier(pipeline.full + s, 1);
+      init_barrier(pipeline.empty + s, 4 * kConsumers + kTransposeWarps);
+    }
+    for (int s = 0; s < kTransposedSlots; ++s) {
+      init_barrier(transposed.full + s, kTransposeWarps);
+      init_barrier(transposed.empty + s, 4 * kConsumers);
+    }
+    fence_barriers();
+  }
+  __syncthreads();
+  const WorkTile own = own_work(args);
+  const int group = threadIdx.x / 128;
+  if (group == kConsumers) {
+    if constexpr (kConsumers > 1) setmaxnreg_dec<kProducerRegisters>();
+    const int warp = threadIdx.x / 32 % 4;
+    if (warp < kTransposeWarps)
+      for_work(args, own, [&](const WorkTile& work) { transpose_dy(work, pipeline, transposed, warp); });
+    else if (threadIdx.x % 32 == 0)
+      for_work(args, own, [&](const WorkTile& work) { produce(args, work, pipeline); });
+  } else {
+    if constexpr (kConsumers > 1) setmaxnreg_inc<kConsumerRegisters>();
+    for_work(args, own, [&](const WorkTile& work) { consume(args, work, pipeline, transposed, group); });
+  }
+}

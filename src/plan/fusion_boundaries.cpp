@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <map>
+
+#include "plan/fusion_rules.hpp"
+#include "plan/partition_groups.hpp"
+
+namespace ashlar {
+
+namespace {
+
+// Why `to`, a step of programs, does not follow what made `value`.
+std::string why_not_epilogue(const PartitionGroups& groups, TensorId value, NodeId from,
+                             NodeId to) {
+  const int g = groups.group_of(from);
+  const NodeId anchor = groups.group(g).anchor;
+  if (anchor != kNoNode && !groups.limits(anchor).epilogue) return groups.limits(anchor).reason;
+  if (!groups.limits(to).epilogue) return groups.limits(to).reason;
+  if (groups.producer_of(value) == kNoNode) return "it is read through a view";
+  if (!groups.is_value_of(g, value)) return "it is not the operation's first result";
+  if (groups.view(value).ragged_offset != kNoTensor) return "its rows are ragged";
+  if (const char* obstacle = groups.epilogue_obstacle(g, to)) return obstacle;
+  return "what reads it ends another kernel";
+}
+
+// Why `from`, a step of programs, is not done on the way into `to`.
+std::string why_not_prologue(const PartitionGroups& groups, TensorId value, NodeId from,
+                             NodeId to) {
+  // Work that ends one kernel is no work before another.
+  if (groups.group(groups.group_of(from)).anchor != kNoNode) return {};
+  const Node& node = groups.node(to);
+  const auto slot = static_cast<int>(std::find(node.inputs.begin(), node.inputs.end(), value) -
+                                     node.inputs.begin());
+  const std::vector<int> fusible = fusible_inputs(node.op);
+  if (std::find(fusible.begin(), fusible.end(), slot) == fusible.end())
+    return "this input is taken as it lies in memory";
+  if (!groups.limits(to).prologue) return groups.limits(to).reason;
+  if (const char* obstacle = groups.prologue_obstacle(to, to, value, groups.tensor(value).dims, {},
+                                                      may_store_input(node.op, slot)))
+    return obstacle;
+  return reads_inputs_often(node.op) ? "it would be computed again for every window" : "";
+}
+
+}  // namespace
+
+std::vector<FusionBoundary> fusion_boundaries(const LoweredGraph& lowered,
+                                              const std::vector<FusionLimits>& limits) {
+  const PartitionGroups groups = grow_groups(lowered, limits);
+  std::vector<FusionBoundary> found;
+  std::set<std::pair<int, int>> told;
+  for (std::size_t i = 0; i < lowered.graph.nodes().size(); ++i) {
+    const auto to = static_cast<NodeId>(i);
+    for (const TensorId value : groups.dependencies().reads(to)) {
+      const NodeId from = groups.dependencies().writer(value);
+      if (from == kNoNode || groups.group_of(from) == groups.group_of(to)) continue;
+      std::string reason;
+      if (groups.is_program_step(to))
+        reason = why_not_epilogue(groups, value, from, to);
+      else if (groups.is_program_step(from))
+        reason = why_not_prologue(groups, value, from, to);
+      if (reason.empty() || !told.insert({groups.group_of(from), groups.group_of(to)}).second)
+        continue;
+      found.push_back({from, to, value, std::move(reason)});
+    }
+  }
+  return found;
+}
+
+}  // namespace ashlar

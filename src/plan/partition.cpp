@@ -1,0 +1,286 @@
+#include "plan/partition.hpp"
+
+#include <algorithm>
+#include <queue>
+
+#include "plan/fusion_rules.hpp"
+#include "plan/partition_groups.hpp"
+#include "plan/program_builder.hpp"
+#include "plan/tail_reduction.hpp"
+
+namespace ashlar {
+
+namespace {
+
+class Cutter : public PartitionGroups {
+ public:
+  using PartitionGroups::PartitionGroups;
+
+  void grow_all() {
+    seed_anchors();
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      grow_epilogue(static_cast<int>(g));
+      join_tails(static_cast<int>(g));
+    }
+    seed_unfused([&](NodeId id) { return is_tail(id); });
+    seed_unfused([&](NodeId id) { return is_dropout(id); });
+    for (std::size_t g = 0; g < groups_.size(); ++g) grow_prologues(static_cast<int>(g));
+    for (const int g : seed_unfused([&](NodeId id) { return is_dequantization(id); }))
+      grow_prologues(g);
+    seed_pointwise();
+  }
+
+  std::vector<Region> regions() const {
+    std::vector<Region> regions;
+    for (int g : execution_order()) regions.push_back(build(group(g)));
+    return regions;
+  }
+
+ private:
+  void seed_anchors() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (is_program_step(static_cast<NodeId>(i)) || is_tail(static_cast<NodeId>(i))) continue;
+      group_of_[i] = static_cast<int>(groups_.size());
+      groups_.push_back({static_cast<NodeId>(i), {}, {}, tensor(nodes_[i].outputs[0]).dims});
+    }
+  }
+
+  void join_tails(int g) {
+    Group& group = groups_[static_cast<std::size_t>(g)];
+    if (!may_have_tails(node(group.anchor).op)) return;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const auto id = static_cast<NodeId>(i);
+      if (group_of(id) >= 0 || !is_tail(id) || !is_value_of(g, node(id).inputs[0])) continue;
+      if (tensor(node(id).inputs[0]).dims != group.space) continue;
+      count += tail_count(node(id));
+      if (count > kMaxTailReductions) return;
+      group.tails.insert(id);
+      group_of_[i] = g;
+    }
+  }
+
+  // Anchors that joined nothing.
+  template <class Wanted>
+  std::vector<int> seed_unfused(const Wanted& is_wanted) {
+    std::vector<int> seeded;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (group_of_[i] >= 0 || !is_wanted(static_cast<NodeId>(i))) continue;
+      seeded.push_back(group_of_[i] = static_cast<int>(groups_.size()));
+      groups_.push_back({static_cast<NodeId>(i), {}, {}, tensor(nodes_[i].outputs[0]).dims});
+      grow_epilogue(group_of_[i]);
+    }
+    return seeded;
+  }
+
+  bool can_join(int g, NodeId id) const { return is_free(id) && !epilogue_obstacle(g, id); }
+
+  void join(int g, NodeId id) {
+    groups_[static_cast<std::size_t>(g)].after.insert(id);
+    group_of_[static_cast<std::size_t>(id)] = g;
+  }
+
+  // A pointwise node computed for this epilogue alone (the anchor would need it earlier), from
+  // things that do not need the group.
+  void join_side_producers(int g, NodeId id) {
+    for (TensorId input : dependencies_.reads(id)) {
+      const NodeId producer = producer_of(input);
+      if (producer == kNoNode || is_value_of(g, input) || view(input).tensor != input ||
+          !can_join(g, producer))
+        continue;
+      bool only_here = true;
+      for (NodeId reader : dependencies_.readers(input))
+        only_here = only_here && groups_[static_cast<std::size_t>(g)].after.contains(reader);
+      if (!only_here) continue;
+      join(g, producer);
+      join_side_producers(g, producer);
+    }
+  }
+
+  bool reads_value_of(int g, NodeId id) const {
+    const auto reads = dependencies_.reads(id);
+    return std::any_of(reads.begin(), reads.end(),
+                       [&](TensorId input) { return is_value_of(g, input); });
+  }
+
+  void grow(int g) {
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        const auto id = static_cast<NodeId>(i);
+        if (!is_free(id) || !reads_value_of(g, id) || !can_join(g, id)) continue;
+        join(g, id);
+        join_side_producers(g, id);
+        grew = true;
+      }
+    }
+  }
+
+  void grow_epilogue(int g) {
+    const NodeId anchor = groups_[static_cast<std::size_t>(g)].anchor;
+    const TensorId result = node(anchor).outputs[0];
+    if (limits(anchor).epilogue && view(result).ragged_offset == kNoTensor) grow(g);
+  }
+
+  void grow_prologues(int g) {
+    const NodeId anchor = groups_[static_cast<std::size_t>(g)].anchor;
+    if (!limits(anchor).prologue) return;
+    for (int slot : fusible_inputs(node(anchor).op)) {
+      const TensorId input = node(anchor).inputs[static_cast<std::size_t>(slot)];
+      if (input == kNoTensor) continue;
+      std::set<NodeId> nodes;
+      collect_prologue(anchor, anchor, input, tensor(input).dims, nodes,
+                       may_store_input(node(anchor).op, slot));
+      if (nodes.empty()) continue;
+      const double flops = program_of(nodes, input).flops_per_element();
+      if (reads_inputs_often(node(anchor).op) && flops > kCheapFlops) continue;
+      for (NodeId id : nodes) group_of_[static_cast<std::size_t>(id)] = g;
+      groups_[static_cast<std::size_t>(g)].before.emplace_back(slot, std::move(nodes));
+    }
+  }
+
+  // Adds the producer of `input` and what it needs to `nodes`, as long as nothing else reads them.
+  void collect_prologue(NodeId anchor, NodeId reader, TensorId input, const Dims& space,
+                        std::set<NodeId>& nodes, bool may_be_output = false) {
+    const NodeId producer = producer_of(input);
+    if (!is_free(producer) || prologue_obstacle(anchor, reader, input, space, nodes, may_be_output))
+      return;
+    nodes.insert(producer);
+    for (TensorId operand : dependencies_.reads(producer))
+      collect_prologue(anchor, producer, operand, space, nodes);
+  }
+
+  PointwiseProgram program_of(const std::set<NodeId>& nodes, TensorId result) const {
+    ProgramBuilder builder(lowered_, tensor(result).dims);
+    for (NodeId id : nodes) builder.add(node(id));
+    builder.set_result(result);
+    if (tensor(result).kind == TensorKind::output) builder.store(result);
+    return builder.take();
+  }
+
+  void seed_pointwise() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (group_of_[i] >= 0) continue;
+      const int g = static_cast<int>(groups_.size());
+      groups_.push_back({kNoNode, {}, {}, tensor(nodes_[i].outputs[0]).dims});
+      const bool may_grow = is_free(static_cast<NodeId>(i));
+      join(g, static_cast<NodeId>(i));
+      if (may_grow) grow(g);
+    }
+  }
+
+  std::vector<int> execution_order() const {
+    std::vector<std::set<int>> after(groups_.size());
+    std::vector<int> waiting(groups_.size(), 0);
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      for_each_node(groups_[g], [&](NodeId id) {
+        for (TensorId input : dependencies_.reads(id)) {
+          const NodeId writer = dependencies_.writer(input);
+          if (writer == kNoNode || group_of(writer) == static_cast<int>(g)) continue;
+          if (after[static_cast<std::size_t>(group_of(writer))].insert(static_cast<int>(g)).second)
+            ++waiting[g];
+        }
+      });
+    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      if (waiting[g] == 0) ready.push(static_cast<int>(g));
+    std::vector<int> order;
+    while (!ready.empty()) {
+      const int g = ready.top();
+      ready.pop();
+      order.push_back(g);
+      for (int next : after[static_cast<std::size_t>(g)])
+        if (--waiting[static_cast<std::size_t>(next)] == 0) ready.push(next);
+    }
+    return order;
+  }
+
+  // A value is stored when the user asked for it or another region reads it.
+  bool is_needed_outside(const Group& group, TensorId id) const {
+    if (tensor(id).kind == TensorKind::output || view(id).tensor != id) return true;
+    const int g = group_of(group.anchor != kNoNode ? group.anchor : *group.after.begin());
+    const auto& readers = dependencies_.readers(id);
+    return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      // A node of this group that reads the memory through a view, not the register, cannot be
+      // here: can_join refuses it.
+      return group_of(reader) != g;
+    });
+  }
+
+  Region build(const Group& group) const {
+    Region region;
+    for_each_node(group, [&](NodeId id) { region.nodes.push_back(id); });
+    std::sort(region.nodes.begin(), region.nodes.end());
+    ProgramBuilder builder(lowered_, group.space);
+    if (group.anchor != kNoNode) {
+      const Node& anchor_node = node(group.anchor);
+      Anchor anchor{anchor_node.op, anchor_node.compute, {}, {}};
+      for (TensorId id : anchor_node.inputs) {
+        anchor.inputs.push_back(id == kNoTensor ? View{} : view(id));
+        region.prologues.push_back(id == kNoTensor ? PointwiseProgram{} : plain_load(view(id)));
+      }
+      for (const auto& [slot, nodes] : group.before)
+        region.prologues[static_cast<std::size_t>(slot)] =
+            program_of(nodes, anchor_node.inputs[static_cast<std::size_t>(slot)]);
+      for (TensorId id : anchor_node.outputs)
+        anchor.outputs.push_back(id == kNoTensor ? View{} : view(id));
+      region.anchor = std::move(anchor);
+      builder.set_accumulator(anchor_node.outputs[0]);
+      if ((group.after.empty() && group.tails.empty()) ||
+          is_needed_outside(group, anchor_node.outputs[0]))
+        builder.store(anchor_node.outputs[0]);
+    }
+    for (NodeId id : group.after) builder.add(node(id));
+    for (NodeId id : group.after)
+      for (TensorId result : node(id).outputs)
+        if (result != kNoTensor && is_needed_outside(group, result)) builder.store(result);
+    for (NodeId id : group.tails) add_tail(lowered_, node(id), builder, region.reductions);
+    region.epilogue = builder.take();
+    move_as_bits(region);
+    collect_memory(region);
+    return region;
+  }
+
+  static void collect_memory(Region& region) {
+    std::set<TensorId> reads, writes;
+    const auto add_program = [&](const PointwiseProgram& program) {
+      for (const auto& step : program.steps) {
+        for (const View* number : {&step.seed, &step.offset})
+          if (number->present()) reads.insert(number->tensor);
+        if (step.kind != PointwiseProgram::Step::Kind::load) continue;
+        reads.insert(step.view.tensor);
+        if (step.view.ragged_offset != kNoTensor) reads.insert(step.view.ragged_offset);
+      }
+      for (const auto& store : program.stores) {
+        writes.insert(store.view.tensor);
+        if (store.view.ragged_offset != kNoTensor) reads.insert(store.view.ragged_offset);
+      }
+    };
+    for (const PointwiseProgram& prologue : region.prologues) add_program(prologue);
+    add_program(region.epilogue);
+    for (const TailReduction& reduction : region.reductions) add_program(reduction.finish);
+    if (region.anchor)
+      for (std::size_t slot = 1; slot < region.anchor->outputs.size(); ++slot)
+        if (region.anchor->outputs[slot].present())
+          writes.insert(region.anchor->outputs[slot].tensor);
+    region.reads.assign(reads.begin(), reads.end());
+    region.writes.assign(writes.begin(), writes.end());
+  }
+};
+
+}  // namespace
+
+PartitionGroups grow_groups(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits) {
+  Cutter cutter(lowered, limits);
+  cutter.grow_all();
+  return cutter;
+}
+
+std::vector<Region> partition(const LoweredGraph& lowered,
+                              const std::vector<FusionLimits>& limits) {
+  Cutter cutter(lowered, limits);
+  cutter.grow_all();
+  return cutter.regions();
+}
+
+}  // namespace ashlar

@@ -1,0 +1,155 @@
+#include "plan/partition_groups.hpp"
+
+#include <algorithm>
+
+#include "plan/fusion_rules.hpp"
+#include "plan/tail_reduction.hpp"
+
+namespace ashlar {
+
+PartitionGroups::PartitionGroups(const LoweredGraph& lowered,
+                                 const std::vector<FusionLimits>& limits)
+    : lowered_(lowered),
+      nodes_(lowered.graph.nodes()),
+      dependencies_(lowered),
+      limits_(limits),
+      group_of_(nodes_.size(), -1) {}
+
+NodeId PartitionGroups::producer_of(TensorId id) const {
+  return GraphAccess::data(lowered_.graph).producers[static_cast<std::size_t>(id)];
+}
+
+bool PartitionGroups::is_random_step(NodeId id) const {
+  if (!std::holds_alternative<Rng>(node(id).op) || !limits(id).epilogue) return false;
+  const TensorId y = node(id).outputs[0];
+  const auto& readers = dependencies_.readers(y);
+  return !readers.empty() && view(y).tensor == y &&
+         std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+           return is_pointwise(reader) && tensor(node(reader).outputs[0]).dims == tensor(y).dims;
+         });
+}
+
+bool PartitionGroups::is_dropout(NodeId id) const {
+  const Node& dropout = node(id);
+  return std::holds_alternative<DropoutForward>(dropout.op) && limits(id).epilogue &&
+         (dropout.outputs.size() <= DropoutForward::next_offset ||
+          dropout.outputs[DropoutForward::next_offset] == kNoTensor);
+}
+
+bool PartitionGroups::is_dequantization(NodeId id) const {
+  const auto* op = std::get_if<BlockScaleDequantize>(&node(id).op);
+  return op != nullptr && op->scale_layout == ScaleLayout::linear && limits(id).dequantize;
+}
+
+bool PartitionGroups::is_free(NodeId id) const {
+  return id != kNoNode && is_program_step(id) && group_of(id) < 0 && limits(id).epilogue;
+}
+
+bool PartitionGroups::is_tail(NodeId id) const {
+  return limits(id).tail && can_be_tail(node(id)) && comes_from_gemm(node(id).inputs[0]);
+}
+
+bool PartitionGroups::comes_from_gemm(TensorId id) const {
+  const Dims& space = tensor(id).dims;
+  std::set<TensorId> seen;
+  std::vector<TensorId> stack = {id};
+  while (!stack.empty()) {
+    const TensorId value = stack.back();
+    stack.pop_back();
+    const NodeId producer = dependencies_.writer(value);
+    if (producer == kNoNode || tensor(value).dims != space || !seen.insert(value).second) continue;
+    if (may_have_tails(node(producer).op)) return true;
+    if (!is_pointwise(producer)) continue;
+    for (TensorId input : dependencies_.reads(producer)) stack.push_back(input);
+  }
+  return false;
+}
+
+bool PartitionGroups::depends_on(NodeId from, int g) const {
+  std::vector<char> seen(nodes_.size(), 0);
+  std::vector<NodeId> stack = {from};
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    if (seen[static_cast<std::size_t>(id)]) continue;
+    seen[static_cast<std::size_t>(id)] = 1;
+    if (group_of(id) == g) return true;
+    // A group runs as a whole: needing one of its nodes is needing all they read.
+    if (group_of(id) >= 0)
+      for_each_node(groups_[static_cast<std::size_t>(group_of(id))],
+                    [&](NodeId other) { stack.push_back(other); });
+    for (TensorId input : dependencies_.reads(id))
+      if (dependencies_.writer(input) != kNoNode) stack.push_back(dependencies_.writer(input));
+  }
+  return false;
+}
+
+bool PartitionGroups::is_value_of(int g, TensorId id) const {
+  const Group& group = groups_[static_cast<std::size_t>(g)];
+  const NodeId producer = producer_of(id);
+  if (producer == kNoNode) return false;
+  return group.after.contains(producer) ||
+         (producer == group.anchor && node(producer).outputs[0] == id);
+}
+
+bool PartitionGroups::has_room(const Group& group, NodeId id) const {
+  std::set<TensorId> operands;
+  const auto add_reads = [&](NodeId from) {
+    for (TensorId input : dependencies_.reads(from)) operands.insert(input);
+  };
+  const auto draws = [&](NodeId from) { return is_random_step(from) || is_dropout(from); };
+  int randoms = draws(id) ? 1 : 0;
+  for (NodeId other : group.after) {
+    add_reads(other);
+    randoms += draws(other) ? 1 : 0;
+  }
+  add_reads(id);
+  const int computed = static_cast<int>(group.after.size()) + 1,
+            loaded = static_cast<int>(operands.size());
+  constexpr int kStepsOfDropout = 5;
+  return loaded <= kMaxProgramLoads && computed + randoms < kMaxProgramStores &&
+         computed + loaded + kStepsOfDropout * randoms < kMaxProgramSteps &&
+         randoms <= kMaxProgramRandoms;
+}
+
+const char* PartitionGroups::epilogue_obstacle(int g, NodeId id) const {
+  const Group& group = this->group(g);
+  if (is_dequantization(id)) return "scales of blocks are multiplied before products only";
+  if (tensor(node(id).outputs[0]).dims != group.space) return "the result has another shape";
+  if (!has_room(group, id)) return "the kernel's program would be too long";
+  if ((is_random_step(id) || is_dropout(id)) && group.anchor != kNoNode &&
+      !may_draw(node(group.anchor).op))
+    return "random numbers are not drawn behind this operation";
+  for (TensorId input : dependencies_.reads(id)) {
+    if (is_value_of(g, input)) continue;
+    const NodeId writer = dependencies_.writer(input);
+    if (writer != kNoNode && (group_of(writer) == g || depends_on(writer, g)))
+      return "another operand is made from it first";
+  }
+  return nullptr;
+}
+
+const char* PartitionGroups::prologue_obstacle(NodeId anchor, NodeId reader, TensorId input,
+                                               const Dims& space, const std::set<NodeId>& nodes,
+                                               bool may_be_output) const {
+  const NodeId producer = producer_of(input);
+  if (producer == kNoNode || view(input).tensor != input) return "it is read through a view";
+  const bool dequantizes = is_dequantization(producer);
+  if (!dequantizes && !is_pointwise(producer)) return "it is no pointwise work";
+  if (dequantizes && !may_dequantize(node(anchor).op))
+    return "scales of blocks are multiplied before products only";
+  if (tensor(input).kind == TensorKind::output && !may_be_output) return "it is an output as well";
+  constexpr std::size_t kMaxNodes = 8;
+  if (tensor(input).dims != space) return "it has another shape";
+  if (nodes.size() >= kMaxNodes) return "the kernel's program would be too long";
+  const auto& readers = dependencies_.readers(input);
+  // An operand read twice by the anchor (x and dy, say) is better computed once.
+  const bool is_shared = std::any_of(readers.begin(), readers.end(), [&](NodeId other) {
+    return other != reader && !nodes.contains(other);
+  });
+  if (is_shared || (reader == anchor && readers.size() != 1))
+    return "it is read more than once, and computed once";
+  return nullptr;
+}
+
+}  // namespace ashlar

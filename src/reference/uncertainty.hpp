@@ -1,0 +1,30 @@
+// Operations that pick one of several numbers: what is certain when the numbers carry errors.
+#pragma once
+
+#include "reference/scalar.hpp"
+
+namespace ashlar::reference {
+
+// Whether the order of a candidate and the leader is in doubt. Exact numbers leave none.
+inline bool may_overtake(double, double) { return false; }
+template <Arithmetic A>
+bool may_overtake(Approx<A> candidate, Approx<A> leader) {
+  const double errors = candidate.error + leader.error;
+  return errors > 0.0 && !(leader.value - candidate.value > errors);
+}
+
+// A number that may be anything, when in doubt.
+inline double unknown_unless(bool, double x) { return x; }
+template <Arithmetic A>
+Approx<A> unknown_unless(bool certain, Approx<A> x) {
+  return certain ? x : Approx<A>::with_error(x.value, kInfinity);
+}
+
+// A truth that may be the opposite, when in doubt.
+inline double either_way(double truth) { return truth; }
+template <Arithmetic A>
+Approx<A> either_way(Approx<A> truth) {
+  return Approx<A>::with_error(truth.value, 1.0);
+}
+
+}  // namespace ashlar::reference

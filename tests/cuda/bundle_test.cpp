@@ -1,0 +1,153 @@
+// Packs: what is written is found again, what is damaged is refused in a sentence.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ashlar/bundle.hpp>
+#include <ashlar/error.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "cuda/jit/bundle.hpp"
+#include "cuda/jit/kernel_image.hpp"
+#include "cuda/jit/nvrtc.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+using testing::HasSubstr;
+
+class BundleFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = std::filesystem::temp_directory_path() / "ashlar_bundle_XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  std::string write(const std::string& name, const std::string& bytes) const {
+    const std::string path = directory_ + "/" + name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  static std::string why_not(const std::string& path) {
+    try {
+      Bundle::open(path);
+      return "opened";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::io);
+      return error.what();
+    }
+  }
+  std::string directory_;
+};
+
+const std::vector<PackedItem> kItems = {{"key a", "first", "AAAA"},
+                                        {"key b", "second", std::string(1000, 'B')},
+                                        {"key c", "third", ""},
+                                        {"key b", "second", std::string(1000, 'B')}};
+
+TEST_F(BundleFile, RoundTrip) {
+  const Bundle pack = Bundle::open(write("good.pack", encode_bundle("sm_90a", kItems)));
+  EXPECT_EQ(pack.architecture(), "sm_90a");
+  EXPECT_EQ(pack.version(), ASHLAR_VERSION);
+  EXPECT_EQ(pack.rows().size(), 3u) << "equal keys are one entry";
+  const auto get = [&](const char* key) -> std::optional<std::string> {
+    const Bundle::Row* row = pack.find(FileCache::file_name(key));
+    return row != nullptr ? std::optional(pack.read(*row)) : std::nullopt;
+  };
+  EXPECT_EQ(get("key a"), "AAAA");
+  EXPECT_EQ(get("key b"), std::string(1000, 'B'));
+  EXPECT_EQ(get("key c"), "");
+  EXPECT_FALSE(get("key d"));
+  EXPECT_EQ(Bundle::open(write("empty.pack", encode_bundle("sm_80", {}))).rows().size(), 0u);
+}
+
+TEST_F(BundleFile, WhatIsDamagedIsRefused) {
+  const std::string good = encode_bundle("sm_90a", kItems);
+  EXPECT_THAT(why_not(directory_ + "/none.pack"), HasSubstr("No such file"));
+  EXPECT_THAT(why_not(directory_), HasSubstr("not a file"));
+  EXPECT_THAT(why_not(write("a", "")), HasSubstr("not a pack"));
+  EXPECT_THAT(why_not(write("b", std::string(500, 'x'))), HasSubstr("not a pack"));
+  EXPECT_THAT(why_not(write("c", good.substr(0, good.size() - 1))), HasSubstr("damaged"));
+  std::string changed = good;
+  changed[110] ^= 1;  // in the index
+  EXPECT_THAT(why_not(write("d", changed)), HasSubstr("its index is not as it was written"));
+
+  changed = good;
+  changed.back() ^= 1;  // in an entry: the others are still good
+  const std::string path = write("e", changed);
+  const Bundle pack = Bundle::open(path);
+  int damaged = 0;
+  for (const Bundle::Row& row : pack.rows()) {
+    try {
+      pack.read(row);
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("damaged: kernel '"));
+      ++damaged;
+    }
+  }
+  EXPECT_EQ(damaged, 1);
+  EXPECT_THROW(read_bundle(path), Error);
+
+  // None of these is fatal to a search.
+  const Bundles packs(
+      {directory_ + "/none.pack", directory_ + "/a", directory_ + "/d", write("good.pack", good)});
+  EXPECT_EQ(packs.count(), 1u);
+  EXPECT_EQ(packs.get("key a"), "AAAA");
+}
+
+TEST_F(BundleFile, KernelsComeFromItBeforeAnythingElse) {
+  const KernelSource source{"small", "this is no program: nothing could compile it"};
+  const KernelImage image{"machine code", "what the compiler said", KernelImage::From::compiler};
+  const std::string path =
+      write("one.pack", encode_bundle("sm_90a", {packed(source, "sm_90a", image)}));
+  KernelImages images(FileCache(""), Bundles({path}));
+  const auto found = images.get(source, "sm_90a");
+  EXPECT_EQ(found->from, KernelImage::From::pack);
+  EXPECT_EQ(found->cubin, image.cubin);
+  EXPECT_EQ(found->log, image.log);
+  EXPECT_THROW(images.get(source, "sm_80"), Error) << "of another architecture";
+}
+
+Graph small_graph() {
+  Graph g("small");
+  g.output("y", relu(g.input("x", {4, 40}, f32) + g.input("b", {1, 40}, f32)));
+  return g;
+}
+
+TEST_F(BundleFile, IsMadeWithoutAGpu) {
+  if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
+  BundleBuilder builder("sm_90a");
+  builder.add(small_graph());
+  builder.add(small_graph());
+  EXPECT_EQ(builder.kernel_count(), 1);
+  EXPECT_EQ(builder.regions_without_kernel(), 0);
+  int calls = 0;
+  const std::string path = write("made.pack", builder.build([&](int done, int all) {
+    EXPECT_EQ(done, ++calls);
+    EXPECT_EQ(all, 1);
+  }));
+  EXPECT_EQ(calls, 1);
+  const BundleContents contents = read_bundle(path);
+  EXPECT_EQ(contents.architecture, "sm_90a");
+  EXPECT_EQ(contents.version, ASHLAR_VERSION);
+  EXPECT_EQ(contents.file_bytes, static_cast<std::int64_t>(std::filesystem::file_size(path)));
+  ASSERT_EQ(contents.kernels.size(), 1u);
+  EXPECT_GT(contents.kernels[0].bytes, 1000);
+}
+
+TEST(BundleBuilder, TakesAllThatTuningTries) {
+  BundleBuilder plain("sm_90a"), tuned("sm_90a");
+  plain.add(small_graph());
+  tuned.add(small_graph(), {.tune = true});
+  EXPECT_EQ(plain.kernel_count(), 1);
+  EXPECT_GT(tuned.kernel_count(), 1);
+}
+
+TEST(BundleBuilder, RefusesWhatItHasNoKernelsFor) {
+  EXPECT_THROW(BundleBuilder("sm_12"), Error);
+  EXPECT_THROW(BundleBuilder(Device::cpu()), Error);
+}
+
+}  // namespace
+}  // namespace ashlar::cuda

@@ -1,0 +1,226 @@
+// One product of a warpgroup per type and order of its factors in shared memory, brought there by
+// tensor copies, against the loop that says what it is. The numbers are small integers: all sums
+// are exact.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+
+#include "base/element.hpp"
+#include "cuda/tensor_core_kernel.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+class GpuWarpgroupMma : public HopperTest {};
+
+struct WarpgroupMma {
+  DType a, b;
+  const char *a_name, *b_name;  // in PTX
+  int n;
+  int swizzle = 128;
+  // Rows of the matrix, not its depth, are contiguous.
+  bool a_transposed = false, b_transposed = false;
+  int a_from = 0;  // the row of shared memory where A begins: not only those where a swizzle does
+};
+
+int value(std::int64_t i, bool is_signed) {
+  const auto x = static_cast<int>(i * 7919 % 7);
+  return is_signed ? x - 3 : x;
+}
+
+std::string text_of(const WarpgroupMma& p) {
+  const bool is_integer = p.a == i8 || p.a == u8;
+  const int bytes = static_cast<int>(bit_width(p.a)) / 8;
+  const auto number = [](const char* name, int x) {
+    return "static const int " + std::string(name) + " = " + std::to_string(x) + ";\n";
+  };
+  const auto define = [](const char* name, const std::string& x) {
+    return "#define " + std::string(name) + " " + x + "\n";
+  };
+  const auto major = [&](bool transposed) {
+    return std::string(bytes != 2 ? "\"\"" : transposed ? "\", 1\"" : "\", 0\"");
+  };
+  return define("WGMMA_N", std::to_string(p.n)) +
+         define("WGMMA_K", "\"k" + std::to_string(32 / bytes) + "\"") +
+         define("WGMMA_ACCUM_TYPE", is_integer ? "s32" : "f32") + define("WGMMA_A", p.a_name) +
+         define("WGMMA_B", p.b_name) + define("WGMMA_SCALES", is_integer ? "\"\"" : "\", 1, 1\"") +
+         define("WGMMA_MAJOR_A", major(p.a_transposed)) +
+         define("WGMMA_MAJOR_B", major(p.b_transposed)) +
+         define("WGMMA_REGISTER", is_integer ? "\"r\"" : "\"f\"") + "typedef " +
+         (is_integer ? "int" : "float") + " Accum;\n" + number("kTransposeA", p.a_transposed) +
+         number("kTransposeB", p.b_transposed) + number("kBytes", bytes) +
+         number("kRowBytes", p.swizzle == 0 ? 16 : p.swizzle) + number("kSwizzle", p.swizzle) +
+         number("kFrom", p.a_from);
+}
+
+// Both factors have 128 bytes of depth. In shared memory: boxes of kRowBytes of a contiguous axis
+// by all of the other one. `out`: D with A from shared memory, then with A from registers, twice
+// it.
+constexpr const char* kWarpgroupKernel = R"(
+struct Args { TensorMap a, b; const void* a_values; void* out; };
+static const int kDepth = 128 / kBytes, kBoxLength = kRowBytes / kBytes;
+static const int kRows = 64, kLines = kRows + (kFrom + 7) / 8 * 8;
+
+__device__ inline int load(uint8* to, const TensorMap& map, Mbarrier* barrier, int lines,
+                           bool transposed) {
+  const int boxes = (transposed ? lines : kDepth) / kBoxLength;
+  const int box_bytes = (transposed ? kDepth : lines) * kRowBytes;
+  for (int i = 0; i < boxes; ++i) {
+    const int at[2] = {i * kBoxLength, 0};
+    load_box(to + i * box_bytes, map, barrier, at);
+  }
+  return box_bytes;
+}
+// Of the 32 bytes of depth from step * 32 on.
+__device__ inline uint64 factor(uint8* from, int lines, bool transposed, int step) {
+  const int box_bytes = (transposed ? kDepth : lines) * kRowBytes;
+  if (transposed) {
+    const uint8* start = from + step * (32 / kBytes) * kRowBytes;
+    // Without a swizzle the distances change their places.
+    return kSwizzle == 0 ? smem_descriptor<kSwizzle>(start, 8 * kRowBytes, box_bytes)
+                         : smem_descriptor<kSwizzle>(start, box_bytes, 8 * kRowBytes);
+  }
+  const int piece = step * 32;
+  const uint8* start = from + piece / kRowBytes * box_bytes + piece % kRowBytes;
+  return smem_descriptor<kSwizzle>(start, box_bytes, 8 * kRowBytes);
+}
+
+extern "C" __global__ void __launch_bounds__(128) kernel(const __grid_constant__ Args args) {
+  uint8* start = shared_memory();
+  start += (1024 - (uint64)start % 1024) % 1024;
+  uint8 *a = start + 1024, *b = a + kLines * 128;
+  Mbarrier* barrier = (Mbarrier*)start;
+  if (threadIdx.x == 0) {
+    init_barrier(barrier, 1);
+    fence_barriers();
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    arrive_and_expect_tx(barrier, (kLines + WGMMA_N) * 128);
+    load(a, args.a, barrier, kLines, kTransposeA);
+    load(b, args.b, barrier, WGMMA_N, kTransposeB);
+  }
+  wait_for(barrier, 0);
+  const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
+  for (int way = 0; way < 2; ++way) {
+    Accum sums[WGMMA_N / 2];
+#pragma unroll
+    for (int i = 0; i < WGMMA_N / 2; ++i) sums[i] = (Accum)-1000;
+    uint32 registers[4][4];
+    // Pairs of rows 8 apart, then the second half of the depth.
+#pragma unroll
+    for (int step = 0; step < 4; ++step)
+      for (int i = 0; i < 4; ++i)
+        registers[step][i] = *(const uint32*)((const uint8*)args.a_values +
+                                              (row + i % 2 * 8) * 128 + step * 32 +
+                                              i / 2 * 16 + lane % 4 * 4);
+    fence_operand(sums);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < 4; ++step)
+      multiply(sums, factor(a + kFrom * kRowBytes, kLines, kTransposeA, step),
+               factor(b, WGMMA_N, kTransposeB, step), step > 0);
+    if (way == 1)
+#pragma unroll
+      for (int step = 0; step < 4; ++step)
+        multiply(sums, registers[step], factor(b, WGMMA_N, kTransposeB, step), true);
+    wgmma_commit_group();
+    wgmma_wait_group<0>();
+    fence_operand(sums);
+#pragma unroll
+    for (int i = 0; i < WGMMA_N / 2; ++i)
+      ((Accum*)args.out)[(way * kRows + row + i / 2 % 2 * 8) * WGMMA_N + i / 4 * 8 + lane % 4 * 2 +
+                       i % 2] = sums[i];
+  }
+}
+)";
+
+void expect_product(const WarpgroupMma& p) {
+  constexpr int kRows = 64;
+  const int bytes = static_cast<int>(bit_width(p.a)) / 8, depth = 128 / bytes;
+  const int kept = (p.a_from + 7) / 8 * 8;
+  const auto make = [&](DType dtype, int lines, bool transposed, int seed, int from = 0) {
+    std::vector<std::uint8_t> memory(static_cast<std::size_t>(lines) * 128);
+    for (int line = 0; line < lines; ++line)
+      for (int k = 0; k < depth; ++k)
+        store_element(dtype, memory.data(), transposed ? k * lines + line : line * depth + k,
+                      value((line - from) * 101 + k * 13 + seed, dtype != u8));
+    if (dtype == f32)  // bits that TF32 does not have
+      for (std::size_t i = 0; i < memory.size(); i += 4) memory[i] = 0xff;
+    return memory;
+  };
+  const Memory a = on_gpu(make(p.a, kRows + kept, p.a_transposed, 1, p.a_from)),
+               b = on_gpu(make(p.b, p.n, p.b_transposed, 5)),
+               rows_of_a = on_gpu(make(p.a, kRows, false, 1));
+  const auto map = [&](DType dtype, const Memory& memory, int lines, bool transposed) {
+    const int contiguous = transposed ? lines : depth, other = transposed ? depth : lines;
+    return map_at({.dtype = dtype,
+                   .swizzle = p.swizzle,
+                   .axes = {{.extent = contiguous,
+                             .stride = 1,
+                             .box = (p.swizzle == 0 ? 16 : p.swizzle) / bytes},
+                            {.extent = other, .stride = contiguous, .box = other}}},
+                  memory);
+  };
+  struct Args {
+    TensorMapWords a, b;
+    const void* a_values;
+    void* out;
+    std::array<std::uint64_t, 6> to_64_bytes{};
+  };
+  const Memory out = on_gpu(std::vector<std::uint32_t>(static_cast<std::size_t>(2 * kRows * p.n)));
+  // The files come after the head.
+  const std::vector<std::string_view> files = {"lib/ptx_wgmma_mma_async.cuh", "lib/ptx_tma.cuh"};
+  run_kernel({}, assemble(files, text_of(p)) + kWarpgroupKernel, {.threads = 128},
+             static_cast<unsigned>(2048 + (kRows + kept + p.n) * 128),
+             Args{map(p.a, a, kRows + kept, p.a_transposed), map(p.b, b, p.n, p.b_transposed),
+                  rows_of_a.data(), out.data()});
+  const bool is_integer = p.a == i8 || p.a == u8;
+  const auto words = from_gpu<std::uint32_t>(out);
+  for (int way = 0; way < 2; ++way)
+    for (int row = 0; row < kRows; ++row)
+      for (int column = 0; column < p.n; ++column) {
+        int sum = 0;
+        for (int k = 0; k < depth; ++k)
+          sum += value(row * 101 + k * 13 + 1, p.a != u8) *
+                 value(column * 101 + k * 13 + 5, p.b != u8);
+        const std::uint32_t word =
+            words[static_cast<std::size_t>((way * kRows + row) * p.n + column)];
+        ASSERT_EQ(is_integer ? static_cast<float>(std::bit_cast<std::int32_t>(word))
+                             : std::bit_cast<float>(word),
+                  static_cast<float>((way + 1) * sum))
+            << p.a_name << " row " << row << ", column " << column << ", way " << way;
+      }
+}
+
+TEST_F(GpuWarpgroupMma, EveryType) {
+  expect_product({bf16, bf16, "bf16", "bf16", 64});
+  expect_product({f16, f16, "f16", "f16", 16});
+  expect_product({f32, f32, "tf32", "tf32", 32});
+  expect_product({e4m3, e5m2, "e4m3", "e5m2", 96});
+  expect_product({i8, u8, "s8", "u8", 8});
+}
+TEST_F(GpuWarpgroupMma, ContiguousRows) {
+  expect_product({bf16, bf16, "bf16", "bf16", 128, 128, true, true});
+  expect_product({f16, f16, "f16", "f16", 64, 128, true, false});
+  expect_product({bf16, bf16, "bf16", "bf16", 192, 128, false, true});
+}
+TEST_F(GpuWarpgroupMma, OtherSwizzles) {
+  expect_product({bf16, bf16, "bf16", "bf16", 64, 64, false, true});
+  expect_product({f16, f16, "f16", "f16", 32, 32, true, false});
+  expect_product({e5m2, e5m2, "e5m2", "e5m2", 16, 64});
+  expect_product({bf16, bf16, "bf16", "bf16", 256, 0, false, true});
+  expect_product({f32, f32, "tf32", "tf32", 64, 0});
+}
+// Swizzles go by addresses: a matrix may begin anywhere in the pattern.
+TEST_F(GpuWarpgroupMma, RowsFromTheMiddle) {
+  for (const int from : {1, 3, 8, 13})
+    expect_product({bf16, bf16, "bf16", "bf16", 64, 128, false, false, from});
+  expect_product({f32, f32, "tf32", "tf32", 32, 128, false, false, 5});
+  expect_product({bf16, bf16, "bf16", "bf16", 64, 64, false, true, 7});
+  expect_product({e4m3, e4m3, "e4m3", "e4m3", 64, 32, false, false, 3});
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
