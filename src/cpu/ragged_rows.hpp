@@ -35,12 +35,12 @@ class RaggedRows {
       if (inside(coords)) return bound_.load(coords.data(), count, destination);
       std::fill(destination, destination + count, T{0});
     }
-    // Where the row lies in memory as it is loaded; null where it does not, or is ragged.
+    // The address of the row, where memory holds the values that load() would write; null where
+    // load() converts, computes or gathers, or where rows are ragged. Reads nothing, so that
+    // `coords` may be one row past the last.
     const T* in_place(const Coords& coords) const {
-      if (!rows_->present_ || offsets_ != nullptr) return nullptr;
-      T copied;
-      const T* row = bound_.view(coords.data(), 1, &copied);
-      return row == &copied ? nullptr : row;
+      if (!rows_->present_ || offsets_ != nullptr || !bound_.is_memory()) return nullptr;
+      return bound_.view(coords.data(), 0, nullptr);
     }
     void store(const Coords& coords, std::int64_t count, const T* values) const {
       if (rows_->present_ && inside(coords)) bound_.store(coords.data(), count, values);

@@ -1,6 +1,7 @@
 #include <functional>
 
 #include "cpu/plan_check.hpp"
+#include "support/guard_page.hpp"
 
 namespace ashlar::cpu {
 namespace {
@@ -193,6 +194,32 @@ TEST(AttentionTiled, BiasOfMinusInfinityHidesRows) {
   plan.expect_agrees("cpu.attention_tiled");
   EXPECT_EQ(plan.get("stats")[1], -kInf);
   EXPECT_EQ(plan.get("o")[4], 0.0);
+}
+
+// One query per head: the row after the last one of q, k or v is in no allocation.
+TEST(AttentionTiled, ReadsNothingPastItsOperands) {
+  for (DType dtype : {f32, bf16, f16, e4m3})
+    for (std::int64_t queries : {1, 2, 9})
+      for (bool strided : {false, true}) {
+        SCOPED_TRACE(std::string(to_string(dtype)) + ", " + std::to_string(queries) + " queries" +
+                     (strided ? ", strided" : ""));
+        constexpr std::int64_t kDim = 64;
+        Graph graph;
+        const Dims dims{1, 2, queries, kDim};
+        const Layout layout =
+            strided ? Layout(Dims{2 * queries * kDim, 1, 2 * kDim, 2}) : Layout(row_major);
+        Value q = graph.input("q", dims, dtype, layout), k = graph.input("k", dims, dtype),
+              v = graph.input("v", dims, dtype);
+        graph.output("o", graph.attention(q, k, v, {}).first);
+        const Plan plan = compile(graph, Device::cpu(), {.engine = "cpu.attention_tiled"});
+        EXPECT_NE(plan.to_json().find("cpu.attention_tiled"), std::string::npos);
+        const auto bytes = static_cast<std::size_t>(2 * queries * kDim * bit_width(dtype) / 8);
+        support::BytesBeforeGuardPage pq(bytes), pk(bytes), pv(bytes), po(bytes),
+            workspace(static_cast<std::size_t>(plan.workspace_size() + 63) / 64 * 64);
+        plan.run({{"q", pq.data()}, {"k", pk.data()}, {"v", pv.data()}, {"o", po.data()}},
+                 workspace.data());
+        for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(po.data()[i], std::byte{0});
+      }
 }
 
 TEST(AttentionTiled, Ragged) {

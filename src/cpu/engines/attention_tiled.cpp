@@ -195,7 +195,8 @@ class AttentionKernel final : public Kernel {
     void load_queries(QueryTile& t) const {
       if (tiling.heads == 1 && t.first_row + t.rows <= t.batch.queries) {
         const T* first = q.in_place({t.b, t.first_head, t.first_row, 0});
-        const T* second = q.in_place({t.b, t.first_head, t.first_row + 1, 0});
+        const T* second =
+            q.in_place({t.b, t.first_head, t.first_row + 1, 0});  // may be past the end
         if (first != nullptr && second - first == shape.head_dim) {
           t.q = first, t.q_row = shape.head_dim;
           return;
