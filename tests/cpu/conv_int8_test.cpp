@@ -95,6 +95,23 @@ TEST(ConvInt8, QuantisedEpilogue) {
   }
 }
 
+TEST(ConvInt8, NarrowIntermediates) {
+  for (const DType narrow : {e4m3, e5m2, i8}) {
+    SCOPED_TRACE(to_string(narrow));
+    Graph graph;
+    const Value x = graph.input("x", {2, 8, 6, 7}, i8, channels_last);
+    const Value w = graph.input("w", {40, 8, 3, 3}, i8, channels_last);
+    const Value sum = graph.conv(x, w, {.padding = {1, 1}}, {.dtype = narrow, .compute = i32});
+    graph.output("y", graph.pointwise(PointwiseMode::mul,
+                                      std::array{sum, graph.input("scale", {1, 40, 1, 1}, f32)}, {},
+                                      {.dtype = f32}));
+    PlanCheck plan(std::move(graph));
+    plan.fill("x", -9, 9);
+    plan.fill("w", -9, 9);
+    plan.expect_agrees("cpu.conv_int8");
+  }
+}
+
 TEST(ConvInt8, AddsToWhatIsThere) {
   Graph graph;
   const Value x = graph.input("x", {2, 8, 6, 7}, i8, channels_last);

@@ -114,6 +114,24 @@ TEST(MatmulInt8, QuantisedEpilogue) {
     }
 }
 
+// An intermediate narrower than 16 bits is rounded and saturated even where it stays in a register.
+TEST(MatmulInt8, NarrowIntermediates) {
+  for (const DType narrow : {e4m3, e5m2, i8, u8, i4})
+    for (const std::int64_t k : {3, 64, 1100}) {
+      SCOPED_TRACE(std::string(to_string(narrow)) + ", depth " + std::to_string(k));
+      Graph graph;
+      const Value a = graph.input("a", {9, k}, i8), b = graph.input("b", {k, 33}, i8);
+      const Value sum = graph.matmul(a, b, {.dtype = narrow, .compute = i32});
+      graph.output("y", graph.pointwise(PointwiseMode::mul,
+                                        std::array{sum, graph.input("scale", {1, 33}, f32)}, {},
+                                        {.dtype = f32}));
+      PlanCheck plan(std::move(graph));
+      plan.fill("a", -9, 9);
+      plan.fill("b", -9, 9);
+      plan.expect_agrees("cpu.matmul_int8");
+    }
+}
+
 // Integers after the sum stay exact.
 TEST(MatmulInt8, IntegerEpilogue) {
   Graph graph;

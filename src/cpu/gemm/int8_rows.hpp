@@ -78,12 +78,16 @@ inline bool stores_as_it_is(const PointwiseProgram& epilogue, Int8Output& result
   }
 }
 
-// The epilogue for sums that are floats, or nothing where that is not the same. It is the same
-// where all that happens to a sum happens in f32: then it is rounded to f32 first, however large.
+// The epilogue on accumulators converted to f32, or nothing where the conversion may change a
+// result. It does not where every step on an accumulator computes in f32: the conversion then comes
+// first, however large the accumulator. A tensor of i32 or i64 holds every accumulator exactly, so
+// that its rounding can be dropped. Rounding to any narrower type stays: it commutes with the
+// conversion, because f32 is exact up to 2^24 and every narrower type saturates below that.
 inline std::optional<PointwiseProgram> float_epilogue(const PointwiseProgram& epilogue) {
   PointwiseProgram program = epilogue;
   if (!program.has_accumulator()) return std::nullopt;
-  program.steps[0].round_to = {};
+  std::optional<DType>& rounding = program.steps[0].round_to;
+  if (rounding == i32 || rounding == i64) rounding = {};
   if (program.precision() == f64) return std::nullopt;
   for (const PointwiseProgram::Store& store : program.stores)
     if (store.value == 0 && store.view.dtype != f32) return std::nullopt;
