@@ -202,8 +202,12 @@ class MultiHeadExpansion {
     const Dims o = {shape_.batch * shape_.beams * shape_.queries, shape_.o_size};
     b.d_o = mask_queries(drop_after(e_.reshape(in_.d_o, o), "d_o_kept"), "d_o_inside");
     b.forward = attend(b.q, b.k, b.v);
-    const TensorId d_heads =
+    TensorId d_heads =
         shape_[Part::output].present ? e_.matmul(b.d_o, matrix(Part::output), "d_heads") : b.d_o;
+    // Attention rounds score gradients to d_o's dtype where that has 8 bits; multi-head attention
+    // does not, whatever the dtype of its d_o.
+    if (bit_width(e_.tensor(d_heads).dtype) < 16)
+      d_heads = e_.pointwise(PointwiseMode::identity, {d_heads}, {"d_heads_wide"});
     b.heads = attend_backward(b.forward, to_heads(d_heads, shape_.heads));
     return b;
   }
