@@ -38,9 +38,12 @@ Scalar elu_slope(const Pointwise& op, Scalar x) {
 }
 
 // gelu: x * Phi(x), Phi(x) = (1 + erf(x / sqrt(2))) / 2; Phi' = exp(-x^2 / 2) / sqrt(2 pi).
+// Phi is a function like erf itself: erfc(-x / sqrt(2)) / 2 is another way to it, whose error is
+// relative to Phi. That of 1 + erf vanishes with x.
 template <class Scalar>
 Scalar normal_distribution(Scalar x) {
-  return Scalar(0.5) * (Scalar(1.0) + erf(x * Scalar(std::numbers::sqrt2 / 2.0)));
+  const Scalar phi = Scalar(0.5) * (Scalar(1.0) + erf(x * Scalar(std::numbers::sqrt2 / 2.0)));
+  return allow_units(phi, 2 * kFunctionUnits, phi);
 }
 template <class Scalar>
 Scalar gelu(Scalar x) {

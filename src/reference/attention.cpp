@@ -7,6 +7,7 @@
 #include "reference/attention.hpp"
 
 #include "reference/shared_maximum.hpp"
+#include "reference/uncertainty.hpp"
 
 namespace ashlar::reference {
 
@@ -37,8 +38,12 @@ void evaluate(const AttentionForward& op, const Operands& operands) {
         });
       totals.for_each({b, h, i, 0}, [&](const Index& at, Scalar total) {
         if (sum.is_fully_masked()) return o.store(at, Scalar(0.0));
-        const Scalar product = problem.times(divides_first ? total : total / sum.weights,
-                                             {Forward::descale_s, Forward::descale_v});
+        // A row that sees no key has no term to divide first; a sink of NaN makes its sum NaN,
+        // which an engine may still divide by.
+        const Scalar quotient = divides_first
+                                    ? unknown_unless(!std::isnan(nominal(sum.weights)), total)
+                                    : total / sum.weights;
+        const Scalar product = problem.times(quotient, {Forward::descale_s, Forward::descale_v});
         largest_o = maximum(largest_o, absolute(product));
         o.store(at, problem.times(product, {Forward::scale_o}));
       });

@@ -123,8 +123,7 @@ void evaluate(const TensorTransform& op, const Operands& operands);
 template <class Scalar>
 Scalar quotient(DType compute, Scalar a, Scalar b) {
   if (is_floating(compute)) return a / b;
-  if (nominal(b) == 0.0) return Scalar(0.0);
-  return Scalar(std::trunc(nominal(a) / nominal(b)));
+  return truncated_quotient(a, b);
 }
 
 // Attributes left empty mean one `missing` per axis.

@@ -10,6 +10,7 @@
 
 #include "graph/norm_shapes.hpp"
 #include "reference/evaluate.hpp"
+#include "reference/uncertainty.hpp"
 
 namespace ashlar::reference {
 
@@ -147,6 +148,9 @@ Statistics<typename Operands::Scalar> backward_statistics(const NormBackward& op
 
 // g = dy * scale; dx = inv_variance * (g - mean(g) - x_hat * mean(g * x_hat))   (rms: without
 // mean(g))
+// Where all elements of a group share one scale, an implementation may move it behind the sums,
+// which then are dbias and dscale: dx = inv_variance * scale * (dy - dbias / n - x_hat * dscale /
+// n). Sums of dy may overflow where those of dy * scale do not.
 template <class Operands>
 void input_gradient(const NormBackward& op, const Operands& operands, const NormShapes& shapes) {
   using Scalar = typename Operands::Scalar;
@@ -155,6 +159,10 @@ void input_gradient(const NormBackward& op, const Operands& operands, const Norm
   const auto dx = operands.output(NormBackward::dx);
   const bool scaled = operands.has_input(NormBackward::scale);
   const auto scale = operands.input(scaled ? NormBackward::scale : NormBackward::x);
+  bool shared_scale = scaled;
+  for (int axis = 0; axis < x.dims().rank(); ++axis)
+    shared_scale &=
+        shapes.parameters[axis] == 1 || shapes.parameters[axis] == shapes.statistics[axis];
 
   for_each(shapes.statistics, [&](const Index& index) {
     const Box group = group_box(x.dims(), shapes.statistics, index);
@@ -165,17 +173,28 @@ void input_gradient(const NormBackward& op, const Operands& operands, const Norm
     const auto x_hat = [&](const Index& at) {
       return (x.load(at) - statistics.mean) * statistics.inv_variance;
     };
-    Accumulator<Scalar> gradients, products;
+    Accumulator<Scalar> gradients, products, dbias, dscale;
     for_each_in(group, [&](const Index& at) {
       gradients.add(gradient(at));
       products.add(gradient(at) * x_hat(at));
+      if (!shared_scale) return;
+      dbias.add(dy.load(at));
+      dscale.add(dy.load(at) * x_hat(at));
     });
     const Scalar count(real(group.size()));
-    const Scalar mean_gradient = op.mode == NormMode::rms ? Scalar(0.0) : gradients.total() / count;
-    const Scalar mean_product = products.total() / count;
+    const auto mean_of = [&](const Accumulator<Scalar>& sum) {
+      return op.mode == NormMode::rms ? Scalar(0.0) : sum.total() / count;
+    };
+    const Scalar mean_gradient = mean_of(gradients), mean_product = products.total() / count;
+    const Scalar mean_dy = mean_of(dbias), mean_dy_x_hat = dscale.total() / count;
     for_each_in(group, [&](const Index& at) {
-      dx.store(at,
-               statistics.inv_variance * (gradient(at) - mean_gradient - x_hat(at) * mean_product));
+      Scalar value =
+          statistics.inv_variance * (gradient(at) - mean_gradient - x_hat(at) * mean_product);
+      if (shared_scale)
+        value = or_overflow_of(statistics.inv_variance * scale.load(at) *
+                                   (dy.load(at) - mean_dy - x_hat(at) * mean_dy_x_hat),
+                               value);
+      dx.store(at, value);
     });
   });
 }

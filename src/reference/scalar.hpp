@@ -69,8 +69,11 @@ template <Arithmetic A>
 Approx<A> sqrt(Approx<A> x) {
   return monotone(x, kFunctionUnits, [](double v) { return std::sqrt(v); });
 }
+// The sign of a zero is not promised, and with it that of 1 / sqrt(0).
 template <Arithmetic A>
 Approx<A> rsqrt(Approx<A> x) {
+  if (A != Arithmetic::integer && x.value == 0.0)
+    return Approx<A>::with_error(rsqrt(x.value), kInfinity);
   return monotone(x, kFunctionUnits, [](double v) { return rsqrt(v); });
 }
 // tanh, erf and sigmoid are often made from exponentials: their absolute error counts in units of 1
@@ -139,6 +142,18 @@ template <Arithmetic A>
 Approx<A> pow(Approx<A> x, Approx<A> y) {
   const double value = std::pow(x.value, y.value);
   if (x.unknown() || y.unknown()) return Approx<A>::with_error(value, kInfinity);
+  // 1^y and x^0 are 1 even for NaN: the NaN of a base near 1 or of a power near 0 is not certain.
+  const bool may_be_one = (std::isnan(y.value) && std::fabs(x.value - 1.0) <= x.error) ||
+                          (std::isnan(x.value) && std::fabs(y.value) <= y.error);
+  // A negative base has a power where the exponent may be a whole number.
+  const bool may_be_whole = y.error > 0.0 && x.value - x.error < 0.0 &&
+                            std::floor(y.value + y.error) >= std::ceil(y.value - y.error);
+  if (std::isnan(value) && (may_be_one || may_be_whole))
+    return Approx<A>::with_error(value, kInfinity);
+  // The sign of a zero is not promised, and with it that of the infinity of an odd power.
+  if (A != Arithmetic::integer && x.value == 0.0 && y.value < 0.0 &&
+      std::fabs(std::fmod(y.value, 2.0)) == 1.0)
+    return Approx<A>::with_error(value, kInfinity);
   double spread = 0.0;
   if (x.error > 0.0 || y.error > 0.0) {
     const bool base_crosses_zero = std::fabs(x.value) <= x.error;
@@ -186,6 +201,23 @@ Approx<A> fmod(Approx<A> x, Approx<A> y) {
   const double propagated = x.error + amplified(whole, y.error);
   return Approx<A>::rounded(value, certain ? propagated : propagated + std::fabs(y.value) + y.error,
                             1.0);
+}
+
+// a / b of integers, towards zero; 0 where b is 0.
+inline double truncated_quotient(double a, double b) { return b == 0.0 ? 0.0 : std::trunc(a / b); }
+// Over an interval of divisors without 0 the quotient is largest and smallest at the corners, and
+// truncation keeps order.
+template <Arithmetic A>
+Approx<A> truncated_quotient(Approx<A> a, Approx<A> b) {
+  const double value = truncated_quotient(a.value, b.value);
+  if (a.error == 0.0 && b.error == 0.0) return Approx<A>(value);
+  if (a.unknown() || b.unknown() || (b.error > 0.0 && std::fabs(b.value) <= b.error))
+    return Approx<A>::with_error(value, kInfinity);
+  double spread = 0.0;
+  for (double dividend : {a.value - a.error, a.value + a.error})
+    for (double divisor : {b.value - b.error, b.value + b.error})
+      spread = std::max(spread, distance(truncated_quotient(dividend, divisor), value));
+  return Approx<A>::with_error(value, spread);
 }
 
 // --- order

@@ -1,8 +1,11 @@
 // Softmax along one axis: y = exp(x - max) / sum(exp(x - max)), or its logarithm x - max -
 // log(sum). stats = max + log(sum).
+// A line that is all -inf gives NaN. It is unknown to the oracle: where a planner recognises
+// attention, such a row has weights of 0 and stats of -inf.
 #include "reference/softmax.hpp"
 
 #include "reference/evaluate.hpp"
+#include "reference/uncertainty.hpp"
 
 namespace ashlar::reference {
 
@@ -39,15 +42,18 @@ void evaluate(const SoftmaxForward& op, const Operands& operands) {
     for_each_in(line,
                 [&](const Index& index) { weights.add(softmax_weight(x.load(index), largest)); });
     const Scalar sum = weights.total();
+    const bool certain = nominal(largest) != -kInfinity;
     if (operands.has_output(SoftmaxForward::y)) {
       const auto y = operands.output(SoftmaxForward::y);
       for_each_in(line, [&](const Index& index) {
         const Scalar value = x.load(index);
-        y.store(index, op.log ? value - largest - log(sum) : softmax_weight(value, largest) / sum);
+        y.store(index, op.log ? value - largest - log(sum)
+                              : unknown_unless(certain, softmax_weight(value, largest) / sum));
       });
     }
     if (operands.has_output(SoftmaxForward::stats))
-      operands.output(SoftmaxForward::stats).store(line.begin, largest + log(sum));
+      operands.output(SoftmaxForward::stats)
+          .store(line.begin, unknown_unless(certain, largest + log(sum)));
   });
 }
 

@@ -20,6 +20,15 @@ Approx<A> unknown_unless(bool certain, Approx<A> x) {
   return certain ? x : Approx<A>::with_error(x.value, kInfinity);
 }
 
+// `x`, which an implementation may also compute as `other`: the same in exact arithmetic, but with
+// intermediates that may overflow where those of `x` do not.
+inline double or_overflow_of(double, double x) { return x; }
+template <Arithmetic A>
+Approx<A> or_overflow_of(Approx<A> other, Approx<A> x) {
+  const bool overflows = other.unknown() || !std::isfinite(other.value);
+  return unknown_unless(!overflows || !std::isfinite(x.value), x);
+}
+
 // A truth that may be the opposite, when in doubt.
 inline double either_way(double truth) { return truth; }
 template <Arithmetic A>

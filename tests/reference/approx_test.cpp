@@ -187,6 +187,35 @@ TEST(Approx, ResultsNearDiscontinuitiesAreUnknown) {
   EXPECT_EQ(maximum(Single::with_error(1.0, 0.1), Single::with_error(0.5, 0.2)).error, 0.1);
 }
 
+TEST(Approx, SignsOfZerosAreNotPromised) {
+  EXPECT_EQ(rsqrt(Single(-0.0)).error, kInf);
+  EXPECT_EQ(rsqrt(Single(0.0)).error, kInf);
+  EXPECT_EQ(pow(Single(-0.0), Single(-1.0)).error, kInf);
+  EXPECT_EQ(pow(Single(-0.0), Single(-2.0)).error, 0.0);
+}
+
+TEST(Approx, PowersThatMayBeNumbers) {
+  const double nan = std::nan("");
+  EXPECT_EQ(pow(Single::with_error(0.95, 0.1), Single(nan)).error, kInf);  // 1 ^ NaN = 1
+  EXPECT_EQ(pow(Single::with_error(0.8, 0.1), Single(nan)).error, 0.0);
+  EXPECT_EQ(pow(Single(nan), Single::with_error(0.1, 0.2)).error, kInf);  // NaN ^ 0 = 1
+  EXPECT_EQ(pow(Single(nan), Single::with_error(0.3, 0.2)).error, 0.0);
+  EXPECT_EQ(pow(Single(-2.0), Single::with_error(0.9, 0.2)).error, kInf);  // (-2) ^ 1 = -2
+  EXPECT_EQ(pow(Single(-2.0), Single::with_error(0.5, 0.2)).error, 0.0);
+  EXPECT_EQ(pow(Single(-2.0), Single(0.5)).error, 0.0);
+}
+
+TEST(Approx, IntegerQuotientsCarryErrors) {
+  using Integer = Approx<Arithmetic::integer>;
+  EXPECT_EQ(truncated_quotient(Integer(151.0), Integer(2.0)).value, 75.0);
+  EXPECT_EQ(truncated_quotient(Integer(151.0), Integer(2.0)).error, 0.0);
+  EXPECT_EQ(truncated_quotient(Integer::with_error(151.0, 1.0), Integer(2.0)).error, 1.0);
+  EXPECT_EQ(truncated_quotient(Integer::with_error(16.0, 1.0), Integer(5.0)).error, 0.0);
+  EXPECT_EQ(truncated_quotient(Integer(12.0), Integer::with_error(3.0, 1.0)).error, 2.0);
+  EXPECT_EQ(truncated_quotient(Integer(12.0), Integer::with_error(1.0, 1.0)).error, kInf);
+  EXPECT_EQ(truncated_quotient(Integer(12.0), Integer(0.0)).value, 0.0);
+}
+
 TEST(Approx, InfinitiesAndNaNsAreCertainUntilSomethingOverflows) {
   const Single infinity(kInf);
   EXPECT_EQ((infinity + Single(1.0)).value, kInf);

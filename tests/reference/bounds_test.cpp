@@ -75,6 +75,57 @@ TEST(Bounds, GeluInBothForms) {
   EXPECT_GT(honest_ratio(e, "tanh", approximate), 1.0 / 50.0);
 }
 
+// Phi by its complement: its error does not vanish with x, as that of erf does.
+TEST(Bounds, GeluByErfc) {
+  Graph g;
+  g.output("y", gelu(g.input("x", {2000}, f32)));
+  Evaluation e(g);
+  e.fill_inputs(4, -0.02, 0.02);
+  std::vector<double> y;
+  for (float v : narrowed(e.get("x"))) {
+    const float phi = 0.5f * std::erfc(v * -0.70710678f);
+    y.push_back(v * (phi * (1.0f + 0x1p-22f)));  // 4 units: erfc of a vector library
+  }
+  EXPECT_GT(honest_ratio(e, "y", y), 0.25);
+}
+
+// Batch norm's dx from dscale: 1e30^2 overflows where (1e30 * scale)^2 does not.
+TEST(Bounds, NormGradientWithTheScaleBehindTheSums) {
+  for (const double scale : {0.0, 1.0}) {
+    Graph g;
+    const Value x = g.input("x", {1, 1, 2, 2}, f32), one = g.input("one", {1, 1, 1, 1}, f32);
+    NormBackward op;
+    op.mode = NormMode::batch;
+    g.output("dx", g.norm_backward(x, x, one, op, g.input("mean", {1, 1, 1, 1}, f32),
+                                   g.input("inv", {1, 1, 1, 1}, f32))
+                       .dx);
+    Evaluation e(g);
+    e.set("one", {scale});
+    e.set("mean", {0.0});
+    e.set("inv", {1.0});
+    e.set("x", {1.0, 2.0, 3.0, 1e30});
+    for (double bound : e.oracle("dx").bounds) EXPECT_EQ(bound, kInf);
+    e.set("x", {1.0, 2.0, 3.0, 4.0});
+    for (double bound : e.oracle("dx").bounds) EXPECT_LT(bound, 1e-3);
+  }
+}
+
+// Recognised attention gives 0 for a row of scores that are all -inf, and does not read v.
+TEST(Bounds, SoftmaxRowsOfMinusInfinity) {
+  Graph g;
+  const Value weights = g.softmax(g.input("x", {2, 2}, f32));
+  g.output("y", g.matmul(weights, g.input("v", {2, 2}, f32)));
+  Evaluation e(g);
+  e.set("x", {-kInf, -kInf, -kInf, 0.0});
+  e.set("v", {1.0, std::nan(""), 1.0, 2.0});
+  const Expected y = e.oracle("y");
+  EXPECT_EQ(y.bounds[0], kInf);
+  EXPECT_EQ(y.bounds[1], kInf);
+  EXPECT_LT(y.bounds[2], 1e-5);
+  EXPECT_TRUE(std::isnan(y.values[3]));
+  EXPECT_EQ(y.bounds[3], 0.0);
+}
+
 // Flash attention by hand: f16 operands, a running maximum over blocks of 16 columns, f32 sums, and
 // weights rounded to f16 before they meet v.
 TEST(Bounds, AttentionWithARunningMaximumAndRoundedWeights) {
