@@ -85,9 +85,10 @@ struct Approx {
     return result;
   }
   // The result of an operation whose inputs' errors account for `propagated`, rounded by `units`.
+  // The implementation rounds its own result, which may be larger than `value` by `propagated`.
   static Approx rounded(double value, double propagated, double units) {
     if (std::isfinite(value))
-      propagated = propagated + units * Limits::unit * std::fabs(value) + Limits::tiny;
+      propagated += units * Limits::unit * (std::fabs(value) + propagated) + Limits::tiny;
     return with_error(value, propagated);
   }
   // The same for a function such as exp: in integer arithmetic, too, its result is an f64.

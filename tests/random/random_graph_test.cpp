@@ -188,6 +188,7 @@ constexpr std::uint64_t kFixedSeeds[] = {
     31367304,  // oracle: power of a negative base whose exponent may be 0
     31079425,  // oracle: rsqrt of a zero of either sign
     31444371,  // oracle: integer average of an input with an error
+    55005062,  // oracle: rounding of a small difference with a large error
     31219616,  // oracle: gelu near 0, Phi by erfc
     31134616,  // the same
 };

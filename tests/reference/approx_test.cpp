@@ -164,6 +164,13 @@ TEST(Approx, ErrorsOfInputsPropagate) {
   EXPECT_EQ((Single(1.0) / Single::with_error(0.1, 0.2)).error, kInf);
 }
 
+// 0.5 + 0.46 is rounded, not 0.04.
+TEST(Approx, RoundingIsRelativeToTheLargestPossibleResult) {
+  const Single difference = Single::with_error(-0.5, 0.5) + Single::with_error(0.46, 0.0);
+  EXPECT_GE(difference.error, 0.5 + 0x1p-24 * 0.54);
+  EXPECT_LE(difference.error, 0.5 + 0x1p-24 * 0.55);
+}
+
 TEST(Approx, ExactArithmeticStaysExact) {
   EXPECT_EQ((Single(3.0) * Single(0.25) + Single(7.0)).error, 0.0);
   EXPECT_GT((Single(1.0) + Single(0x1p-30)).error, 0.0);
