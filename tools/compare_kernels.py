@@ -256,7 +256,21 @@ def single_cases(suite):
             endings = [value if isinstance(value, str) else f"{key}{json.dumps(value)}"
                        for key, value in chosen.items()]
             name = "_".join([case["name"], *endings])
-            yield name, {**suite, "cases": [{**case, **chosen, "name": name}]}
+            yield name, alone(suite, {**case, **chosen, "name": name})
+
+
+def alone(suite, case):
+    """A suite with one case, without parameters that only graphs of other cases use: `ashlar` refuses these."""
+    graphs = suite.get("graphs", {})
+    merged = json.dumps({**suite.get("defaults", {}), **case})
+    used = "".join(json.dumps(graph) for name, graph in graphs.items() if json.dumps(name) in merged)
+    every = json.dumps(list(graphs.values()))
+
+    def pruned(members):
+        return {key: pruned(value) if isinstance(value, dict) else value for key, value in members.items()
+                if f'"${key}"' in used or f'"${key}"' not in every}
+    defaults = {"defaults": pruned(suite["defaults"])} if "defaults" in suite else {}
+    return {**suite, **defaults, "cases": [pruned(case)]}
 
 
 def run_ashlar(command, cache):
