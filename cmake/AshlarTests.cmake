@@ -220,8 +220,8 @@ if(ASHLAR_BUILD_EXAMPLES)
   endforeach()
 endif()
 
-# The style of the tree is a test, and so is that docs/performance.md matches the records; the checker
-# itself is tested on a small tree with planted faults, and so is the comparison of cuDNN's headers.
+# The style of the tree is a test, and so is that docs/performance.md and docs/performance/ match the
+# records. The checkers are tested too, on small inputs with planted faults.
 find_program(ASHLAR_PYTHON3 python3)
 foreach(check IN ITEMS tools/check_style.py tools/performance_page.py tests/lint/check_style_test.py
                       tests/lint/compare_cudnn_headers_test.py tests/lint/compare_kernels_test.py
