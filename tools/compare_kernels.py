@@ -229,21 +229,48 @@ def help_of(ashlar, *command):
     return done.stdout if done.returncode == 0 else ""
 
 
-def bundle_command(ashlar):
-    """How this binary makes a bundle: a function of device, sources and the file to write.
+# Names that options and commands have had, the newest first.
+BUNDLE_OPTIONS, BUNDLE_COMMANDS = ("--bundle", "--pack"), ("bundle", "pack")
+CANDIDATE_OPTIONS = ("--max-candidates", "--candidates", "--most", "--top")
 
-    `bench` comes first: it obeys the suite's options (tf32) and adds the kernels of the graphs that a case is compared
-    with. Both the option and the command have had two names.
-    """
-    bench = help_of(ashlar, "bench")
-    for option in ("--bundle", "--pack"):
-        if re.search(rf"^\s+{option} FILE", bench, re.MULTILINE):
-            return lambda device, sources, out: [ashlar, "bench", "--device", device, option, out, *sources]
-    commands = help_of(ashlar)
-    for command in ("bundle", "pack"):
-        if re.search(rf"^\s+{command}\s", commands, re.MULTILINE):
-            return lambda device, sources, out: [ashlar, command, "--device", device, "--out", out, *sources]
-    raise BadInput(f"{ashlar} knows neither a command nor an option that makes kernel bundles")
+
+class Binary:
+    """An ashlar binary, and how it makes bundles."""
+
+    def __init__(self, path, cache, tune=0):
+        self.path, self.cache = str(pathlib.Path(path).resolve()), cache
+        if not os.access(self.path, os.X_OK):
+            raise BadInput(f"{path} is not a program")
+        bench = help_of(self.path, "bench")
+        self.option = self._first(BUNDLE_OPTIONS, bench, r" FILE")
+        self.command = self._first(BUNDLE_COMMANDS, help_of(self.path), r"\s")
+        if not self.option and not self.command:
+            raise BadInput(f"{path} knows neither a command nor an option that makes kernel bundles")
+        self.tune = tune
+
+    def tuning(self, command):
+        """Options that add the best candidates of every region to what a command compiles."""
+        if not self.tune:
+            return []
+        option = self._first(CANDIDATE_OPTIONS, help_of(self.path, command), r"\s")
+        if not option:
+            raise BadInput(f"{self.path} {command} has none of the options {', '.join(CANDIDATE_OPTIONS)}")
+        return ["--tune", option, str(self.tune)]
+
+    @staticmethod
+    def _first(names, text, end):
+        return next((name for name in names if re.search(rf"^\s+{name}{end}", text, re.MULTILINE)), None)
+
+    def make(self, device, source, out, is_suite):
+        """`bench` makes the bundles of suites where it can: it obeys the suite's options (tf32) and adds the kernels of
+        the graphs that a case is compared with."""
+        if is_suite and self.option:
+            command = [self.path, "bench", "--device", device, self.option, str(out), str(source)]
+        elif self.command:
+            command = [self.path, self.command, "--device", device, "--out", str(out), str(source)]
+        else:
+            raise BadInput(f"{self.path} has no command that makes the bundle of a graph")
+        run_ashlar(command + self.tuning(command[1]), self.cache)
 
 
 def single_cases(suite):
@@ -284,48 +311,75 @@ def run_ashlar(command, cache):
         raise BadInput(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stderr[-2000:]}")
 
 
-def make_suite(command, device, path, name, folder, cache, jobs):
-    """Writes the bundle of a suite; returns case -> keys of the images that it needs."""
-    bundle = folder / device / (name.replace("/", "_") + ".bundle")
-    run_ashlar(command(device, [str(path)], str(bundle)), cache)
-    cases = list(single_cases(json.loads(path.read_text())))
+def keys_of_cases(binary, device, cases, jobs):
+    """Keys of the images that each case, a suite of one, needs."""
     with tempfile.TemporaryDirectory() as scratch:
         def keys_of(index):
             place = pathlib.Path(scratch) / str(index)
             place.mkdir()
-            (place / path.name).write_text(json.dumps(cases[index][1]))
-            run_ashlar(command(device, [str(place / path.name)], str(place / "bundle")), cache)
+            (place / "case.json").write_text(json.dumps(cases[index][1]))
+            binary.make(device, place / "case.json", place / "bundle", is_suite=True)
             return sorted(read_bundle((place / "bundle").read_bytes()))
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            keys = list(pool.map(keys_of, range(len(cases))))
+            return list(pool.map(keys_of, range(len(cases))))
+
+
+def make_suite(binary, device, path, bundle, jobs):
+    """Writes the bundle of a suite; returns case -> keys of the images that it needs."""
+    binary.make(device, path, bundle, is_suite=True)
+    cases = list(single_cases(json.loads(path.read_text())))
+    keys = keys_of_cases(binary, device, cases, jobs)
     needed, held = set(itertools.chain(*keys)), set(read_bundle(bundle.read_bytes()))
     if needed != held:
         raise BadInput(f"{bundle} holds {len(held)} images, its cases need {len(needed)}: were they made by one binary?")
     return {case: its for (case, _), its in zip(cases, keys)}
 
 
+def make_graphs(binary, device, folder, bundles, jobs):
+    """Writes one bundle per graph of a folder; a graph may be the member "graph" of its file."""
+    bundles.mkdir(parents=True, exist_ok=True)
+
+    def keys_of(path):
+        document = json.loads(path.read_text())
+        source, bundle = bundles / path.name, bundles / f"{path.stem}.bundle"
+        source.write_text(json.dumps(document.get("graph", document)))
+        binary.make(device, source, bundle, is_suite=False)
+        source.unlink()
+        return path.stem, sorted(read_bundle(bundle.read_bytes()))
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        return dict(pool.map(keys_of, sorted(folder.glob("*.json"))))
+
+
 def make(arguments):
-    command = bundle_command(str(pathlib.Path(arguments.ashlar).resolve()))
     shapes = pathlib.Path(arguments.shapes)
     suites = {str(path.relative_to(shapes).with_suffix("")): path for path in sorted(shapes.glob("**/*.json"))}
     suites = {name: path for name, path in suites.items() if not arguments.suite or name in arguments.suite}
     if not suites:
         raise BadInput(f"{shapes} has no such suite")
     folder = pathlib.Path(arguments.folder)
-    cache = pathlib.Path(arguments.cache or folder / "cache")
+    cache = pathlib.Path(arguments.cache or folder / "cache").resolve()
     cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+    binary = Binary(arguments.ashlar, cache, arguments.tune)
     for device in arguments.device or DEVICES:
-        (folder / device).mkdir(parents=True, exist_ok=True)
+        place = folder / device
+        place.mkdir(parents=True, exist_ok=True)
         cases, started = {}, time.monotonic()
-        for name, path in suites.items():
-            before = time.monotonic()
-            made = make_suite(command, device, path, name, folder, cache, arguments.jobs)
+
+        def note(name, made, before):
             cases[name] = made
             count = len(set(itertools.chain(*made.values())))
             print(f"{device} {name}: {len(made)} cases, {count} images, {time.monotonic() - before:.1f} s", flush=True)
+        for name, path in suites.items():
+            before = time.monotonic()
+            bundle = place / (name.replace("/", "_") + ".bundle")
+            note(name, make_suite(binary, device, path, bundle, arguments.jobs), before)
+        for graphs in map(pathlib.Path, arguments.graphs):
+            before = time.monotonic()
+            name = "/".join(["graphs", *graphs.resolve().parts[-2:]])
+            note(name, make_graphs(binary, device, graphs, place / name, arguments.jobs), before)
         images = set(itertools.chain(*(keys for made in cases.values() for keys in made.values())))
-        (folder / device / "cases.json").write_text(json.dumps(cases, indent=1) + "\n")
-        print(f"{device}: {len(suites)} suites, {sum(map(len, cases.values()))} cases, {len(images)} images, "
+        (place / "cases.json").write_text(json.dumps(cases, indent=1) + "\n")
+        print(f"{device}: {len(cases)} suites, {sum(map(len, cases.values()))} cases, {len(images)} images, "
               f"{time.monotonic() - started:.0f} s", flush=True)
     return 0
 
@@ -346,7 +400,7 @@ class Side:
                       for case, keys in cases.items()}
         wanted = set(itertools.chain(*self.cases.values()))
         self.images, self.functions = {}, {}
-        for path in sorted(place.glob("*.bundle")):
+        for path in sorted(place.glob("**/*.bundle")):
             for key, (name, entry) in read_bundle(path.read_bytes()).items():
                 if key in wanted and key not in self.images:
                     log, cubin = split_entry(entry)
@@ -518,6 +572,8 @@ def main():
     one.add_argument("folder", help="folder to write")
     one.add_argument("--device", action="append", help=f"may be repeated; default: {', '.join(DEVICES)}")
     one.add_argument("--suite", action="append", help="path without .json below the folder of suites; default: all")
+    one.add_argument("--graphs", action="append", default=[], help="also the graphs of a folder; may be repeated")
+    one.add_argument("--tune", type=int, default=0, metavar="N", help="also the N best candidates of every region")
     one.add_argument("--cache", help="kernel cache; default: FOLDER/cache")
     one.add_argument("--jobs", type=int, default=2, help="processes at once (default 2)")
     one.set_defaults(action=make)

@@ -158,10 +158,14 @@ arguments = sys.argv[1:]
 if "--help" in arguments:
     print({bench!r} if arguments[0] == "bench" else {commands!r})
     sys.exit(0)
-assert arguments[0] == {command!r}, arguments
-out = arguments[arguments.index({option!r}) + 1]
 suite = json.load(open(next(a for a in arguments if a.endswith(".json"))))
-images = []
+is_graph = "m" in suite
+assert arguments[0] == {graph_command!r} if is_graph else {command!r}, arguments
+out = arguments[arguments.index("--out" if is_graph else {option!r}) + 1]
+tuned = int(arguments[arguments.index("--most") + 1]) if "--tune" in arguments else 0
+images = [("candidate", t.cubin(("c", bytes([i]) * 64, 1, 2, 3))) for i in range(tuned)]
+if is_graph:
+    suite = {{"cases": [{{"graph": "forward", **suite}}, {{"graph": "forward", **suite}}], "defaults": {{}}}}
 # A parameter that no graph uses is an error.
 if len(suite["cases"]) == 1 and suite["cases"][0]["graph"] == "forward":
     assert not suite["defaults"] and "k" not in str(suite["cases"][0].get("check", "") or "") + \
@@ -178,14 +182,17 @@ def makes(scratch):
     shapes = scratch / "shapes"
     shapes.mkdir()
     (shapes / "mine.json").write_text(json.dumps(SUITE))
-    forms = {"bench_pack": ("  --pack FILE  makes a pack", "  pack  it", "bench", "--pack"),
+    (scratch / "graphs").mkdir()
+    (scratch / "graphs" / "one.json").write_text(json.dumps({"m": 2}))
+    (scratch / "graphs" / "two.json").write_text(json.dumps({"graph": {"m": 7}, "inputs": []}))
+    forms = {"bench_pack": ("  --pack FILE  makes a pack\n  --most N  candidates", "  pack  it", "bench", "--pack"),
              "bench_bundle": ("  --bundle FILE  makes a bundle", "  bundle  it", "bench", "--bundle"),
              "pack": ("", "  pack   makes a pack", "pack", "--out"),
              "bundle": ("", "  bundle makes a bundle", "bundle", "--out")}
     for name, (bench, commands, command, option) in forms.items():
         binary = scratch / name
         binary.write_text(BINARY.format(folder=str(pathlib.Path(__file__).parent), bench=bench, commands=commands,
-                                        command=command, option=option))
+                                        command=command, option=option, graph_command=commands.split()[0]))
         binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
         done = run("make", binary, shapes, scratch / f"by_{name}", "--device", "gpu")
         check(done.returncode == 0 and "1 suites, 3 cases, 3 images" in done.stdout, name, done)
@@ -193,6 +200,12 @@ def makes(scratch):
         check(list(cases["mine"]) == ["small_forward", "small_data", "large"], f"{name}: {cases}")
     done = run("compare", scratch / "by_pack", scratch / "by_bench_bundle")
     check(done.returncode == 0 and counts(done)[0] == [3, 3, 3, 0, 0, 0], "bundles of two binaries", done)
+    done = run("make", scratch / "bench_pack", shapes, scratch / "with_graphs", "--device", "gpu", "--graphs",
+               scratch / "graphs", "--suite", "mine")
+    check("gpu: 2 suites, 5 cases, 4 images" in done.stdout, "graphs", done)
+    done = run("make", scratch / "bench_pack", shapes, scratch / "tuned", "--device", "gpu", "--tune", "2")
+    check("gpu: 1 suites, 3 cases, 5 images" in done.stdout, "tuned", done)
+    check(run("make", scratch / "pack", shapes, scratch / "x", "--tune", "2").returncode == 2, "no option for candidates")
     check("3 distinct" in run("list", scratch / "by_pack").stdout, "list")
 
 
