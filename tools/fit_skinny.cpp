@@ -1,8 +1,8 @@
-// fit_skinny FOLDER [--write FILE]: fits the constants of the estimates of products with few rows
+// fit_skinny FOLDER [--write FILE]: fits the constants of the skinny GEMM cost model
 // (src/cuda/engines/gemm_skinny_calibration.hpp) to the timings of cuda.gemm_skinny in
-// FOLDER/configs_*.json, alone and in a row, and prints or writes the table.
+// FOLDER/configs_*.json, single and back to back, and prints or writes the table.
 //
-// It is the model itself that is fitted: this program brings its own skinny_calibration().
+// It fits the library's own model: this program defines skinny_calibration() itself.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,10 +44,10 @@ struct Timed {
 struct Product {
   cuda::SkinnyShape shape;
   std::vector<Timed> configs;
-  double alone = 1e30, back_to_back = 1e30;  // the least
+  double alone = 1e30, back_to_back = 1e30;  // minima
 };
 
-// The engine's configurations where the copy engine brings weights, or none does.
+// The timed TMA and direct configurations of the engine.
 std::vector<Timed> configs_of(const bench::RecordedCase& record) {
   const std::vector<std::string> names = [] {
     std::vector<std::string> all;
@@ -59,7 +59,7 @@ std::vector<Timed> configs_of(const bench::RecordedCase& record) {
     const Trial& trial = record.trials[i];
     if (trial.engine != "cuda.gemm_skinny" || !record.back_to_back[i]) continue;
     Config config{trial.knobs, {}, 0, {}};
-    for (const std::string& name : names)  // a knob that it has not is 0
+    for (const std::string& name : names)  // a missing knob is 0
       if (std::none_of(trial.knobs.begin(), trial.knobs.end(),
                        [&](const auto& knob) { return knob.first == name; }))
         config.knobs.emplace_back(name, 0);
@@ -91,17 +91,17 @@ std::vector<Product> known_products(const std::string& folder, const DeviceProps
   return all;
 }
 
-// Means over all products, of logarithms.
+// Means of logarithms over all problems.
 struct Score {
-  double back_to_back = 0, alone = 0;  // of the first choice over the fastest
-  double spread = 0;  // root of the mean square of estimate over time, near the fastest
+  double back_to_back = 0, alone = 0;  // time of the first choice over the fastest
+  double spread = 0;                   // root mean square of estimate over time, near the fastest
 
-  // In a row counts most: that is how products with few rows are run.
+  // Back to back counts most: that is how skinny GEMMs run in practice.
   double total() const { return 2 * back_to_back + 0.7 * alone + 0.5 * spread; }
 };
 
-// `sharpness`: ways whose estimates are so much apart (1 / sharpness, as a share) are told apart;
-// others are first choices in part. 0: exactly one is.
+// `sharpness`: configurations whose estimates differ by less than a share of 1 / sharpness count as
+// partial first choices. 0: exactly one is the first choice.
 Score score(const std::vector<Product>& products, const DeviceProps& device, double sharpness) {
   constexpr double kNear = 1.3;
   Score sum;
@@ -132,8 +132,8 @@ Score score(const std::vector<Product>& products, const DeviceProps& device, dou
   return {sum.back_to_back / count, sum.alone / count, std::sqrt(sum.spread / std::max(near, 1.0))};
 }
 
-// One or two constants are changed at a time, at random, and kept where that is better. They stay
-// within a factor of what they were, and shares of memory's speed below what was seen.
+// Random search: changes one or two constants at a time and keeps improvements. Constants stay
+// within a factor of their previous values, and shares of bandwidth below what was measured.
 class Search {
  public:
   Search(const std::vector<Product>& products, const DeviceProps& device)
@@ -184,20 +184,20 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "usage: fit_skinny FOLDER [--write FILE]\n");
     return 2;
   }
-  // While it is made, plans need estimates.
+  // The constructor sets the constants, which building plans needs.
   const DeviceProps device = Device::named("h200").props();
   std::vector<Product> products;
   Search search(products, device);
   products = known_products(argv[1], device);
   if (products.empty()) {
-    fmt::print(stderr, "no timings of cuda.gemm_skinny in a row in {}\n", argv[1]);
+    fmt::print(stderr, "no back-to-back timings of cuda.gemm_skinny in {}\n", argv[1]);
     return 2;
   }
   const auto report = [&](const char* when) {
     const Score now = score(products, device, 0);
     fmt::print(stderr,
-               "{}: first choices take {:.4f} times as long as the fastest in a row, {:.4f} alone; "
-               "estimates are {:.1f} % off ({} cases)\n",
+               "{}: first choices take {:.4f} times as long as the fastest back to back, {:.4f} "
+               "single; estimates are {:.1f} % off ({} cases)\n",
                when, std::exp(now.back_to_back), std::exp(now.alone), 100 * now.spread,
                products.size());
   };

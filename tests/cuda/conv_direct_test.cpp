@@ -1,5 +1,5 @@
-// Direct convolutions: kernels of the main shapes compile without spills, and small ones agree with
-// the oracle.
+// Direct convolution: kernels of the main shapes compile without spills, and small problems agree
+// with the reference.
 #include "cuda/engines/engines.hpp"
 #include "direction.hpp"
 #include "engine_agrees.hpp"
@@ -76,7 +76,7 @@ class GpuConvDirect : public testing::Test {
   }
 };
 
-// Spans of rows, runs of channels, windows that reach outside, filters that blocks share.
+// Spans of rows, runs of channels, windows that extend outside, filters divided over CTAs.
 TEST_F(GpuConvDirect, Stem) {
   const DirectProblem stem = {2, 3, 20, 24, 16, 7, 2, 3};
   for (const Direction direction : kDirections)
@@ -106,7 +106,7 @@ TEST_F(GpuConvDirect, Groups) {
   }
 }
 
-// Elements of a packet that do not lie together are no piece of memory to copy.
+// Packets of elements that are not contiguous cannot be copied by cp.async.
 TEST_F(GpuConvDirect, OtherStrides) {
   const Dims x = {2, 8, 6, 5}, w = {8, 8, 3, 3}, y = {2, 8, 6, 5};
   const Layout images_last(Dims{1, 60, 10, 2});
@@ -127,7 +127,7 @@ TEST_F(GpuConvDirect, AnyPointer) {
                   {.offset = 4});
 }
 
-// f32 as it is, in two numbers of the tensor cores.
+// Full f32 precision by splitting into two tf32.
 TEST_F(GpuConvDirect, FullPrecision) {
   const DeviceProps device = Device::named("cuda:0").props();
   for (const Direction direction : kDirections)
@@ -142,8 +142,8 @@ TEST_F(GpuConvDirect, FullPrecision) {
     }
 }
 
-// Infinities and NaN reach the results that depend on them and no others, whatever shares the
-// products with them.
+// Infinities and NaN propagate to the results that depend on them and to no others, whatever shares
+// an MMA with them.
 TEST_F(GpuConvDirect, SpecialValues) {
   for (const Direction direction : kDirections)
     expect_agrees(conv_direct_engine(), convolution(f16, direction, {1, 16, 7, 6, 16, 3, 1, 1, 4}),

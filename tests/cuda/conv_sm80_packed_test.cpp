@@ -1,5 +1,5 @@
-// Convolutions on tensor cores by mma.sync whose operands a first launch brings into order: NCHW
-// images, filters and gradients of filters of any layout, channels that fill no 16 bytes.
+// Convolution on tensor cores by mma.sync with operands repacked by a pre-pass: NCHW images,
+// filters and filter gradients of any layout, channels that are no multiple of 16 bytes.
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 const ConvAttributes kStrided{.padding = {1, 1}, .stride = {2, 2}};
 const ConvAttributes kDilated{.padding = {2, 2}, .dilation = {2, 2}};
 
-// A filter gradient as PyTorch asks for it.
+// A filter gradient in PyTorch's default layout.
 ConvGraph wgrad() { return {.direction = ConvDirection::filter, .layout = row_major}; }
 
 class Sm80Packed : public testing::Test {
@@ -41,7 +41,7 @@ TEST_F(Sm80Packed, FilterGradientsOfAnyLayout) {
   expect_packed(conv);
   conv.result_layout = channels_last;
   expect_packed(conv);
-  // Pixels of dy would be loaded in pieces of 8 bytes, and of 2.
+  // Pixels of dy would be loaded in vectors of 8 bytes, and of 2.
   for (const std::int64_t extent : {14, 7}) {
     conv.extent = {extent, extent};
     expect_packed(conv);
@@ -79,7 +79,7 @@ TEST_F(Sm80Packed, NothingToRepack) {
   }
 }
 
-// Columns lie as x does, whatever the gradient's layout is: nothing is to be brought into order.
+// n follows the layout of x whatever the layout of the gradient: nothing needs repacking.
 TEST_F(Sm80Packed, OnlyTheResultHasAnotherOrder) {
   ConvGraph conv{.direction = ConvDirection::filter};
   conv.result_layout = row_major;
@@ -132,7 +132,7 @@ TEST_F(GpuSm80Packed, FilterGradients) {
     conv.result_layout = channels_last;
     expect_right(conv);
   }
-  // Filters side by side: rows and columns change places.
+  // Contiguous filters: the GEMM is transposed.
   ConvGraph conv = small_gradient(f16);
   conv.result_layout = Layout(Dims{1, 24, 24 * 16 * 3, 24 * 16});
   expect_right(conv);
@@ -148,7 +148,7 @@ TEST_F(GpuSm80Packed, FilterGradientsOfOddChannels) {
   }
 }
 
-// Sums of parts are kept by channels, whatever the gradient's layout is.
+// Split-K partials are stored by channels, whatever the layout of the gradient.
 TEST_F(GpuSm80Packed, FilterGradientsWithSplitK) {
   for (const std::int64_t channels : {13, 16}) {
     ConvGraph conv = small_gradient(bf16);
@@ -182,7 +182,7 @@ TEST_F(GpuSm80Packed, FilterGradientsOfOtherWindows) {
   expect_right(volume);
 }
 
-// The depth is filled up with zeros, over whatever scratch has held.
+// K is padded with zeros, whatever the scratch memory held before.
 TEST_F(GpuSm80Packed, OddChannelsForwardAndBackward) {
   for (const ConvDirection direction : {ConvDirection::forward, ConvDirection::data})
     for (const Layout& layout : {row_major, channels_last}) {
@@ -196,7 +196,7 @@ TEST_F(GpuSm80Packed, OddChannelsForwardAndBackward) {
     }
 }
 
-// f32 that is not rounded: zeros that fill up the depth make no sum longer.
+// Split f32: padding zeros along K do not count as terms.
 TEST_F(GpuSm80Packed, F32SplitIntoTf32) {
   for (const ConvDirection direction : kConvDirections) {
     ConvGraph conv = small(direction, f32);

@@ -1,5 +1,5 @@
-// Depthwise convolutions: kernels of the main shapes compile without spills, and small ones agree
-// with the oracle.
+// Depthwise convolution: kernels of the main shapes compile without spills, and small problems
+// agree with the reference.
 #include "cuda/engines/engines.hpp"
 #include "direction.hpp"
 #include "engine_agrees.hpp"
@@ -68,7 +68,7 @@ class GpuDepthwise : public testing::Test {
   }
 };
 
-// Tiles that reach past the end, windows that reach outside, strides, dilation.
+// Partial tiles, windows that extend outside, strides, dilation.
 TEST_F(GpuDepthwise, EveryDirection) {
   for (const Direction direction : kDirections) {
     expect_agrees(depthwise_engine(),

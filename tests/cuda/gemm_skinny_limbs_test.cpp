@@ -1,4 +1,4 @@
-// Products with few rows: 4-bit weights times digits of x, as integers, agree with the oracle.
+// Skinny GEMM: integer products of 4-bit weights and int8 limbs of x agree with the reference.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -18,7 +18,7 @@ class GpuGemmSkinnyLimbs : public GpuGemmSkinny {
     if (!IsSkipped() && Device::named("cuda:0").props().compute_capability != 90)
       GTEST_SKIP() << "wgmma is sm_90a's";
   }
-  // `value`, if there is one, of the element of x at a row and a depth, or nothing.
+  // The value that overrides element (row, k) of x, or nothing.
   using Value = std::function<std::optional<double>(std::int64_t row, std::int64_t k)>;
   static void agrees(const SkinnyProblem& problem, bool all, const Value& value = {},
                      support::Fill fill = support::Fill::plain) {
@@ -33,7 +33,7 @@ class GpuGemmSkinnyLimbs : public GpuGemmSkinny {
             if (const auto other = value(i / problem.k, i % problem.k))
               write_element(x, memory.data(id), i, *other);
     };
-    // Digits are made by a launch before, or by warps of each block where x has 8 rows at most.
+    // A pre-pass launch decomposes x, or repack warps of each CTA where x has at most 8 rows.
     for (const bool in_blocks : {false, true}) {
       if (in_blocks && problem.m > 8) continue;
       expect_agrees(
@@ -46,12 +46,12 @@ class GpuGemmSkinnyLimbs : public GpuGemmSkinny {
   }
 };
 
-// Rows of x that do not fill the columns of wgmma, rows and chunks that end early.
+// Rows of x that do not fill the columns of wgmma, partial row tiles and partial chunks.
 TEST_F(GpuGemmSkinnyLimbs, EveryLayout) {
   agrees({.m = 5, .n = 200, .k = 1280, .weights = i4, .block = 256}, true);
   agrees({.m = 16, .n = 136, .k = 1536, .weights = u4, .after = true, .block = 128}, true);
   agrees({.m = 32, .n = 200, .k = 1280, .weights = i4, .block = 256}, true);
-  // Warps that make digits of fewer rows at a time, in stages that are filled several times.
+  // Repack warps with fewer than 8 rows per item, in stages that are filled several times.
   for (const std::int64_t m : {1, 2, 3})
     agrees({.m = m, .n = 600, .k = 4352, .weights = i4, .y = f32, .block = 128}, true);
   for (const std::int64_t m : {1, 3, 8, 9, 16, 17, 25})
@@ -68,13 +68,13 @@ TEST_F(GpuGemmSkinnyLimbs, EveryLayout) {
          true);
 }
 
-// Steps of numbers of very different size, and of nearly the largest and the smallest there are.
+// Steps with values of very different magnitude, close to the largest and smallest of the type.
 TEST_F(GpuGemmSkinnyLimbs, LargeAndSmallNumbers) {
   const SkinnyProblem in_bf16{.m = 7, .n = 80, .k = 512, .weights = i4, .y = f32, .block = 128};
   SkinnyProblem in_f16 = in_bf16;
   in_f16.x = in_f16.block_scale = f16;
   for (const SkinnyProblem& problem : {in_bf16, in_f16}) {
-    // One 2^12 (2^9) times the others.
+    // One value 2^12 (2^9 in f16) times the others.
     agrees(problem, false, [&](std::int64_t row, std::int64_t k) -> std::optional<double> {
       if (k % 128 != 5 * row) return {};
       return problem.x == f16 ? 0x1.ffp9 : -0x1.fep12;
@@ -84,7 +84,7 @@ TEST_F(GpuGemmSkinnyLimbs, LargeAndSmallNumbers) {
       return k < 256 ? std::optional(-0.) : std::nullopt;
     });
   }
-  // Whole steps below the normal numbers, mantissas full of ones, and one near the largest.
+  // A step of subnormals, one of full significands, and one with a value near the largest.
   agrees(in_bf16, false, [](std::int64_t row, std::int64_t k) -> std::optional<double> {
     const double sign = (row + k) % 3 == 0 ? -1 : 1;
     if (k < 128) return sign * std::ldexp(1. + static_cast<double>(k % 100), -133);
@@ -94,7 +94,7 @@ TEST_F(GpuGemmSkinnyLimbs, LargeAndSmallNumbers) {
   });
 }
 
-// The digits do not say what is not finite: such sums are made once more.
+// Limbs cannot represent infinities and NaN: such accumulators are recomputed.
 TEST_F(GpuGemmSkinnyLimbs, InfinitiesAndNaN) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   for (const std::int64_t m : {3, 8, 9})

@@ -1,5 +1,5 @@
-// Products with few rows: kernels of decoding compile without spills, and small ones agree with the
-// oracle.
+// Skinny GEMM: kernels of LLM decode shapes compile without spills, and small problems agree with
+// the reference.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -16,7 +16,7 @@ namespace {
 TEST(GemmSkinnyPlans, NamesTheRefusedAccumulatorType) {
   Graph g;
   g.output("y", g.matmul(g.input("a", {8, 4096}, i8), g.input("b", {4096, 4096}, i8)));
-  EXPECT_NE(explain(g, Device::named("h200")).find("cuda.gemm_skinny: refused: sums of i32"),
+  EXPECT_NE(explain(g, Device::named("h200")).find("cuda.gemm_skinny: refused: accumulates in i32"),
             std::string::npos);
 }
 
@@ -27,15 +27,15 @@ class GemmSkinny : public testing::Test {
   }
 };
 
-// Scales of blocks, fused: every 4th configuration in which x is digits, or is not, put in order by
-// a launch before or by each block.
+// Fused block scales: every 4th configuration with and without limbs, with x repacked by the
+// pre-pass or by each CTA.
 TEST_F(GemmSkinny, ScalesOfBlocksWithoutSpills) {
   const DeviceProps h200 = Device::named("h200").props();
   for (const std::int64_t m : {8, 16, 32})
     for (const std::int64_t n : {28672, 4096})
       for (const auto& [digits, in_blocks] :
            {std::pair{0, false}, {0, true}, {1, false}, {1, true}}) {
-        if (digits == 1 && in_blocks && m > 8) continue;  // are not offered
+        if (digits == 1 && in_blocks && m > 8) continue;  // no such candidates
         const SkinnyProblem problem{.m = m, .n = n, .k = 8192, .weights = i4, .block = 128};
         SCOPED_TRACE(testing::Message() << m << " rows of x, " << n << " of weights");
         const auto plan = build_plan(skinny_product(problem), h200, {}, nullptr, false);
@@ -67,7 +67,7 @@ TEST_F(GemmSkinny, WithoutSpills) {
                   {"sm_80", "sm_120"});
 }
 
-// Rows, depths and packets that do not fill their tiles.
+// N, K and packets that do not fill their tiles.
 TEST_F(GpuGemmSkinny, EveryTypeOfWeights) {
   struct Types {
     DType x, weights;
@@ -97,8 +97,8 @@ TEST_F(GpuGemmSkinny, EveryTypeOfWeights) {
                                                         .y = types.x}));
 }
 
-// Blocks of a cluster; little shared memory, so that x comes in phases; few multiprocessors, so
-// that blocks take several passes.
+// Split-K over a cluster; little shared memory, so that x is loaded in phases; few SMs, so that
+// CTAs process several units.
 TEST_F(GpuGemmSkinny, ClustersPhasesAndPasses) {
   const DeviceProps whole = Device::named("cuda:0").props();
   DeviceProps with_little_memory = whole, small = whole;
@@ -114,8 +114,8 @@ TEST_F(GpuGemmSkinny, ClustersPhasesAndPasses) {
   agrees({.m = 4, .n = 200, .k = 256, .weights = i4, .block = 64}, small);
 }
 
-// Weights that the copy engine brings: every way to lay them out, chunks and rows that end early,
-// more of them than stages, and several passes.
+// TMA bulk loads: every layout, partial chunks and row tiles, more chunks than stages, and several
+// units per CTA.
 TEST_F(GpuGemmSkinny, TmaLoads) {
   const DeviceProps whole = Device::named("cuda:0").props();
   DeviceProps small = whole;
@@ -139,8 +139,8 @@ TEST_F(GpuGemmSkinny, TmaLoads) {
   agrees({.m = 2, .n = 80, .k = 512, .x = f16, .weights = e4m3, .y = f16}, whole, false);
 }
 
-// Weights that warpgroups multiply: one to 32 rows of x that do not fill the columns of wgmma, rows
-// and chunks that end early, several units of a block, clusters, two warpgroups that share a chunk.
+// wgmma: 1 to 32 rows of x that do not fill its columns, partial row tiles and chunks, several
+// units per CTA, clusters, two warpgroups that share a chunk.
 TEST_F(GpuGemmSkinny, Warpgroups) {
   const DeviceProps whole = Device::named("cuda:0").props();
   if (whole.compute_capability != 90) GTEST_SKIP() << "wgmma is sm_90a's";
@@ -157,7 +157,7 @@ TEST_F(GpuGemmSkinny, Warpgroups) {
   agrees({.m = 17, .n = 328, .k = 1152, .weights = e4m3, .after = true}, small, true);
   agrees({.m = 5, .n = 72, .k = 1280, .weights = i4, .block = 256}, small, true);
   agrees({.m = 19, .n = 136, .k = 448}, small, true);
-  // Blocks with fewer rows than their warps have room for.
+  // CTAs with fewer rows than their warps have room for.
   expect_agrees(gemm_skinny_engine(),
                 skinny_product({.m = 7, .n = 340, .k = 768, .weights = e4m3, .after = true}), true,
                 3, support::Fill::plain, small,
@@ -174,7 +174,7 @@ TEST_F(GpuGemmSkinny, Warpgroups) {
                   true, 3, support::Fill::plain, whole, [](const Config& config) {
                     return config.knob("helpers") > 0 && config.knob("split") == 4;
                   });
-  // All of the GPU: one unit for each block, or for two.
+  // The whole GPU: one unit per CTA, or per cluster of two.
   agrees({.m = 20, .n = 136, .k = 1536, .weights = i4, .block = 128}, whole, true);
   agrees({.m = 10, .n = 136, .k = 2048, .weights = e4m3}, whole, true);
   for (const std::int64_t m : {1, 8, 12, 20})
@@ -184,15 +184,15 @@ TEST_F(GpuGemmSkinny, Warpgroups) {
     agrees({.m = 24, .n = 192, .k = 1024, .weights = weights, .block = 128, .block_scale = scale},
            whole, false);
   agrees({.m = 9, .n = 80, .k = 512, .x = f16, .weights = e4m3, .y = f16}, whole, false);
-  // The emulated GPU has no conversion of e4m3, whose NaN only other walks mark.
+  // The emulated GPU lacks the e4m3 conversion, and this kernel does not mark NaN of e4m3 itself.
   for (const auto& [m, weights] : {std::pair{11, is_emulated_gpu() ? i8 : e4m3}, {25, bf16}})
     agrees({.m = m, .n = 64, .k = 256, .weights = weights}, whole, false, support::Fill::special);
   agrees({.m = 16, .n = 64, .k = 512, .weights = i4, .block = 128, .block_scale = e8m0}, whole,
          false, support::Fill::special);
 }
 
-// 4-bit weights as pairs times their scales: scales that are so large or small that they are not
-// multiplied as the others are, zeros and infinity.
+// 4-bit weights as packed pairs times their scales: scales outside the range of the fast path,
+// zeros and infinity.
 TEST_F(GpuGemmSkinny, ScalesOutOfRange) {
   const DeviceProps device = Device::named("cuda:0").props();
   if (device.compute_capability != 90) GTEST_SKIP() << "wgmma is sm_90a's";
@@ -236,7 +236,7 @@ TEST_F(GpuGemmSkinny, FusedAndBatched) {
     }
 }
 
-// Scales of blocks: as factors of pairs where that is exact but for one rounding, else of numbers.
+// Block scales, applied to packed pairs where that rounds once, else to f32 values.
 TEST_F(GpuGemmSkinny, ScalesOfBlocks) {
   for (const bool k_major : {true, false}) {
     for (const auto& [weights, block, scale] :
@@ -273,7 +273,7 @@ TEST_F(GpuGemmSkinny, ZeroPointsOfBlocks) {
                                                       .zero = i8}));
 }
 
-// Rows that start anywhere, and what is not a number.
+// Unaligned rows, infinities and NaN.
 TEST_F(GpuGemmSkinny, OddExtentsAndSpecialNumbers) {
   for (const bool k_major : {true, false}) {
     expect_agrees(gemm_skinny_engine(),

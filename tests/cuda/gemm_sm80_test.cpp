@@ -1,5 +1,5 @@
-// Products and convolutions on tensor cores by mma.sync: kernels of the main shapes compile without
-// spills for every architecture, and small ones agree with the oracle.
+// GEMM and convolution on tensor cores by mma.sync: kernels of the main shapes compile without
+// spills for every architecture, and small problems agree with the reference.
 #include <algorithm>
 #include <cstdlib>
 #include <tuple>
@@ -95,7 +95,7 @@ TEST_F(GemmSm80, ConvolutionsCompileWithoutSpills) {
                     architectures(usual), is_long());
 }
 
-// Pixels of a channel lie together: brought into order first, which is the cheaper way by far.
+// NCHW: operands are repacked first, which is cheaper by far.
 TEST(GemmSm80Plans, RepacksOtherLayouts) {
   const DeviceProps a100 = known_gpu("sm_80");
   for (const ConvDirection direction : {ConvDirection::forward, ConvDirection::data}) {
@@ -108,7 +108,7 @@ TEST(GemmSm80Plans, RepacksOtherLayouts) {
         build_plan(ConvGraph{.direction = direction}.graph(), a100, {}, nullptr, false);
     EXPECT_FALSE(is_packed(ordered->steps.at(0).choice.config));
   }
-  // No way to bring f64 through registers of 32 bits.
+  // The pre-pass computes in f32 and cannot repack f64.
   const ConvGraph wide{.dtype = f64, .layout = row_major};
   const auto plan = build_plan(wide.graph(), a100, {}, nullptr, false);
   for (const Config& config : conv_sm80_engine().configs(plan->steps.at(0).region, a100))
@@ -143,7 +143,7 @@ TEST_F(GpuGemmSm80, Repacked) {
     }
 }
 
-// Rows that end anywhere: elements one by one.
+// Extents without alignment: element-by-element loads.
 TEST_F(GpuGemmSm80, OddExtents) {
   expect_agrees(gemm_sm80_engine(), matmul_graph(f16, {65, 31, 77, false, true, false}));
 }
@@ -153,7 +153,7 @@ TEST_F(GpuGemmSm80, EveryType) {
     expect_agrees(gemm_sm80_engine(), matmul_graph(dtype, {40, 48, 160, true, true, false}));
 }
 
-// f32 products stay f32 products, sums of thousands of equal signs included.
+// f32 keeps its precision, including sums of many terms of equal sign.
 TEST_F(GpuGemmSm80, F32SplitIntoTf32) {
   for (const std::int64_t depth : {5, 600}) {
     const Graph graph = matmul_graph(f32, {33, 20, depth, false, true, false});
@@ -166,7 +166,7 @@ TEST_F(GpuGemmSm80, F32SplitIntoTf32) {
   }
 }
 
-// Few results of many terms: sums in parts, added by a second launch.
+// Few results with a large K: split-K, reduced by a second launch.
 TEST_F(GpuGemmSm80, SplitK) {
   expect_agrees(gemm_sm80_engine(), matmul_graph(bf16, {40, 24, 1024, false, true, true}));
 }

@@ -1,4 +1,5 @@
-// Pooling: kernels of the main shapes compile without spills, and small ones agree with the oracle.
+// Pooling: kernels of the main shapes compile without spills, and small problems agree with the
+// reference.
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
@@ -29,7 +30,7 @@ Graph forward(DType dtype, const Layout& layout, ResampleMode mode, Positions po
   Graph graph;
   const Value x = graph.input("x", images, dtype, layout);
   if (positions != Positions::none) {
-    // Half of the elements of relu(x) are alike: the first of them counts.
+    // Half of the elements of relu(x) are equal: the first maximum counts.
     const Value from = positions == Positions::of_x ? x : relu(x);
     const auto [y, index] = graph.resample_with_index(from, with_mode(mode), i8);
     graph.output("y", y);
@@ -123,7 +124,7 @@ class PoolingRuns : public testing::Test {
 constexpr ResampleMode kModes[] = {ResampleMode::maxpool, ResampleMode::avgpool_include_padding,
                                    ResampleMode::avgpool_exclude_padding};
 
-// Packets of channels and of pixels, tiles that reach past the end.
+// Packets of channels and of pixels, partial tiles.
 TEST_F(PoolingRuns, Forward) {
   for (const Layout& layout : {channels_last, row_major}) {
     for (const ResampleMode mode : kModes) {
@@ -143,7 +144,7 @@ TEST_F(PoolingRuns, Forward) {
   }
 }
 
-// Windows that are whole images, whose rows are no whole packets.
+// Global pooling of images that are no multiple of a packet.
 TEST_F(PoolingRuns, Global) {
   for (const Layout& layout : {channels_last, row_major})
     for (const ResampleMode mode : kModes) {
@@ -160,7 +161,7 @@ TEST_F(PoolingRuns, Global) {
     }
 }
 
-// Images of an even number of words and of halves, few of them, and some that are computed first.
+// Images with an even number of words and of half words, few images, and computed inputs.
 TEST_F(PoolingRuns, GlobalOfOtherSizes) {
   for (const Layout& layout : {channels_last, row_major})
     for (const auto& [dtype, window] : {std::pair{f32, Dims{4, 6}}, std::pair{f16, Dims{4, 6}},
@@ -180,7 +181,7 @@ TEST_F(PoolingRuns, Backward) {
     for (const ResampleMode mode : kModes)
       expect_agrees(resample_engine(), backward(bf16, layout, mode, false, {2, 16, 16, 32}),
                     is_long());
-    // Positions on the way in bytes and in halves of them.
+    // Positions in scratch as bytes and as 4-bit values.
     expect_agrees(resample_engine(),
                   backward(f32, layout, ResampleMode::maxpool, true, {2, 12, 11, 13}));
     expect_agrees(resample_engine(),
@@ -190,7 +191,7 @@ TEST_F(PoolingRuns, Backward) {
   }
 }
 
-// Larger, smaller, by no whole factor, to one pixel; packets of channels and of pixels.
+// Larger, smaller, by a non-integer factor, to one pixel; packets of channels and of pixels.
 TEST_F(PoolingRuns, Interpolation) {
   for (const ResampleMode mode : kInterpolations)
     for (const Layout& layout : {channels_last, row_major}) {

@@ -1,4 +1,4 @@
-// Products with few rows as graphs, for the tests of cuda.gemm_skinny.
+// Graphs of skinny GEMMs, for the tests of cuda.gemm_skinny.
 #pragma once
 
 #include <array>
@@ -12,16 +12,16 @@ namespace ashlar::cuda {
 struct SkinnyProblem {
   std::int64_t m, n, k;
   DType x = bf16, weights = bf16;
-  bool k_major = true;  // weights of neighbouring depths lie together
+  bool k_major = true;  // weights are contiguous along K
   bool few_columns = false;
   std::int64_t batches = 1;
-  bool scaled = false;  // weights are multiplied by a number per row
+  bool scaled = false;  // weights are multiplied by a scale per row
   bool after = false;   // a bias and a relu
   bool before = false;  // x is doubled first
   DType y = bf16;
-  std::int64_t block = 0;  // depths that share a scale of the weights
+  std::int64_t block = 0;  // elements of K per scale of the weights
   DType block_scale = bf16;
-  std::optional<DType> zero = {};  // of blocks
+  std::optional<DType> zero = {};  // type of the block zero points
 };
 
 inline Graph skinny_product(const SkinnyProblem& p) {

@@ -31,7 +31,7 @@ std::string with_calls_of(std::string text, std::string_view before, std::string
   return text;
 }
 
-// [outer, channel]: what parameters and statistics have.
+// The program over [outer, channel], the space of parameters and statistics.
 PointwiseProgram of_cells(const PointwiseProgram& program) { return reordered(program, {0, 1}); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Programs over [N, C, spatial...] with their axes in the order in which memory is walked fastest.
+// Pointwise programs over [N, C, spatial...]: queries, axis permutation, and printing of accessors.
 #pragma once
 
 #include <cstdint>
@@ -10,41 +10,42 @@
 
 namespace ashlar::cuda {
 
-// Of the convolution or gradient that is the anchor; null for others.
+// Attributes of the anchor if it is a convolution in any direction, else null.
 const ConvAttributes* conv_attributes(const Region& region);
 
 // Whether a step reads the coordinates of its element.
 bool reads_coordinates(const PointwiseProgram& program);
-// Whether the region reads or writes something that these engines do not address: ragged or complex
-// tensors, random numbers.
+// Whether the region touches ragged or complex tensors or random numbers, which these engines do
+// not support.
 bool touches_unsupported(const Region& region);
 
-// The program with the axes `order` of its own, in that order; those left out have extent 1.
+// The program with its axes permuted to `order`; axes that are not listed must have extent 1, and
+// listed axes that do not exist get extent 1.
 PointwiseProgram reordered(const PointwiseProgram& program, const std::vector<int>& order);
-// Joins `axis` and the next one of programs over the same space, where all of them allow it.
+// Merges `axis` and the next axis of all programs if the strides of every program allow it.
 bool join_axes(const std::vector<PointwiseProgram*>& programs, int axis);
 
-// Of programs over [N, C, spatial...]: whether memory has the channels of a pixel next to each
-// other, rather than pixels of a channel.
+// Whether more views of programs over [N, C, spatial...] are contiguous along C (NHWC) than along a
+// spatial axis.
 bool channels_are_contiguous(const std::vector<const PointwiseProgram*>& programs);
 
-// Whether most bits of what the program reads for every element lie together along `axis`; what is
-// read again along another one does not count.
+// Whether most of the bits that the program loads per element are contiguous along `axis`;
+// broadcast views do not count.
 bool reads_along(const PointwiseProgram& program, int axis);
 
 PointwiseProgram without_stores(PointwiseProgram program);
-// Elements per access along the last axis: 16 bytes of the narrowest element, at most `most`, whole
-// bytes of bits, dividing the extent.
+// Elements per vector access along the last axis: 16 bytes of the narrowest element, at most
+// `most`, whole bytes for sub-byte types, a divisor of the extent.
 int packet_length(const std::vector<const PointwiseProgram*>& programs, int most);
 
-// The text of print_program with stores of what is not read again soon: caches keep what is.
+// Rewrites text of print_program to streaming stores, for results that are not read again soon.
 std::string with_streaming_stores(std::string text);
-// The text of print_program with loads of what is read once: L1 keeps no copy.
+// Rewrites text of print_program to loads that bypass L1, for data that is read once.
 std::string with_streaming_loads(std::string text);
-// The text of print_program with prefetches in place of loads.
+// Rewrites text of print_program to prefetches in place of loads.
 std::string with_prefetches(std::string text);
 
-// A number per [outer, channel], read or written one at a time:
+// Prints accessors of one value per [outer, channel]:
 //   R NAME(const Args& args, Index outer, Index channel), `absent` where the program is empty
 //   void NAME(const Args& args, Index outer, Index channel, R value)
 std::string print_reader(const PointwiseProgram& program, const Graph& graph,
@@ -52,12 +53,12 @@ std::string print_reader(const PointwiseProgram& program, const Graph& graph,
 std::string print_writer(const View& view, const Graph& graph, const std::string& name,
                          Arguments& arguments);
 
-// Where the element at `at` lies in a view, as a number of elements; its strides become arguments
-// that begin with `name`.
+// An expression for the element offset of `at` in a view; strides become arguments prefixed by
+// `name`.
 std::string print_address(const View& view, const std::string& name, Arguments& arguments);
 
-// kCount integers (kernels/pooling.cuh) from `at` on, elements of `view` at `pointer`, in registers
-// of type int:
+// Prints a function that loads or stores kCount integers (kernels/pooling.cuh) from `at` on,
+// elements of `view` at `pointer`, as int registers:
 //   template <int kCount>
 //   void NAME(const Args& args, const Index (&at)[rank], int (&values)[kCount])
 enum class Access : std::uint8_t { load, store };

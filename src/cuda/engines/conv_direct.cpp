@@ -1,5 +1,5 @@
-// Convolutions of few channels on tensor cores, straight from patches in shared memory: filters
-// over 3 or 4 channels, narrow groups, few filters.
+// Engine cuda.conv_direct: convolution with few channels on tensor cores, straight from patches in
+// shared memory. For stems (3 or 4 channels), narrow groups and few filters.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,11 +23,11 @@ using Block = ConvDirectBlock;
 using FilterTile = ConvDirectFilterTile;
 using FilterBlock = ConvDirectFilterBlock;
 
-constexpr std::int64_t kMostDepth = 256;     // channels that a result sums over
-constexpr std::int64_t kMaxGroupDepth = 64;  // the same, of one group of several
+constexpr std::int64_t kMostDepth = 256;     // source channels of an ungrouped convolution
+constexpr std::int64_t kMaxGroupDepth = 64;  // source channels per group
 constexpr std::int64_t kFewChannels = 32, kFewResults = 32;
 constexpr std::int64_t kFilterFinishThreads = 256;
-constexpr double kClock = 1.7e9;  // of a multiprocessor under load
+constexpr double kClock = 1.7e9;  // Hz of an SM under load
 
 std::int64_t tile_count(const ConvDirectShape& shape, std::int64_t h, std::int64_t w) {
   return shape.images * ceil_div(shape.grid[0], h) * ceil_div(shape.grid[1], w);
@@ -175,8 +175,8 @@ class ConvDirectDesigner {
   }
   std::string pixel_constants(const ConvDirectTile& tile, const Block& block) const {
     const std::int64_t steps = block.patch.steps();
-    // Small loops as a whole: distances in the patch are then part of the instructions. Others by
-    // taps or rows of them, inside of which they are.
+    // Unrolls small loops completely, so that offsets in the patch become immediates. Other loops
+    // are unrolled within a tap or a row of taps.
     const bool whole = tile.held || steps <= 12;
     const std::int64_t side_by_side =
         shape_.runs() ? block.patch.units_of_row : block.patch.units_of_tap;
@@ -203,7 +203,7 @@ class ConvDirectDesigner {
            constant("kFinishThreads", kFilterFinishThreads);
   }
 
-  // What stage_pixels() of kernels/conv_direct.cuh wants to know of a tensor.
+  // Prints the `Tensor` struct that stage_pixels() of kernels/conv_direct.cuh expects.
   std::string print_source(const PointwiseProgram& program, const std::string& name,
                            const std::string& reader, std::int64_t vector, std::int64_t first = 0) {
     const std::int64_t before = ((first % vector) + vector) % vector;
@@ -251,30 +251,30 @@ class ConvDirectEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.conv_direct"; }
   std::string_view description() const override {
-    return "convolution of few channels on tensor cores, from patches in shared memory";
+    return "convolution with few channels on tensor cores, from patches in shared memory";
   }
 
   Support supports(const Region& region, const DeviceProps& device) const override {
     if (conv_attributes(region) == nullptr)
-      return Support::other_operation("the anchor is no convolution");
+      return Support::other_operation("the anchor is not a convolution");
     if (Support support = has_no_tails(region); !support) return support;
-    if (device.compute_capability < 80) return Support::no("needs sm_80");
+    if (device.compute_capability < 80) return Support::no("the device is older than sm_80");
     const Anchor& anchor = *region.anchor;
     const int rank = anchor.inputs[0].dims.rank();
-    if (rank != 3 && rank != 4) return Support::no("1 or 2 spatial axes are supported");
+    if (rank != 3 && rank != 4) return Support::no("only 1 or 2 spatial axes are supported");
     const DType element = anchor.inputs[0].dtype;
     if (element != anchor.inputs[1].dtype ||
         (element != DType::bf16 && element != DType::f16 && element != f32))
-      return Support::no("both operands must be bf16, f16 or f32");
+      return Support::no("operands are not both bf16, both f16 or both f32");
     if (region.precision() != f32 || anchor.compute != f32)
-      return Support::no("computes in f32 only");
+      return Support::no("needs a compute type other than f32");
     if (touches_unsupported(region))
       return Support::no("a ragged or complex tensor, or random numbers");
     for (const PointwiseProgram& prologue : region.prologues)
       if (reads_coordinates(prologue)) return Support::no("a fused operation reads coordinates");
     if (reads_coordinates(region.epilogue))
       return Support::no("a fused operation reads coordinates");
-    if (has_stores(region)) return Support::no("a fused input is also stored");
+    if (has_stores(region)) return Support::no("a prologue also stores its result");
     if (element_count(anchor.inputs[0].dims) == 0 || element_count(region.epilogue.space) == 0 ||
         element_count(anchor.inputs[1].dims) == 0)
       return Support::no("no elements");
@@ -282,16 +282,16 @@ class ConvDirectEngine final : public CudaEngine {
     if (shape.groups > 1 ? shape.depth > kMaxGroupDepth
                          : shape.depth > kMostDepth ||
                                (shape.depth > kFewChannels && shape.results > kFewResults))
-      return Support::no("{} channels and {} filters of a group are many", shape.depth,
+      return Support::no("{} channels and {} filters per group are too many", shape.depth,
                          shape.results);
     if (static_cast<double>(shape.images) * static_cast<double>(shape.grid[0]) *
             static_cast<double>(shape.grid[1]) >
         std::numeric_limits<int>::max() - (1 << 20))
-      return Support::no("more pixels than an int can number");
+      return Support::no("the number of pixels exceeds 32-bit indices");
     if (shape.kind == ConvDirectShape::Kind::filter
             ? conv_direct_filter_tiles(shape, device).empty()
             : conv_direct_tiles(shape, device).empty())
-      return Support::no("patches and weights are too large for shared memory");
+      return Support::no("no tile fits patches and weights in shared memory");
     return Support::yes();
   }
 
@@ -299,7 +299,7 @@ class ConvDirectEngine final : public CudaEngine {
     ConvDirectShape shape(region);
     std::vector<Config> result;
     add_configs(region, shape, device, result);
-    // Enough products that what splitting leaves out does not matter.
+    // Enough terms that the product which 3xTF32 skips stays within the error bound.
     constexpr std::int64_t kLeastTerms = 16;
     if (shape.element == f32 && shape.least_terms() >= kLeastTerms) {
       shape.splits = true;
@@ -336,7 +336,7 @@ class ConvDirectEngine final : public CudaEngine {
  private:
   static void add_configs(const Region& region, const ConvDirectShape& shape,
                           const DeviceProps& device, std::vector<Config>& result) {
-    // Bytes that memory would move in the time that the kernel takes.
+    // The cost is expressed as the share of peak bandwidth that the estimated time achieves.
     const auto add = [&](Config config, double clocks) {
       const double seconds = clocks / (kClock * device.compute_units);
       config.cost = {

@@ -12,13 +12,13 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMaxRunChannels = 4;  // channels whose taps are taken as runs
+constexpr std::int64_t kMaxRunChannels = 4;  // channels up to which taps form contiguous runs
 
 std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return ((a % b) + b) % b; }
 
 constexpr std::size_t kPlane = 2;  // spatial axes, of tensors of rank 3 or 4
 
-// The fewest groups that together fill whole units of channels and whole tiles of results.
+// The fewest groups that together have a multiple of a unit of channels and of 8 results.
 std::int64_t groups_together(const ConvDirectShape& shape) {
   for (std::int64_t count = 1; count <= 8 && count <= shape.groups; ++count)
     if (shape.groups % count == 0 && count * shape.depth % shape.unit() == 0 &&
@@ -65,7 +65,7 @@ ConvDirectShape::ConvDirectShape(const Region& region)
       grid[axis] = result_extent[axis];
       continue;
     }
-    // Result i * stride + phase takes dy at i + d for taps with d * stride = phase + padding - tap.
+    // Result i * stride + phase reads dy at i + d for taps with d * stride = phase + padding - tap.
     std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = -least;
     for (std::int64_t phase = 0; phase < stride[axis]; ++phase)
       for (std::int64_t tap = 0; tap < taps[axis]; ++tap) {
@@ -81,7 +81,7 @@ ConvDirectShape::ConvDirectShape(const Region& region)
     grid[axis] = ceil_div(result_extent[axis], stride[axis]);
   }
   merge = groups_together(*this);
-  // Of one channel, either order is the same.
+  // A tensor with one channel fits either layout.
   std::vector<const PointwiseProgram*> telling;
   for (const PointwiseProgram* program : {&source, &result})
     if (program->space[1] > 1) telling.push_back(program);
@@ -132,7 +132,7 @@ ConvDirectPatch::ConvDirectPatch(const ConvDirectShape& shape, std::int64_t rows
   if (!shape.runs()) {
     tap_channels = round_up(shape.group_channels(), unit);
     channels = groups * tap_channels;
-    pixel = channels / unit % 2 == 0 ? channels + unit : channels;  // rows in different banks
+    pixel = channels / unit % 2 == 0 ? channels + unit : channels;  // no bank conflicts
     pitch = width * pixel;
     units_of_tap = tap_channels / unit;
     units = shape.window[0] * shape.window[1] * units_of_tap;
@@ -148,7 +148,7 @@ ConvDirectPatch::ConvDirectPatch(const ConvDirectShape& shape, std::int64_t rows
       }
     pixel = depth;
     if (is_short && step * depth % 2 != 0) {
-      // Pairs of elements begin at multiples of 4 bytes, or are shifted into place.
+      // Pairs of elements must start at multiples of 4 bytes, or are shifted in registers.
       odd = spans;
       if (!spans) ++pixel;
     }

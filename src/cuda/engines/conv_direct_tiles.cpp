@@ -1,4 +1,4 @@
-// How blocks share out a direct convolution, and what that costs.
+// Candidate tiles of the direct convolution, and their cost model.
 #include <algorithm>
 #include <set>
 
@@ -10,62 +10,62 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMaxHeldRegisters = 96;  // weights of a warp
-constexpr std::int64_t kMaxHeldAndSums = 152;   // 160 spilled where several phases are one launch
+constexpr std::int64_t kMaxHeldRegisters = 96;  // weights per thread
+constexpr std::int64_t kMaxHeldAndSums = 152;   // 160 spilled with several phases in one launch
 constexpr std::int64_t kMaxSumRegisters = 64, kMaxFilterSums = 96;
-constexpr std::int64_t kMaxSplitSums = 96;    // of either, where f32 are split
+constexpr std::int64_t kMaxSplitSums = 96;    // of either, with split f32
 constexpr std::int64_t kOtherRegisters = 60;  // addresses, operands, the epilogue
 constexpr std::int64_t kOtherOfWide = 92;     // the same for f32
 constexpr std::int64_t kSharedOfUnit = 220 << 10, kMaxBlocks = 4;
 constexpr std::int64_t kMaxWeightBytes = 100 << 10;
 constexpr std::int64_t kMaxWarps = 12;
 constexpr std::size_t kMaxConfigs = 8;
-// What a multiprocessor does, in clocks.
-constexpr double kProduct = 1.67;            // 16 x 8 x 32 bytes on tensor cores
-constexpr double kSharedBytesOfCycle = 128;  // of shared memory
-constexpr double kMemoryBytes = 18;          // its share of memory's
-constexpr double kPerAccess = 15.0 / 128;    // an element or packet on its way to shared memory
-constexpr double kScattered = 0.25;  // an element that goes to a place of its own, as accesses
-constexpr double kLeftover = 0.25;   // of what could overlap but does not
-constexpr double kBarriers = 400;    // of a tile: waiting for each other, addresses
-constexpr double kWaiting = 1200;    // for memory, where nothing is copied ahead
+// Costs on one SM, in clocks.
+constexpr double kProduct = 1.67;            // per MMA of 16 x 8 x 32 bytes
+constexpr double kSharedBytesOfCycle = 128;  // shared-memory bandwidth
+constexpr double kMemoryBytes = 18;          // share of DRAM bandwidth per clock
+constexpr double kPerAccess = 15.0 / 128;    // per element or packet staged in shared memory
+constexpr double kScattered = 0.25;          // per scattered element, in accesses
+constexpr double kLeftover = 0.25;           // share of the shorter parts that does not overlap
+constexpr double kBarriers = 400;            // per tile: barriers, addresses
+constexpr double kWaiting = 1200;            // memory latency per tile without double buffering
 constexpr std::int64_t kEnoughWarps = 16;
 
-// Blocks of a multiprocessor at once: each of its four parts has 512 registers per lane, given out
-// by eights.
+// Resident CTAs per SM: each of its four partitions has 512 registers per lane, allocated in
+// eights.
 std::int64_t resident_blocks(std::int64_t registers, std::int64_t warps, std::int64_t shared) {
   std::int64_t blocks = std::min(kMaxBlocks, kSharedOfUnit / (shared + 1024));
   while (blocks > 1 && 512 / ceil_div(blocks * warps, 4) / 8 * 8 < registers) --blocks;
   return std::max<std::int64_t>(blocks, 1);
 }
 
-// Rows of 16 bytes at a distance of so many units: how many meet in a bank.
+// Bank conflicts of rows of 16 bytes with a pitch of that many units.
 std::int64_t conflicts(std::int64_t units) {
   std::int64_t factor = 1;
   while (factor < 8 && units % (factor * 2) == 0) factor *= 2;
   return factor;
 }
-// Clocks of shared memory for an operand of 16 rows (or 16 places).
+// Shared-memory clocks to read an MMA operand of 16 rows (or 16 places).
 double operand_clocks(const ConvDirectShape& shape, const ConvDirectPatch& patch) {
   if (patch.aligned)
     return 4.0 * static_cast<double>(conflicts(shape.step[1] * patch.pixel / shape.unit()));
   if (shape.kind == ConvDirectShape::Kind::filter && shape.unit() == 8) return 12.0;
   return patch.odd ? 8.0 : 4.0;
 }
-// Whether copies to shared memory go on while the block computes.
+// Whether copies to shared memory are asynchronous (cp.async), so that they overlap with MMAs.
 bool copies_aside(const ConvDirectShape& shape, const PointwiseProgram& program,
                   std::int64_t vector) {
   return shape.channels_last && shape.copies(program) && vector * shape.element_bytes() >= 4;
 }
-// Products and registers of sums for one where nothing is split.
+// Factor on MMAs and accumulator registers: 3 with split f32.
 std::int64_t product_factor(const ConvDirectShape& shape) { return shape.splits ? 3 : 1; }
-// Splitting words of an operand, as products.
+// Cost of splitting an operand into two tf32, in MMAs.
 constexpr double kSplitting = 4;
 double splitting(const ConvDirectShape& shape, double operands) {
   return shape.splits ? operands * kSplitting : 0;
 }
 
-// Accesses that fill a patch.
+// Accesses to fill a patch.
 double patch_accesses(const ConvDirectShape& shape, const ConvDirectPatch& patch) {
   if (patch.spans) return static_cast<double>(patch.height * patch.pitch / patch.span);
   const auto elements = static_cast<double>(patch.height * patch.width * patch.channels);
@@ -73,7 +73,7 @@ double patch_accesses(const ConvDirectShape& shape, const ConvDirectPatch& patch
   return shape.channels_last ? packets : packets + kScattered * elements;
 }
 
-// All of these of one block and tile.
+// Clocks of one CTA for one tile.
 double clocks_of_tile(double products, double shared_bytes, double memory_bytes, double accesses,
                       std::int64_t warps, std::int64_t blocks, bool waits) {
   const double parts[] = {products * kProduct, shared_bytes / kSharedBytesOfCycle,
@@ -90,7 +90,7 @@ double clocks_of_tile(double products, double shared_bytes, double memory_bytes,
          (kBarriers + (waits ? kWaiting : 0.0)) / static_cast<double>(blocks);
 }
 
-// Sides of tiles of up to `capacity` results, the widest first, whose rows are long in memory.
+// Tiles of up to `capacity` results, widest first: wide rows are long in memory.
 std::vector<ConvDirectShape::Axes> result_tiles(const ConvDirectShape& shape,
                                                 std::int64_t capacity) {
   std::set<std::int64_t> widths;
@@ -106,7 +106,7 @@ std::vector<ConvDirectShape::Axes> result_tiles(const ConvDirectShape& shape,
   return found;
 }
 
-// Groups that are 128 bytes of every pixel; 1 where a group has no whole units.
+// Groups that fill 128 bytes of every pixel; 1 if a group is not a multiple of a unit.
 std::int64_t groups_of_block(const ConvDirectShape& shape) {
   if (shape.group_channels() % shape.unit() != 0 || shape.group_count() == 1) return 1;
   std::int64_t groups =
@@ -123,7 +123,7 @@ std::vector<Tile> best_first(std::vector<Tile> found) {
   return found;
 }
 
-// The best `most` of `tiles` at the end of `to`.
+// Appends the best `most` of `tiles` to `to`.
 template <class Tile>
 void keep_best(std::vector<Tile> tiles, std::size_t most, std::vector<Tile>& to) {
   tiles = best_first(std::move(tiles));
@@ -204,7 +204,7 @@ std::vector<ConvDirectTile> conv_direct_tiles(const ConvDirectShape& shape,
         while (tile.own_groups * 2 * tile.tiles <= 4 && tile.groups % (tile.own_groups * 2) == 0)
           tile.own_groups *= 2;
       } else {
-        // The columns of a group in as few blocks as can be.
+        // The columns of a group over as few CTAs as possible.
         const std::int64_t most = std::min({kMaxWeightBytes / (steps * 256 * tile.own_tiles), warps,
                                             rounded_tiles / tile.own_tiles});
         tile.tiles = std::max<std::int64_t>(most, 1) * tile.own_tiles;

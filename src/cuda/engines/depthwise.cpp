@@ -1,4 +1,4 @@
-// Depthwise convolutions, forward, backward-data and backward-filter.
+// Engine cuda.depthwise: depthwise convolution, forward, backward-data and backward-filter.
 #include <fmt/format.h>
 
 #include <array>
@@ -22,7 +22,7 @@ constexpr std::int64_t kMaxSharedBytes = 96 << 10;
 
 std::int64_t register_bytes(const DepthwiseShape& shape) { return shape.precision == f64 ? 8 : 4; }
 
-// Weights of the block's channels, or its sums of them.
+// Shared memory: weights of the CTA's channels, or (backward-filter) their sums.
 std::int64_t shared_bytes(const DepthwiseShape& shape, const DepthwiseTile& tile,
                           const DepthwiseGeometry& geometry) {
   if (shape.kind != DepthwiseShape::Kind::filter)
@@ -37,8 +37,8 @@ std::int64_t partial_bytes(const DepthwiseShape& shape, const DepthwiseGeometry&
   return geometry.pixel_blocks * shape.taps() * shape.channels * register_bytes(shape);
 }
 
-// Strides of the pixels as numbers in the text: addresses of a tile are then one register and
-// offsets that cost nothing.
+// Replaces pixel strides by constants in the text: the addresses of a tile are then one register
+// plus immediate offsets.
 void fix_strides(std::string& text, const PointwiseProgram& program, const std::string& name,
                  std::initializer_list<int> axes) {
   const auto fix = [&](const View& view, const std::string& access) {
@@ -163,7 +163,7 @@ class DepthwiseDesigner {
     fix_strides(text, program, name, {w - 1, w});
     return text;
   }
-  // `reader` is what load_line() of kernels/depthwise.cuh wants to know of a tensor.
+  // Prints `reader`, the `Tensor` struct that load_line() of kernels/depthwise.cuh expects.
   std::string print_source(const PointwiseProgram& program, const std::string& name,
                            const std::string& reader) {
     const std::string text = print_fixed(program, name);
@@ -188,7 +188,7 @@ class DepthwiseDesigner {
                       "    {};\n  }}\n}};\n",
                       reader, packet, load, widen);
   }
-  // alpha * value + beta * z, where there is more to it than the value.
+  // alpha * value + beta * z; empty for alpha = 1 without z.
   std::string blend(const PointwiseProgram& z, const std::string& name) {
     std::string text = fmt::format("values[i] = {} * values[i]", literal(shape_.op->alpha));
     if (!z.empty()) text += fmt::format(" + {} * {}[i]", literal(shape_.op->beta), name);
@@ -206,7 +206,7 @@ class DepthwiseDesigner {
     return text + "template <int kCount>\n__device__ inline void keep" + parameters + " {\n" +
            load + blend(z, "z") + "  epilogue<kCount>(args, at, values);\n}\n";
   }
-  // The place of a weight in its filter.
+  // The coordinates of a weight.
   static constexpr const char* kTapPlace =
       "  const Index at[4] = {channel, tap / (kWindowH * kWindowW), tap / kWindowW % kWindowH, "
       "tap % kWindowW};\n";
@@ -241,7 +241,7 @@ class DepthwiseEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.depthwise"; }
   std::string_view description() const override {
-    return "convolution of one filter per channel, a tile of pixels per thread";
+    return "depthwise convolution, a tile of pixels per thread";
   }
 
   Support supports(const Region& region, const DeviceProps& device) const override {
@@ -257,12 +257,12 @@ class DepthwiseEngine final : public CudaEngine {
     if (shape.images == 0 || shape.channels == 0 || element_count(shape.to.space) == 0)
       return Support::no("no elements");
     if (!shape.columns && shape.channels > kMaxGridY)
-      return Support::no("{} channels, {} at most", shape.channels, kMaxGridY);
+      return Support::no("{} channels, at most {} in NCHW", shape.channels, kMaxGridY);
     if (shape.images * shape.to_extent[0] * shape.to_extent[1] * shape.to_extent[2] >=
         std::numeric_limits<int>::max() - (1 << 20))
-      return Support::no("more pixels than an int can number");
+      return Support::no("the number of pixels exceeds 32-bit indices");
     if (choices(shape, device).empty())
-      return Support::no("a window of {} x {} and its tile are too large for registers",
+      return Support::no("no tile for a window of {} x {} fits registers and shared memory",
                          shape.window[1], shape.window[2]);
     return Support::yes();
   }
@@ -299,7 +299,7 @@ class DepthwiseEngine final : public CudaEngine {
   }
 
  private:
-  // Sums of a filter are merged per block: one wave of them, where each has all channels.
+  // Backward-filter reduces per CTA: a single wave in NHWC, where a CTA covers many channels.
   static std::int64_t waves(const DepthwiseShape& shape) {
     return shape.kind == DepthwiseShape::Kind::filter && shape.columns ? 1 : 8;
   }

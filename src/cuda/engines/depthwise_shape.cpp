@@ -12,29 +12,29 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMaxRegisters = 200;          // for numbers of a tile
+constexpr std::int64_t kMaxRegisters = 200;          // for the values of a tile
 constexpr std::int64_t kMaxUnrolledProducts = 4096;  // multiply-adds of a tile
 constexpr std::int64_t kMaxChannelLanes = 96;
 constexpr std::int64_t kMaxThreads = 256, kMaxOfWalk = 512;
-constexpr std::int64_t kMaxResidentBlocks = 8;  // of a multiprocessor
-constexpr std::int64_t kFewBlocks = 8;          // across the channels
-constexpr std::int64_t kLeastThreads = 96;      // of a block, where there is a choice
-constexpr std::int64_t kLoopRegisters = 40;     // addresses, loops, products on the way
+constexpr std::int64_t kMaxResidentBlocks = 8;  // per SM
+constexpr std::int64_t kFewBlocks = 8;          // CTAs along the channels
+constexpr std::int64_t kLeastThreads = 96;      // per CTA, where there is a choice
+constexpr std::int64_t kLoopRegisters = 40;     // addresses, loops, products in flight
 constexpr std::int64_t kOtherOfWalk = 20, kOtherOfNarrowWalk = 28, kOtherOfFilterWalk = 36,
                        kOtherOfUnrolledWalk = 40;
-// Weights of a thread in registers; those that wait for no conversion have time for fewer warps.
+// Weights per thread in registers; more without conversions, where fewer resident warps suffice.
 constexpr std::int64_t kMaxKept = 36, kMaxKeptUnconverted = 49;
-constexpr std::size_t kMaxOfKind = 4;  // candidates that walk, and others
-// Tiles held in registers wait for each of their rows, and read the rows around them again.
+constexpr std::size_t kMaxOfKind = 4;  // candidates: rolling tiles, and tiles in registers
+// Tiles held in registers stall on each of their rows and reload their halo rows.
 constexpr double kTileSlowdown = 2.5;
-// Measured on the H200, filters of 3 x 3 with channels last: less where there is nothing to
-// convert, and where a walk of stride 2 would wait for two rows at a time.
+// Measured on the H200 with 3 x 3 filters, NHWC: smaller without conversions, and with stride 2,
+// where a rolling tile would wait for two rows at a time.
 constexpr double kTileSlowdownOfSmallFilter = 1.0, kTileSlowdownOfStride = 0.6;
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 
-// Warps of a multiprocessor at once: each of its four parts has 512 registers per lane, which are
-// given out by eights.
+// Resident warps per SM: each of its four partitions has 512 registers per lane, allocated in
+// eights.
 std::int64_t resident_warps(const DepthwiseShape& shape, const DepthwiseTile& tile) {
   const bool filter = shape.kind == DepthwiseShape::Kind::filter;
   std::int64_t others = kLoopRegisters;
@@ -54,16 +54,16 @@ PointwiseProgram arranged(const PointwiseProgram& program, const std::vector<int
 
 Support is_depthwise(const Region& region) {
   const ConvAttributes* op = conv_attributes(region);
-  if (op == nullptr) return Support::other_operation("the anchor is no convolution");
+  if (op == nullptr) return Support::other_operation("the anchor is not a convolution");
   const bool filter = region.anchor_as<ConvBackwardFilter>() != nullptr;
   const Anchor& anchor = *region.anchor;
   const Dims& x = anchor.inputs[0].dims;
   const Dims& w = filter ? anchor.outputs[0].dims : anchor.inputs[1].dims;
-  if (x.rank() < 3 || x.rank() > 5) return Support::no("1 to 3 spatial axes are supported");
+  if (x.rank() < 3 || x.rank() > 5) return Support::no("only 1 to 3 spatial axes are supported");
   const std::int64_t channels =
       region.anchor_as<ConvBackwardData>() ? anchor.outputs[0].dims[1] : x[1];
   if (w[1] != 1 || w[0] != channels)
-    return Support::no("{} filters of {} channels for {} channels, not one each", w[0], w[1],
+    return Support::no("not depthwise: {} filters of {} channels for {} channels", w[0], w[1],
                        channels);
   return Support::yes();
 }
@@ -115,7 +115,7 @@ bool DepthwiseShape::is_plain(const PointwiseProgram& program) {
   if (program.steps.size() != 1 || program.result != 0 || !program.stores.empty()) return false;
   const PointwiseProgram::Step& step = program.steps[0];
   if (step.kind != PointwiseProgram::Step::Kind::load || step.round_to) return false;
-  const View& view = step.view;  // a zero of its type is the number 0
+  const View& view = step.view;  // an all-zero bit pattern must mean 0
   return view.strides[view.strides.rank() - 1] == 1 && bit_width(view.dtype) >= 8 &&
          view.dtype != DType::e8m0 && view.dtype != DType::boolean;
 }
@@ -134,13 +134,13 @@ bool DepthwiseShape::keeps_weights(const DepthwiseTile& tile) const {
 }
 
 std::int64_t DepthwiseShape::ahead(const DepthwiseTile& tile) const {
-  // Few products per row take less time than memory does, the more so when rows are short.
+  // Few multiply-adds per row do not hide the load latency, the less so for short rows.
   if (!tile.rolls || !converts() || window[1] > 3 || stride[1] != 1) return 1;
   return kind == Kind::filter ? unrolled() : 2;
 }
 
 std::int64_t DepthwiseShape::registers(const DepthwiseTile& tile) const {
-  const auto waiting = [&](const PointwiseProgram& program) {  // per number that is on its way
+  const auto waiting = [&](const PointwiseProgram& program) {  // registers per value in flight
     if (!is_plain(program)) return 1.0;
     return std::min(1.0, bit_width(program.steps[0].view.dtype) / 32.0 * (tile.vector > 1 ? 1 : 2));
   };
@@ -170,13 +170,14 @@ std::int64_t DepthwiseShape::tile_count(const DepthwiseTile& tile) const {
   return images * to_extent[0] * ceil_div(to_extent[1], tile.h) * ceil_div(to_extent[2], tile.w);
 }
 
-// Of a thread for a tile: products, loads and conversions, weights, stores.
+// Instructions of a thread per tile: multiply-adds, loads and conversions, weights, stores.
 double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
   const bool filter = kind == Kind::filter;
   const double taps_of_row = static_cast<double>(window[2]), vector = tile.vector;
   const double per_load = 1.5 + (converts() ? vector : 0.0);
   const double line = static_cast<double>(span_w(tile).count), strip = static_cast<double>(tile.w);
-  const double width = converts() ? bit_width(from.steps[0].view.dtype) / 32.0 : 1.0;  // in words
+  const double width =
+      converts() ? bit_width(from.steps[0].view.dtype) / 32.0 : 1.0;  // in 32-bit words
   if (tile.rolls) {
     const double taps = taps_of_row * static_cast<double>(window[1]);
     const std::int64_t rows = std::min(tile.h, to_extent[1]);
@@ -184,10 +185,10 @@ double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
     const double moves = unrolled() == 1 ? static_cast<double>(slots() - 1) * strip * vector : 0.0;
     const double loads = line * static_cast<double>(stride[1]) + (filter ? strip : 0.0);
     const double weights_read = filter || keeps_weights(tile) ? 0.0 : taps;
-    // A row of one channel is stored together, or each of its elements in a place of its own.
+    // A row of one channel is stored as a vector, or element by element.
     const double store = together(tile) ? 2.0 : columns ? 1.5 + vector : 12.0;
     const double others = filter ? moves : weights_read + strip * store;
-    // Words that four schedulers fetch through one gate, of whose time half is hidden.
+    // Words through the load/store unit that four schedulers share; half of that time is hidden.
     const double words = weights_read * vector + loads * std::max(vector * width, 1.0);
     return steps * (taps * strip * vector + loads * per_load + others + 2.0 * words + 30.0);
   }
@@ -215,7 +216,7 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) cons
     slowdown = kTileSlowdownOfStride;
   std::vector<std::pair<double, DepthwiseTile>> fitting;
   const auto add = [&](DepthwiseTile tile) {
-    if (backward()) {  // begins at multiples of the stride
+    if (backward()) {  // tiles start at multiples of the stride
       tile.h = ceil_div(tile.h, stride[1]) * stride[1];
       tile.w = ceil_div(tile.w, stride[2]) * stride[2];
     }
@@ -223,7 +224,7 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) cons
     if (rows * window[2] * tile.w * tile.vector > kMaxUnrolledProducts ||
         registers(tile) > kMaxRegisters)
       return;
-    // Rounds of the threads that fit at once, and how well those hide each other's waiting.
+    // Waves of resident threads, and how well these hide latency.
     const DepthwiseGeometry geometry(*this, tile, 1, device);
     const double at_once = static_cast<double>(geometry.threads * geometry.blocks_at_once);
     const double threads = static_cast<double>(tile_count(tile)) *
@@ -251,7 +252,7 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) cons
   }
   std::stable_sort(fitting.begin(), fitting.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  // Some of both kinds: what hides waiting better than thought is found by trying.
+  // Some candidates of both kinds, because autotuning finds what the model misjudges.
   std::vector<DepthwiseTile> result;
   std::array<std::size_t, 2> taken = {0, 0};
   for (const auto& [time, tile] : fitting)
@@ -273,17 +274,16 @@ DepthwiseGeometry::DepthwiseGeometry(const DepthwiseShape& shape, const Depthwis
   const std::int64_t across = ceil_div(packets, kMaxChannelLanes);
   lanes = ceil_div(packets, across);
   channel_blocks = shape.columns ? across : shape.channels;
-  // A walk goes on from strip to strip: its threads are started once, unless each block has but few
-  // of the channels.
+  // Threads with rolling tiles are persistent: one wave, unless the channels need many CTAs.
   if (tile.rolls && shape.columns && channel_blocks <= kFewBlocks) waves = 1;
-  // As many threads at once as there are registers for.
+  // Resident threads that registers allow.
   const std::int64_t most = 32 * resident_warps(shape, tile);
   std::int64_t best = 0;
-  // Threads of one channel add up warp by warp.
+  // NCHW reduces over whole warps of one channel.
   const std::int64_t step = shape.columns ? 1 : 32;
   const std::int64_t max_of_block = std::min(most, tile.rolls ? kMaxOfWalk : kMaxThreads);
   for (std::int64_t rows = max_of_block / lanes; rows > 0; rows -= step) {
-    // Warps are dealt out whole, to four parts of the multiprocessor.
+    // Whole warps are allocated to the four partitions of the SM.
     const std::int64_t warps = ceil_div(rows * lanes, 32);
     const std::int64_t at_once = std::min<std::int64_t>(most / 32 / warps, kMaxResidentBlocks);
     if (at_once * rows * lanes <= best + best / 8 || (rows * lanes < kLeastThreads && best > 0))

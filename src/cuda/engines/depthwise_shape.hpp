@@ -1,4 +1,4 @@
-// How a depthwise convolution lies in memory, and how threads share it out.
+// Depthwise convolution: problem, thread tiles and launch geometry.
 #pragma once
 
 #include <array>
@@ -7,16 +7,17 @@
 
 namespace ashlar::cuda {
 
-// What a thread does: kernels/depthwise.cuh.
+// The tile of a thread: kernels/depthwise.cuh.
 struct DepthwiseTile {
   int vector;             // channels
   std::int64_t h, w;      // pixels
   std::int64_t part = 0;  // backward-filter: rows of taps
-  bool rolls = false;     // down the rows of the tile, instead of holding all of it in registers
+  bool rolls = false;     // rolls down the rows of the tile instead of holding it in registers
   bool operator==(const DepthwiseTile&) const = default;
 };
 
-// Over [n, d, h, w, c] when `columns`, else over [n, c, d, h, w]: unused axes have extent 1.
+// Programs over [n, d, h, w, c] if `columns` (NHWC), else [n, c, d, h, w]; unused axes have extent
+// 1.
 struct DepthwiseShape {
   enum class Kind : std::uint8_t { forward, data, filter };
   using Axes = std::array<std::int64_t, 3>;  // d, h, w
@@ -32,49 +33,49 @@ struct DepthwiseShape {
   std::int64_t images, channels;
   DType precision;
 
-  // The anchor is a convolution with a filter per channel.
+  // Requires is_depthwise(region).
   explicit DepthwiseShape(const Region& region);
   bool backward() const { return kind == Kind::data; }
   std::int64_t taps() const { return window[0] * window[1] * window[2]; }
-  // The source along axis 1 or 2 that a tile of `count` results meets: first (from where the tile
-  // begins) and how many. For a filter's part, `count_taps` of its rows.
+  // The source elements along axis 1 or 2 that a tile of `count` results uses with `count_taps`
+  // taps: the first, relative to the tile's origin, and the count.
   struct Span {
     std::int64_t first, count;
   };
   Span span(std::size_t axis, std::int64_t count, std::int64_t count_taps) const;
-  // Along H. A tile that is walked meets one row after the other: `stride` of them per step.
+  // Along H. A rolling tile reads `stride` rows per step.
   Span span_h(const DepthwiseTile& tile) const {
     if (tile.rolls) return {0, stride[1]};
     return span(1, tile.h, kind == Kind::filter ? tile.part : window[1]);
   }
   Span span_w(const DepthwiseTile& tile) const { return span(2, tile.w, window[2]); }
-  // Elements are converted on their way from memory.
+  // Loaded elements are converted to f32.
   bool converts() const;
-  // The source is what a tensor holds, without arithmetic: it is kept as it is until it is used.
+  // The program is a plain load: registers hold the stored type until the values are used.
   static bool is_plain(const PointwiseProgram& program);
-  // Rows of results, or of dy, that a row of the other tensor meets.
+  // Rows of results (or of dy) that a row of the source (or of x) contributes to.
   std::int64_t slots() const { return (window[1] - 1) / stride[1] + 1; }
-  // Steps of a walk that are unrolled.
+  // Unrolled steps of a rolling tile.
   std::int64_t unrolled() const { return slots() <= 3 ? slots() : 1; }
-  // A walk has its weights in registers.
+  // A rolling tile keeps its weights in registers.
   bool keeps_weights(const DepthwiseTile& tile) const;
-  // Rows of the source on their way while one is multiplied, in a walk.
+  // Source rows in flight while one is multiplied, for a rolling tile.
   std::int64_t ahead(const DepthwiseTile& tile) const;
-  // Registers that hold numbers of a tile.
+  // Registers for the values of a tile.
   std::int64_t registers(const DepthwiseTile& tile) const;
-  // Those that fit, the cheapest first.
+  // Tiles that fit, cheapest first.
   std::vector<DepthwiseTile> tiles(const DeviceProps& device) const;
   std::int64_t tile_count(const DepthwiseTile& tile) const;
   // Rows of results are stored as vectors.
   bool together(const DepthwiseTile& tile) const;
-  // Tiles may be walked: rows of the source come in order, each meets neighbouring results.
+  // Tiles can roll: a window of 1 along D, no dilation along H, and stride 1 for backward-data.
   bool can_roll() const;
 
  private:
   double instructions(const DepthwiseTile& tile) const;
 };
 
-// The launch of a tile for all channels and pixels.
+// Launch geometry: CTAs and threads over channels and pixels.
 struct DepthwiseGeometry {
   std::int64_t lanes, threads = 0, blocks_at_once = 1;
   std::int64_t channel_blocks, pixel_blocks;
@@ -83,7 +84,7 @@ struct DepthwiseGeometry {
                     const DeviceProps& device);
 };
 
-// A reason why the region is no depthwise convolution these kernels take; empty: it is.
+// Whether the region is a depthwise convolution that these kernels support, or the reason why not.
 Support is_depthwise(const Region& region);
 
 }  // namespace ashlar::cuda

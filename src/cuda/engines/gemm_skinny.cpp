@@ -1,4 +1,5 @@
-// Matrix products with few rows or few columns: one reading of the weights, at the speed of memory.
+// Engine cuda.gemm_skinny: GEMM with up to 32 rows or columns (decode, GEMV), which reads the
+// weights once at memory bandwidth. Generates kernel text and launches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace {
 using Shape = SkinnyShape;
 using Layout = SkinnyLayout;
 
-// A vector of at most `most` along the last axis, whose extent is a multiple of it.
+// A vector length of at most `most` that divides the extent of the last axis.
 int vector_of(const PointwiseProgram& program, std::int64_t most) {
   int length = vector_length(program, static_cast<int>(most));
   while (program.space[program.space.rank() - 1] % length != 0) length /= 2;
@@ -101,14 +102,14 @@ class Designer {
                   "gemm_skinny_warpgroup_epilogue.cuh", "gemm_skinny_recompute_nonfinite.cuh"});
     return files;
   }
-  // Of a block, that put x in order: beside those that multiply, or in a launch of their own.
+  // Repack warps per CTA: of the main kernel, or of the pre-pass.
   std::int64_t repack_warps() const {
     constexpr std::int64_t kOfLaunch = 2, kLimbInstructions = 8;
     if (layout_.repacks_in_cta()) return layout_.helpers - 1;
     return layout_.has_limbs() ? kLimbInstructions : kOfLaunch;
   }
-  // Before the launch that multiplies: x as it takes it. A warp makes 128 depths of 8 rows, or the
-  // digits of 2.
+  // The pre-pass that repacks x. A warp repacks 128 k of 8 rows, or decomposes 128 k of 2 rows into
+  // limbs.
   LaunchDesign repack_launch(const LaunchDesign& main) const {
     constexpr std::int64_t kDepths = 128;
     const std::int64_t rows = layout_.has_limbs() ? 2 : 8;
@@ -157,8 +158,7 @@ class Designer {
       if (layout_.repacks_in_cta())
         arguments_.tensor_map("map_x", x, x_map(x));
       else
-        arguments_.scratch("packed_x", scratch_.add("x in the order of the weights",
-                                                    layout_.scratch_bytes(shape_)));
+        arguments_.scratch("packed_x", scratch_.add("repacked x", layout_.scratch_bytes(shape_)));
       if (scaled()) arguments_.tensor_map("map_scales", shape_.scales(), scale_map());
       if (shape_.has_small_integers()) {
         arguments_.pointer("scales", shape_.scales());
@@ -197,7 +197,7 @@ class Designer {
            constant("kVectorY", vector_y);
   }
 
-  // Pieces of 128 bytes of rows: those of a row one after the other, as they lie in memory.
+  // Weights as [n][128-byte piece of the row][byte].
   TensorMapForm weight_map() const {
     constexpr std::int64_t kPiece = 128;
     TensorMapForm form{.dtype = u8};
@@ -209,7 +209,7 @@ class Designer {
          .box = layout_.rows(shape_)}};
     return form;
   }
-  // Boxes of 64 depths of 8 rows: all of a chunk, or two, of which digits are made, of fewer rows
+  // Boxes of 64 k of 8 rows: a whole chunk per load. For limbs, two boxes per load, with fewer rows
   // where x has fewer.
   TensorMapForm x_map(const View& x) const {
     constexpr std::int64_t kDepths = 64;
@@ -234,7 +234,7 @@ class Designer {
                   .box = layout_.chunk * 8 / shape_.bits() / shape_.scale_block}};
     return form;
   }
-  // The instruction of lib/ptx_wgmma_mma_async.cuh.
+  // Constants and the wgmma instruction of lib/ptx_wgmma_mma_async.cuh.
   std::string warpgroup_constants() const {
     const bool limbs = layout_.has_limbs();
     const std::string type = shape_.type == f16 ? "f16" : "bf16";
@@ -293,7 +293,7 @@ class Designer {
            "  for (int l = 0; l < kCount; ++l) values[l] *= factor[l];\n}\n";
   }
 
-  // Operands of the end, which are brought to the L2 cache while weights are read.
+  // Prefetches of epilogue operands into L2 while weights are streamed.
   std::string print_prefetch() {
     std::string functions, calls;
     int count = 0;
@@ -316,7 +316,7 @@ class Designer {
   const Graph& graph_;
   const Shape& shape_;
   const Layout& layout_;
-  PointwiseProgram wide_;  // reads the weights, of which `work` has only the number
+  PointwiseProgram wide_;  // a load of the weights, which in `work` are the accumulator
   Arguments arguments_;
   ScratchLayout scratch_;
 };
@@ -325,7 +325,7 @@ class GemmSkinnyEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.gemm_skinny"; }
   std::string_view description() const override {
-    return "matrix product with up to 32 rows or columns, reading the weights once";
+    return "GEMM with up to 32 rows or columns, reading the weights once";
   }
 
   Support supports(const Region& region, const DeviceProps& device) const override {
@@ -333,9 +333,9 @@ class GemmSkinnyEngine final : public CudaEngine {
     if (Support support = Shape::describe(region, shape); !support) return support;
     if (Support support = has_no_tails(region); !support) return support;
     if (device.compute_capability < 80)
-      return Support::no("compute capability {}, 80 at least", device.compute_capability);
+      return Support::no("needs sm_80, the device is sm_{}", device.compute_capability);
     if (skinny_layouts(shape, device).empty())
-      return Support::no("{} rows need more registers or shared memory than there are", shape.m);
+      return Support::no("no layout for {} rows fits registers and shared memory", shape.m);
     return Support::yes();
   }
 
@@ -347,7 +347,7 @@ class GemmSkinnyEngine final : public CudaEngine {
       Config config;
       config.knobs = layout.knobs();
       constexpr double kLeast = 1e-7;
-      // Of which a launch is counted by whoever compares engines.
+      // The comparison of engines adds the launch itself.
       const double seconds =
           std::max(layout.seconds(shape, device) - device.launch_seconds, kLeast);
       config.cost = {.flops = region.flops(),
@@ -371,7 +371,8 @@ class GemmSkinnyEngine final : public CudaEngine {
     KernelDesign design = Designer(graph, shape, layout).design(region.precision());
     if (layout.chunk + layout.batch > 0) {
       const std::vector<Layout> others = cp_async_layouts(shape, device, 1);
-      if (others.empty()) fail(ErrorCode::internal, "cuda.gemm_skinny: no layout for any address");
+      if (others.empty())
+        fail(ErrorCode::internal, "cuda.gemm_skinny: no layout for unaligned data");
       design.unaligned = [&graph, &region, shape, other = others[0]] {
         return Designer(graph, shape, other).design(region.precision());
       };

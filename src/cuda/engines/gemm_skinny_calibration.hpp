@@ -1,57 +1,57 @@
-// Constants of the estimates of products with few rows (gemm_skinny_cost.cpp), which
-// tools/fit_skinny fits to recorded timings.
+// Constants of the cost model of the skinny GEMM (gemm_skinny_cost.cpp), which tools/fit_skinny
+// fits to recorded timings.
 #pragma once
 
 #include <string>
 
 namespace ashlar::cuda {
 
-// What all walks have, with values of their own.
+// Constants that every kernel variant has.
 struct SkinnyCosts {
-  double bandwidth_fraction = 0;               // share of the speed that is on its label
-  double max_issued = 0, issued_per_warp = 0;  // instructions per clock, of a multiprocessor
+  double bandwidth_fraction = 0;               // achieved share of peak bandwidth
+  double max_issued = 0, issued_per_warp = 0;  // instructions per clock: SM maximum, per warp
   double start = 0;                            // us: launch, first bytes, last results
-  double pass = 0;                             // us of each further group of rows of a block
-  double cluster = 0;                          // us for the barriers of a group of rows
+  double pass = 0;                             // us per further work unit of a CTA
+  double cluster = 0;                          // us per unit for cluster barriers
 };
 
 struct SkinnyCalibration {
-  double product_clocks = 0;  // of a multiprocessor, for m16n8k16
-  double load_x = 0;          // instructions to read 8 depths of 8 rows of x
+  double product_clocks = 0;  // SM clocks per m16n8k16
+  double load_x = 0;          // instructions to read 8 k of 8 rows of x
 
-  // Where the copy engine brings the weights by rows.
+  // The TMA kernel (gemm_skinny_tma.cuh).
   struct Rows : SkinnyCosts {
-    double copy_clocks = 0, copy_bytes_per_clock = 0;  // of a row
-    double chunk_clocks = 0;                           // to wait, and to meet
-    double per_copy = 0, chunk = 0;                    // instructions of a warp
+    double copy_clocks = 0, copy_bytes_per_clock = 0;  // per bulk copy of a row
+    double chunk_clocks = 0;                           // barrier waits per chunk
+    double per_copy = 0, chunk = 0;                    // warp instructions per copy, per chunk
     double shared_bytes_per_clock = 0;
   } rows;
 
-  // Where warpgroups multiply.
+  // The warpgroup kernel (gemm_skinny_warpgroup.cuh).
   struct Groups : SkinnyCosts {
-    double part = 0;             // instructions of a warp for up to 4 slices: addresses, waits
-    double chunk_clocks = 0;     // to wait, and for the last products
-    double unhidden = 0;         // of instructions that products wait for: registers
-    double last = 0;             // of a chunk, whose bytes come last
-    double bytes_per_clock = 0;  // that come to a multiprocessor
-    double repack_launch = 0;    // us, of the launch that puts x in order
-    // Clocks of a warp of a block that does so with 128 depths of 8 rows, or makes digits of them,
-    // while others multiply; and how often nobody does meanwhile.
+    double part = 0;             // warp instructions per up to 4 slices: addresses, waits
+    double chunk_clocks = 0;     // barrier waits and the drain of wgmma per chunk
+    double unhidden = 0;         // share of issue time that wgmma does not hide (registers)
+    double last = 0;             // exposed share of the last chunk
+    double bytes_per_clock = 0;  // TMA throughput per SM
+    double repack_launch = 0;    // us of the repack pre-pass
+    // Clocks of a repack warp per 128 k of 8 rows, to repack or to decompose into limbs while other
+    // warps multiply; and the exposed share at the start, when none multiplies.
     double repack_clocks = 0, limb_clocks = 0, first = 0;
-    // Where multiprocessors have different shares: of so much more, to this power. us: shares that
-    // are even leave no multiprocessors to the next launch, which would begin there.
+    // Exponent on the load imbalance between SMs. us: with an even load no SM is free early for the
+    // next launch.
     double uneven = 0, even = 0;
   } groups;
 
-  // Where weights go straight to registers.
+  // The direct kernel (gemm_skinny_direct.cuh).
   struct Direct : SkinnyCosts {
-    double of_step = 0;                 // instructions of a packet: addresses, the walk
-    double of_short = 0, of_scale = 0;  // and where weights have 16 bits; where they have scales
-    double l1_bytes_per_clock = 0;      // x comes through it
+    double of_step = 0;                 // instructions per packet: addresses, loop
+    double of_short = 0, of_scale = 0;  // and for 16-bit weights; for scales
+    double l1_bytes_per_clock = 0;      // for x, which goes through L1
   } direct;
 };
 
-// use(name, constant) of each of them.
+// Calls use(name, constant) for each constant.
 template <class Calibration, class Use>
 void visit_constants(Calibration& all, const Use& use) {
   const auto visit_costs = [&](const auto& name, auto& costs) {

@@ -1,5 +1,5 @@
-// What layouts of products with few rows should take: memory, or what the busiest multiprocessor
-// does, in counts of instructions, products and bytes.
+// Cost model of the skinny GEMM: the larger of the memory time and the time of the busiest SM, from
+// counts of instructions, MMAs and bytes.
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -16,13 +16,13 @@ namespace {
 using Layout = SkinnyLayout;
 using Shape = SkinnyShape;
 
-// --- constants; those that are fitted are in gemm_skinny_calibration.inc
+// --- constants; the fitted ones are in gemm_skinny_calibration.inc
 constexpr double kClock = 1.75e9;     // Hz
 constexpr double kMicro = 1e-6;       // seconds
-constexpr double kEnough = 32 << 10;  // bytes on the way per multiprocessor
-constexpr double kNorm = 8;           // of parts: nearly the largest, the others show a little
+constexpr double kEnough = 32 << 10;  // bytes in flight per SM that saturate memory
+constexpr double kNorm = 8;           // of the p-norm that combines times, a smooth maximum
 constexpr std::int64_t kPacketBytes = 16, kStepBytes = 4 * kPacketBytes;
-constexpr double kWarpBytes = 32 * kPacketBytes;  // of a packet of all lanes
+constexpr double kWarpBytes = 32 * kPacketBytes;  // of one packet per lane
 
 using Costs = SkinnyCosts;
 constexpr Costs kCpAsync = {.bandwidth_fraction = 0.865,
@@ -36,7 +36,7 @@ const SkinnyCalibration& fitted() { return skinny_calibration(); }
 
 double as_double(std::int64_t count) { return static_cast<double>(count); }
 
-// Units of 8 depths in a packet, and tiles of 8 rows of x.
+// Units of 8 k per packet, and tiles of 8 rows of x.
 double units(const Shape& shape) { return as_double(kPacketBytes * 8 / shape.bits()) / 8; }
 double tiles_m(const Shape& shape) { return as_double(ceil_div(shape.m, 8)); }
 bool is_narrow(const Shape& shape) { return shape.bits() == 4; }
@@ -45,32 +45,32 @@ double scale_bytes(const Shape& shape) {
   return is_scaled(shape) ? bit_width(shape.scales().dtype) / 8 : 0;
 }
 
-// Instructions that make pairs of 16 bits of a packet's numbers.
+// Instructions that convert a packet to packed 16-bit pairs.
 double conversion(const Shape& shape, bool keeps_offset) {
   const DType dtype = shape.weights.dtype;
-  if (bit_width(dtype) == 16) return 5;  // moves, and what comes of their being so few
+  if (bit_width(dtype) == 16) return 5;  // moves, and stalls because there are so few
   if (dtype == e4m3) return shape.type == f16 ? 8 : 33;
   if (dtype == e5m2) return 12;
   if (bit_width(dtype) == 8) return 28;
   return dtype == e2m1 ? 76 : keeps_offset ? 32 : 46;
 }
-// The same by warpgroups, which multiply pairs by their scales.
+// The same in the warpgroup kernel, which multiplies pairs by their scales.
 double warpgroup_conversion(const Shape& shape, const Layout& layout) {
   constexpr double kToLimbs = 12, kToSmall = 36, kScales = 16;
   if (layout.has_limbs()) return kToLimbs;
   if (shape.has_small_integers() && shape.type == bf16) return kToSmall;
   return conversion(shape, false) + (is_scaled(shape) ? kScales : 0);
 }
-// And to read and multiply it.
+// Instructions to read, convert and multiply a packet.
 double of_packet(const Shape& shape, bool keeps_offset) {
   return conversion(shape, keeps_offset) + 1 + units(shape) * tiles_m(shape);
 }
-// To read x for a step, and to put its pairs in the order of 4-bit weights.
+// Instructions to read x for a step, and to permute it for 4-bit weights.
 double of_x(const Shape& shape) {
   return units(shape) * tiles_m(shape) * (fitted().load_x + (is_narrow(shape) ? 4 : 0));
 }
 
-// Blocks that the busiest multiprocessor has, one after the other, and at once.
+// CTAs of the busiest SM: in total, and resident at once.
 struct SmLoad {
   double all, at_once;
   SmLoad(const Shape& shape, const Layout& layout, const DeviceProps& device) {
@@ -99,7 +99,7 @@ double fixed_seconds(const Costs& costs, const Layout& layout) {
                    (layout.split > 1 ? passes * costs.cluster : 0));
 }
 
-// Reading all weights in chunks, of which a block has all stages but one on their way.
+// Time to stream all weights in chunks, with all stages but one of a CTA in flight.
 double chunk_memory_seconds(const Costs& costs, const Shape& shape, const Layout& layout,
                             const DeviceProps& device, double blocks_at_once) {
   const auto units = as_double(device.compute_units);
@@ -111,7 +111,7 @@ double chunk_memory_seconds(const Costs& costs, const Shape& shape, const Layout
                     std::sqrt(std::min(1.0, on_the_way / kEnough)));
 }
 
-// Where the copy engine brings the weights by rows.
+// The TMA kernel.
 double tma_seconds(const Shape& shape, const Layout& layout, const DeviceProps& device) {
   const SkinnyCalibration::Rows& own = fitted().rows;
   const SmLoad sm_load(shape, layout, device);
@@ -126,7 +126,7 @@ double tma_seconds(const Shape& shape, const Layout& layout, const DeviceProps& 
 
   const double memory = chunk_memory_seconds(own, shape, layout, device, sm_load.at_once);
 
-  // Of a chunk, in clocks. Scales multiply sums, from which the products of the offset are taken.
+  // Clocks per chunk. Scales multiply accumulators, after the offset's products are subtracted.
   const double of_scales = is_scaled(shape) ? 2 * tiles_m(shape) * (has_offset ? 2 : 1) + 3 : 0;
   const double step = packets * (of_packet(shape, has_offset) + of_scales) + of_x(shape) +
                       (has_offset ? 2 * of_unit : 0);
@@ -149,11 +149,11 @@ double tma_seconds(const Shape& shape, const Layout& layout, const DeviceProps& 
          fixed_seconds(own, layout);
 }
 
-// Where warpgroups multiply.
+// The warpgroup kernel.
 double warpgroup_seconds(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kLimbInstructions = 6;  // instructions of a sum of three digits
-  constexpr double kOfScales = 10;         // of the scales of a piece
-  constexpr double kLeastClocks = 13;      // of a product of 64 rows, 8 or 16 columns
+  constexpr double kLimbInstructions = 6;  // instructions to combine three limbs
+  constexpr double kOfScales = 10;         // for the scales of a piece
+  constexpr double kLeastClocks = 13;      // of a wgmma of 64 rows and 8 or 16 columns
   const SkinnyCalibration::Groups& own = fitted().groups;
   const SmLoad sm_load(shape, layout, device);
   const auto rows = as_double(layout.rows_of_warps(shape)), chunk = as_double(layout.chunk);
@@ -182,7 +182,7 @@ double warpgroup_seconds(const Shape& shape, const Layout& layout, const DeviceP
     return as_double(layout.repack_turns(shape, chunks)) *
            (layout.has_limbs() ? own.limb_clocks : own.repack_clocks);
   };
-  // Warps have parts of each stage, the same ones whenever it is filled.
+  // A repack warp has the same work items of a stage at every fill.
   const double order = repack_clocks(layout.steps) / as_double(layout.steps);
   return smooth_max({memory, issue * to_seconds, products * to_seconds, copies * to_seconds,
                      order * to_seconds}) +
@@ -191,14 +191,14 @@ double warpgroup_seconds(const Shape& shape, const Layout& layout, const DeviceP
                    (layout.block_rows > 0 ? own.even : 0));
 }
 
-// Where weights go straight to registers: blocks are many and short.
+// The direct kernel: many short CTAs.
 double direct_seconds(const Shape& shape, const Layout& layout, const DeviceProps& device) {
   const SkinnyCalibration::Direct& own = fitted().direct;
   const SmLoad sm_load(shape, layout, device);
   const auto all = as_double(device.compute_units), grid = as_double(layout.grid(shape));
   const auto warps = as_double(layout.warps_n * layout.warps_k);
   const double m = tiles_m(shape), step_packets = as_double(2 * layout.tiles);
-  const double packets = as_double(layout.rows(shape) * shape.row_bytes()) / kWarpBytes;  // block's
+  const double packets = as_double(layout.rows(shape) * shape.row_bytes()) / kWarpBytes;  // per CTA
   const double on_the_way = std::min(grid, all * sm_load.at_once) / all * warps *
                             as_double(2 * layout.batch) * step_packets * kWarpBytes;
   const double weights = as_double(shape.n * shape.batches * shape.row_bytes());
@@ -215,13 +215,13 @@ double direct_seconds(const Shape& shape, const Layout& layout, const DeviceProp
          kMicro * (own.start + (std::ceil(sm_load.all / sm_load.at_once) - 1) * own.pass);
 }
 
-// Where threads copy: memory gives its speed to not too many rows at once, and x is copied too.
+// The cp.async kernel: too many rows streamed at once lose bandwidth, and x is copied as well.
 double cp_async_seconds(const Shape& shape, const Layout& layout, const DeviceProps& device) {
   constexpr double kRowsAtOnce = 8192, kLossPerDoubling = 0.23;
-  constexpr double kMaxOfOne = 1.15;        // of its share of the memory's speed
-  constexpr double kStep = 8, kScale = 16;  // instructions of a warp: the walk; of a packet
-  constexpr double kCopyX = 78;             // instructions for 512 bytes
-  constexpr double kVector = 20;            // instructions of a packet without matrix units
+  constexpr double kMaxOfOne = 1.15;        // of its share of the bandwidth that one SM can reach
+  constexpr double kStep = 8, kScale = 16;  // warp instructions: loop, per step; scales, per packet
+  constexpr double kCopyX = 78;             // instructions per 512 bytes
+  constexpr double kVector = 20;            // instructions per packet by FMA
   const SmLoad sm_load(shape, layout, device);
   const auto all = as_double(device.compute_units), grid = as_double(layout.grid(shape));
   const auto warps = as_double(layout.warps_n * layout.warps_k);
@@ -234,7 +234,7 @@ double cp_async_seconds(const Shape& shape, const Layout& layout, const DevicePr
                        std::min(1.0, on_the_way / kEnough) *
                        std::max(0.3, 1 - kLossPerDoubling * doublings / k_major);
   const double weights = as_double(shape.n * shape.k * shape.batches) * shape.bits() / 8;
-  const double steps = as_double(layout.block_rounds(shape) * layout.passes);  // of a block
+  const double steps = as_double(layout.block_rounds(shape) * layout.passes);  // per CTA
 
   const double packets = step_bytes / (warps * 32 * as_double(shape.packet_bytes()));
   const double x_bytes =

@@ -1,4 +1,4 @@
-// How blocks share out the weights of a product with few rows.
+// Layouts of the skinny GEMM: derived sizes, and candidates of the cp.async kernel.
 #include <algorithm>
 
 #include "base/ceil_div.hpp"
@@ -11,9 +11,9 @@ namespace {
 using Layout = SkinnyLayout;
 using Shape = SkinnyShape;
 
-constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
+constexpr std::int64_t kReserved = 1 << 10;  // shared memory reserved per CTA
 constexpr std::int64_t kMaxSteps = 16;
-constexpr std::int64_t kPipeline = 64 << 10;  // bytes of a multiprocessor; more is not faster
+constexpr std::int64_t kPipeline = 64 << 10;  // bytes per SM; more is not faster
 
 std::int64_t elements(const Shape& shape) { return shape.packet_bytes() * 8 / shape.bits(); }
 std::int64_t own_k(const Shape& shape) {
@@ -22,23 +22,23 @@ std::int64_t own_k(const Shape& shape) {
 std::int64_t packets(const Shape& shape, const Layout& layout) {
   return shape.k_major ? 2 * layout.tiles : own_k(shape);
 }
-// Of x, for one step of all warps with the same rows.
+// Bytes of x for one step of all warps along K.
 std::int64_t x_bytes(const Shape& shape, const Layout& layout) {
   return layout.warps_k * layout.step_k(shape) * shape.m * bit_width(shape.type) / 8;
 }
-// Of scales of weights, for a phase.
+// Bytes of block scales for a phase.
 std::int64_t scale_bytes(const Shape& shape, const Layout& layout) {
   if (shape.scale_block == 0) return 0;
   const std::int64_t k = layout.phase * layout.warps_k * layout.step_k(shape);
   return (ceil_div(k, shape.scale_block) + 1) * layout.rows(shape) * 2;
 }
-// Sums that a lane holds.
+// Accumulators per lane.
 std::int64_t accumulators(const Shape& shape, const Layout& layout) {
   const std::int64_t rows = shape.k_major ? 2 * layout.tiles : elements(shape);
   return shape.uses_mma() ? rows * 2 * ceil_div(shape.m, 8) : rows * shape.m;
 }
 
-// Registers of a thread, about.
+// Registers per thread, estimated.
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const std::int64_t factors =
       shape.uses_mma() ? 4 * ceil_div(shape.m, 8) : 4 * packets(shape, layout);
@@ -46,8 +46,8 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
          factors;
 }
 
-// Whether copies of x (or scales) for the next phase have arrived when it starts: enough steps lie
-// between, also in the last phase of a part of the depth.
+// Whether copies of x (or scales) for the next phase have landed when it starts: every phase, also
+// the last one of a K slice, must have at least steps - 1 steps.
 bool phases_are_long_enough(const Shape& shape, const Layout& layout) {
   if (layout.buffers_x(shape) == 1) return true;
   const std::int64_t rounds = layout.block_rounds(shape);
@@ -139,7 +139,7 @@ std::int64_t SkinnyLayout::grid(const Shape& shape) const {
 void SkinnyLayout::choose_passes(const Shape& shape, const DeviceProps& device) {
   const std::int64_t units = groups(shape) * shape.batches;
   passes = ceil_div(units, clusters_at_once(device, split) * blocks);
-  // x of the next batch would come too late.
+  // x of the next batch would not have landed in time.
   if (chunk == 0 && !phases_are_long_enough(shape, *this)) passes = 1;
 }
 
@@ -189,10 +189,10 @@ std::vector<SkinnyLayout> FastestLayouts::first(std::size_t most) const {
 
 namespace {
 
-// With clusters of so many blocks.
+// Candidates with the given cluster sizes.
 std::vector<Layout> cp_async_layouts(const Shape& shape, const DeviceProps& device,
                                      const std::vector<std::int64_t>& splits, std::size_t most) {
-  FastestLayouts best;  // of those that differ in the number of warps alone
+  FastestLayouts best;  // over layouts that differ only in the number of warps
   Layout layout;
   for (layout.tiles = 1; layout.tiles <= (shape.k_major ? 4 : 1); layout.tiles *= 2)
     for (layout.warps_k = 1; layout.warps_k <= 16; layout.warps_k *= 2)
@@ -221,8 +221,8 @@ std::vector<Layout> cp_async_layouts(const Shape& shape, const DeviceProps& devi
 std::vector<SkinnyLayout> cp_async_layouts(const Shape& shape, const DeviceProps& device,
                                            std::size_t most) {
   if (device.compute_capability < 90) return cp_async_layouts(shape, device, {1}, most);
-  // Large clusters leave multiprocessors idle: only where pairs would leave more of them, or have
-  // no room for x.
+  // Large clusters leave SMs idle: only where clusters of two would leave more SMs idle, or have no
+  // room for x.
   constexpr std::int64_t kFewRows = 32;
   if (ceil_div(shape.n, kFewRows) * shape.batches * 2 >= device.compute_units)
     if (std::vector<Layout> some = cp_async_layouts(shape, device, {1, 2}, most); !some.empty())

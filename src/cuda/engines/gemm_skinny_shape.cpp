@@ -24,24 +24,25 @@ PointwiseProgram with_last_axes_exchanged(const PointwiseProgram& program) {
   return reordered(program, order);
 }
 
-// Whether the view has elements of its own along both of the last axes.
+// Whether the view is broadcast along neither of the last two axes.
 bool is_matrix(const View& view, const Dims& space) {
   for (int axis = space.rank() - 2; axis < space.rank(); ++axis)
     if (space[axis] > 1 && view.strides[axis] == 0) return false;
   return true;
 }
 
-// Factors that are the same for all depths multiply the results instead of the weights.
+// Scale factors of the weights that do not depend on k multiply the results instead.
 void take_factors_to_results(SkinnyShape& shape) {
   const int depth_axis = shape.k_major ? shape.rank - 1 : shape.rank - 2;
   const PointwiseProgram product = hoist_scales(shape.work, depth_axis);
   if (product.empty()) return;
   shape.factors = shape.k_major ? with_last_axes_exchanged(product) : product;
-  shape.factors.space[shape.rank - 2] = shape.m;  // along which nothing differs
+  shape.factors.space[shape.rank - 2] = shape.m;  // broadcast along m
 }
 
-// Weights times the scale of their block, which factors can be multiplied by: products of 8 bits by
-// 8 (or 11 by 11) are rounded once, as the tensor of dequantised weights would be.
+// Recognises a prologue that multiplies weights by block scales, which the kernel applies to the
+// 16-bit operands: products of 8-bit (bf16) or 11-bit (f16) significands are rounded once, like a
+// tensor of dequantised weights.
 void take_out_scale(SkinnyShape& shape) {
   const PointwiseProgram& work = shape.work;
   if (work.steps.size() != 3 || work.steps[0].kind != Kind::accumulator) return;
@@ -62,16 +63,17 @@ void take_out_scale(SkinnyShape& shape) {
 
 Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
   if (region.anchor_as<Matmul>() == nullptr)
-    return Support::other_operation("not a matrix product");
+    return Support::other_operation("the anchor is not a matmul");
   for (const int length : {Matmul::m_override, Matmul::n_override, Matmul::k_override})
     if (static_cast<std::size_t>(length) < region.anchor->inputs.size() &&
         region.anchor->inputs[static_cast<std::size_t>(length)].present())
-      return Support::no("lengths of their own per batch");
+      return Support::no("M, N or K is overridden per batch");
   if (touches_unsupported(region))
     return Support::no("a ragged or complex tensor, or random numbers");
   if (region.anchor->compute != f32)
-    return Support::no("sums of {}, has only those of f32", to_string(region.anchor->compute));
-  if (region.precision() == f64) return Support::no("numbers that f32 does not hold");
+    return Support::no("accumulates in {}, only f32 is supported",
+                       to_string(region.anchor->compute));
+  if (region.precision() == f64) return Support::no("needs f64 precision, computes in f32");
   for (const PointwiseProgram& prologue : region.prologues)
     if (reads_coordinates(prologue)) return Support::no("a fused operation reads coordinates");
   if (reads_coordinates(region.epilogue)) return Support::no("a fused operation reads coordinates");
@@ -81,7 +83,7 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
   const int last = shape.rank - 1;
   const std::int64_t m = result[last - 1], n = result[last];
   if (std::min(m, n) > kMaxFew)
-    return Support::no("{} rows and {} columns, {} at most of one of them", m, n, kMaxFew);
+    return Support::no("{} rows and {} columns, one must be at most {}", m, n, kMaxFew);
   if (element_count(result) == 0) return Support::no("no elements");
   const bool few_columns = n < m;
   const int x_slot = few_columns ? Matmul::b : Matmul::a;
@@ -94,7 +96,8 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
     shape.batch_extent.push_back(result[axis]);
     shape.batches *= result[axis];
   }
-  if (shape.batches * shape.n > kMaxUnits) return Support::no("more results than are counted");
+  if (shape.batches * shape.n > kMaxUnits)
+    return Support::no("more than 2^30 rows of weights over all batches");
 
   const auto program = [&](int slot, bool exchanged) {
     const PointwiseProgram& own = region.prologues[static_cast<std::size_t>(slot)];
@@ -102,7 +105,7 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
   };
   shape.x = program(x_slot, few_columns);
   shape.epilogue = few_columns ? with_last_axes_exchanged(region.epilogue) : region.epilogue;
-  shape.work = program(weight_slot, !few_columns);  // [..., many, depth]
+  shape.work = program(weight_slot, !few_columns);  // [..., n, k]
   const auto found =
       std::find_if(shape.work.steps.begin(), shape.work.steps.end(), [&](const Step& step) {
         return step.kind == Kind::load && step.blocks.empty() &&
@@ -110,26 +113,26 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
                (is_contiguous(step.view, last) || is_contiguous(step.view, last - 1));
       });
   if (found == shape.work.steps.end())
-    return Support::no("weights with neither rows nor columns contiguous");
+    return Support::no("weights are contiguous along neither K nor N");
   const auto main = static_cast<std::size_t>(found - shape.work.steps.begin());
   shape.k_major = is_contiguous(found->view, last);
   if (!shape.k_major) shape.work = with_last_axes_exchanged(shape.work);
   shape.weights = shape.work.steps[main].view;
   const DType stored = shape.weights.dtype;
   if (bit_width(stored) > 32 || bit_width(stored) < 4 || (bit_width(stored) == 32 && stored != f32))
-    return Support::no("weights of {}", to_string(stored));
+    return Support::no("weights of type {} are not supported", to_string(stored));
   if (const auto rounding = shape.work.steps[main].round_to; rounding && *rounding != stored)
-    return Support::no("weights that are rounded when read");
+    return Support::no("weights are rounded to another type when loaded");
   shape.work.steps[main] = Step{.kind = Kind::accumulator};
   take_factors_to_results(shape);
   shape.has_work = shape.work.steps.size() > 1;
 
-  // Parts of a byte start at whole bytes, and rows too.
+  // Rows of sub-byte types must start on byte boundaries.
   if (bit_width(stored) < 8) {
     std::int64_t odd = shape.weights.offset % 2 + shape.weights.dims[last] % 2;
     for (int axis = 0; axis < last; ++axis)
       if (shape.weights.dims[axis] > 1) odd += shape.weights.strides[axis] % 2;
-    if (odd != 0) return Support::no("rows of {} that start inside of a byte", to_string(stored));
+    if (odd != 0) return Support::no("rows of {} start within a byte", to_string(stored));
   }
 
   const auto& inputs = region.anchor->inputs;
@@ -158,7 +161,7 @@ std::int64_t SkinnyShape::k_stride() const {
 
 std::int64_t SkinnyShape::packet_bytes() const {
   if (k_major) return 16;
-  // Across the depth, a lane has sums of all rows of a packet: 64 to 128 registers.
+  // N-major: a lane accumulates all rows of a packet, in 64 to 128 registers.
   const std::int64_t max_rows = uses_mma() ? (m > 16 || !raw ? 16 : 32) : m > 16 ? 4 : 8;
   return std::clamp<std::int64_t>(max_rows * bits() / 8, 4, 16);
 }
@@ -195,9 +198,9 @@ bool SkinnyShape::fits_tma(const DeviceProps& device) const {
 }
 
 bool SkinnyShape::fits_wgmma(const DeviceProps& device) const {
-  constexpr int kHopper = 90;  // no other has wgmma
+  constexpr int kHopper = 90;  // only sm_90a has wgmma
   constexpr std::int64_t kPieceBytes = 128;
-  // Rows of x up to which warps are as fast with weights of 16 bits, which take least.
+  // Up to this many rows of x, warps are as fast with 16-bit weights, the cheapest to convert.
   const std::int64_t enough = bits() >= 16 ? 16 : 0;
   return device.compute_capability == kHopper && fits_tma(device) && batches == 1 && m > enough &&
          row_bytes() % kPieceBytes == 0 && (bits() >= 8 || weights.offset == 0);

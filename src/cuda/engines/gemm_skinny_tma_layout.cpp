@@ -1,5 +1,5 @@
-// Layouts of products with few rows whose weights the copy engine brings by rows, or which go
-// straight to registers.
+// Candidate layouts of the skinny GEMM with TMA bulk loads, and of the one that loads straight into
+// registers.
 #include <algorithm>
 
 #include "base/ceil_div.hpp"
@@ -12,8 +12,8 @@ namespace {
 using Layout = SkinnyLayout;
 using Shape = SkinnyShape;
 
-constexpr std::int64_t kStepBytes = 64;      // of a row, in a step of a warp
-constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
+constexpr std::int64_t kStepBytes = 64;      // of a row, per step of a warp
+constexpr std::int64_t kReserved = 1 << 10;  // shared memory reserved per CTA
 constexpr std::int64_t kMaxStages = 8;
 
 std::int64_t chunk_k(const Shape& shape, const Layout& layout) {
@@ -57,7 +57,7 @@ bool SkinnyLayout::choose_stages(const Shape& shape, const DeviceProps& device) 
 std::vector<SkinnyLayout> tma_layouts(const Shape& shape, const DeviceProps& device,
                                       std::size_t most) {
   if (!shape.fits_tma(device)) return {};
-  FastestLayouts best;  // of those that differ in the number of warps alone
+  FastestLayouts best;  // over layouts that differ only in the number of warps
   const auto consider = [&](Layout layout) {
     const std::int64_t warps = layout.warps_n * layout.warps_k;
     if (warps < 4 || warps > 16 || layout.rows(shape) > 512) return;

@@ -1,4 +1,4 @@
-// Layouts of products with few rows that warpgroups multiply.
+// Candidate layouts of the skinny GEMM on warpgroups (wgmma).
 #include <algorithm>
 
 #include "base/ceil_div.hpp"
@@ -11,48 +11,48 @@ namespace {
 using Layout = SkinnyLayout;
 using Shape = SkinnyShape;
 
-constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
+constexpr std::int64_t kReserved = 1 << 10;  // shared memory reserved per CTA
 constexpr std::int64_t kAlignment = 1 << 10;
-// For a block that puts x in order for the next product: it has to be there before that can begin.
+// Room for a CTA of the next launch's repack pre-pass, which must be resident to overlap.
 constexpr std::int64_t kNextRepack = 6 << 10;
-constexpr std::int64_t kStepBytes = 64;  // of a row, in a step of a warpgroup
+constexpr std::int64_t kStepBytes = 64;  // of a row, per step of a warpgroup
 constexpr std::int64_t kMaxStages = 8;
-constexpr std::int64_t kMaxRows = 256;  // of a box of the copy engine
+constexpr std::int64_t kMaxRows = 256;  // of a TMA box
 constexpr std::int64_t kRegisters = 64 << 10;
-constexpr std::int64_t kBlockK = 128;       // of x, that a warp puts in order at a time
-constexpr std::int64_t kMaxOrderWarps = 4;  // of a block: 8 gain nothing
+constexpr std::int64_t kBlockK = 128;       // k that a warp repacks at a time
+constexpr std::int64_t kMaxOrderWarps = 4;  // per CTA: 8 gain nothing
 
 std::int64_t chunk_k(const Shape& shape, const Layout& layout) {
   return layout.chunk * 8 / shape.bits();
 }
-// Of a chunk, that warps put in order one by one.
+// Work items of the repack warps per chunk.
 std::int64_t repack_units(const Shape& shape, const Layout& layout) {
   constexpr std::int64_t kTile = 8;
   const std::int64_t blocks = chunk_k(shape, layout) / kBlockK * (shape.columns() / kTile);
   return blocks * layout.repack_rows(shape) / kTile;
 }
-// That a thread can have: warps are shared out over four partitions of a multiprocessor.
+// Registers available per thread: warps are distributed over the four partitions of an SM.
 std::int64_t registers_left(const Layout& layout) {
   constexpr std::int64_t kPartitions = 4, kWarp = 32;
   const std::int64_t warps = ceil_div(layout.threads() / kWarp * layout.blocks, kPartitions);
   return kRegisters / kPartitions / (warps * kWarp) / 8 * 8;
 }
-std::int64_t pieces_of(const Layout& layout) {  // of a chunk, that a warpgroup has
+std::int64_t pieces_of(const Layout& layout) {  // per chunk and warpgroup
   return layout.tiles * (layout.chunk / kStepBytes / layout.warps_k);
 }
-// Of a thread that multiplies.
+// Registers of an MMA thread, estimated.
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const std::int64_t accumulators = shape.columns() / 2, more_tiles = layout.tiles - 1;
-  const std::int64_t large_cluster = layout.split > 2 ? 8 : 0;  // where sums go
-  if (layout.has_limbs()) {  // sums of three digits; longer loops keep more addresses
+  const std::int64_t large_cluster = layout.split > 2 ? 8 : 0;  // DSMEM addresses
+  if (layout.has_limbs()) {  // accumulators of three limbs; longer loops keep more addresses
     const std::int64_t places = layout.acc_buffers(shape);
-    // A few more where the kernel has warps that make digits, too.
+    // A few more if the kernel also contains the repack warps.
     const std::int64_t extra =
         large_cluster + (layout.repacks_in_cta() && (places == 1 || pieces_of(layout) > 4) ? 8 : 0);
     if (places == 1) return 56 + 9 * accumulators / 2 + more_tiles * 48 + extra;
     return (pieces_of(layout) == 2 ? 46 : 76) + 9 * accumulators + more_tiles * 24 + extra;
   }
-  // Sums, two parts of the weights as factors, packets, scales.
+  // Accumulators, two parts of the weights as operands, packets, scales.
   if (shape.scale_block > 0)
     return std::max<std::int64_t>(88, 56 + 5 * layout.tiles * accumulators / 2 + more_tiles * 8) +
            large_cluster;
@@ -61,12 +61,12 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   return shape.bits() == 4 ? std::max<std::int64_t>(all, 92) : all;
 }
 
-// So many that blocks with all rows of their warps, were they as many as there is room for, would
-// have in each pass: all multiprocessors then have as many.
+// Rows per CTA that balance the SMs: the rows of a pass divided evenly over the CTAs that fit at
+// once, rounded up to whole warps.
 std::int64_t even_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
   const std::int64_t at_once = Layout::clusters_at_once(device, layout.split) * layout.blocks;
   const std::int64_t passes = ceil_div(ceil_div(shape.n, layout.rows_of_warps(shape)), at_once);
-  const std::int64_t of_warp = layout.warp_rows(shape);  // all of them or none
+  const std::int64_t of_warp = layout.warp_rows(shape);  // a warp has all of its rows or none
   return ceil_div(ceil_div(shape.n, at_once * passes), of_warp) * of_warp;
 }
 
@@ -93,8 +93,8 @@ std::int64_t SkinnyLayout::acc_buffers(const Shape& shape) const {
 std::int64_t SkinnyLayout::packed_x_bytes(const Shape& shape) const {
   const std::int64_t numbers = shape.columns() * chunk_k(shape, *this);
   if (!has_limbs()) return numbers * 2;  // see kernels/gemm_skinny_repack.cuh
-  // See kernels/gemm_skinny_limbs.cuh: digits, and a factor of each row and step.
-  constexpr std::int64_t kBox = 128;  // where boxes of the copy engine may begin
+  // See kernels/gemm_skinny_limbs.cuh: limbs, and a power of two per row and step.
+  constexpr std::int64_t kBox = 128;  // alignment of TMA boxes
   return numbers * planes() + ceil_div(shape.columns() * chunk / kStepBytes * 4, kBox) * kBox;
 }
 
@@ -110,7 +110,7 @@ std::int64_t SkinnyLayout::warpgroup_stage_bytes(const Shape& shape) const {
 std::int64_t SkinnyLayout::repack_rows(const Shape& shape) const {
   constexpr std::int64_t kTile = 8;
   if (!has_limbs()) return kTile;
-  // A chunk has so many steps for the lanes that have no rows.
+  // Fewer rows per item as long as the chunk has enough steps for the remaining lanes.
   std::int64_t at_once = kTile;
   while (at_once / 2 >= shape.m && kTile / (at_once / 2) <= chunk / kStepBytes) at_once /= 2;
   return at_once;
@@ -124,21 +124,21 @@ std::vector<SkinnyLayout> warpgroup_layouts(const Shape& shape, const DeviceProp
                                             std::size_t most) {
   if (!shape.fits_wgmma(device)) return {};
   FastestLayouts best;
-  // As pairs or digits, x put in order by a launch or in blocks: some of each, whatever is
-  // expected.
+  // Some of each variant (pairs or limbs, pre-pass or repack warps), whatever the estimates.
   constexpr std::size_t kPerVariant = 4;
   std::map<std::pair<bool, bool>, FastestLayouts> variants;
   const auto consider = [&](Layout layout) {
     if (layout.rows(shape) > kMaxRows || layout.chunk > shape.row_bytes()) return;
     if (chunk_k(shape, layout) % kBlockK != 0) return;
     const std::int64_t steps = layout.chunk / kStepBytes / layout.warps_k;
-    if (layout.tiles * steps < 2) return;  // pieces come in pairs
+    if (layout.tiles * steps < 2) return;  // pieces are processed in pairs
     const std::int64_t registers = registers_left(layout);
     if (std::min<std::int64_t>(registers, 255) < registers_of(shape, layout)) return;
     if (layout.rounds(shape) <= (layout.split - 1) * layout.block_rounds(shape)) return;
     if (shape.scale_block > 0 && chunk_k(shape, layout) % shape.scale_block != 0) return;
     if (!choose_warpgroup_stages(shape, device, layout)) return;
-    if (layout.split > 1 && layout.passes > 1) return;  // helpers are not to wait for clusters
+    if (layout.split > 1 && layout.passes > 1)
+      return;  // helper warps join the cluster barriers of a single unit
     const double seconds = layout.seconds(shape, device);
     const FastestLayouts::Kind kind = {
         layout.tiles, layout.warps_n, layout.warps_k,    layout.split,
@@ -162,15 +162,15 @@ std::vector<SkinnyLayout> warpgroup_layouts(const Shape& shape, const DeviceProp
               layout.limbs = 0;
               layout.helpers = 1;
               consider_rows(layout);
-              // One fewer leaves more registers.
+              // One repack warp fewer leaves more registers.
               for (const std::int64_t warps : {kMaxOrderWarps - 1, kMaxOrderWarps}) {
                 layout.helpers = 1 + std::min(repack_units(shape, layout), warps);
                 consider_rows(layout);
               }
               if (!shape.has_small_integers()) continue;
               layout.limbs = 1;
-              // Here up to 8 rows of x: with 16 that takes a fifth longer than a launch for it,
-              // with 32 twice as long. Fewer warps that do it leave more registers.
+              // Repack warps for up to 8 rows of x: with 16 rows they take a fifth longer than the
+              // pre-pass, with 32 twice as long. Fewer repack warps leave more registers.
               const std::int64_t max_helpers = shape.m <= 8 ? 1 + kMaxOrderWarps : 1;
               for (layout.helpers = 1; layout.helpers <= max_helpers; ++layout.helpers)
                 consider_rows(layout);

@@ -1,5 +1,5 @@
-// Matrix products and convolutions on tensor cores by cp.async and mma.sync: any layout, type and
-// fusion, on every GPU from sm_80 on.
+// Engines cuda.gemm_sm80 and cuda.conv_sm80: GEMM and implicit-GEMM convolution by cp.async and
+// mma.sync, for any layout, type and fusion, on every GPU from sm_80 on.
 #include <algorithm>
 
 #include "cuda/engines/engines.hpp"
@@ -11,9 +11,9 @@ namespace ashlar::cuda {
 
 namespace {
 
-// The region with every operand in order that threads would load element by element, and then those
-// in shorter pieces than 16 bytes; nothing where there is none of the first, or it does not help.
-// One that is in order may want another one to be.
+// The region with operands repacked that threads would load element by element, and then those that
+// would be loaded in vectors of less than 16 bytes. Nothing if no operand is loaded element by
+// element, or if repacking does not help. Repacking one operand may require repacking the other.
 std::optional<PackedRegion> packed_for(const Region& region, const DeviceProps& device) {
   std::vector<int> slots = GemmDesigner(region, device).slots_by_element();
   while (auto packed = packed_region(region, slots)) {
@@ -34,18 +34,18 @@ class Sm80Engine : public CudaEngine {
     return convolutions_ ? "cuda.conv_sm80" : "cuda.gemm_sm80";
   }
   std::string_view description() const override {
-    return convolutions_ ? "convolutions of any layout on tensor cores (mma.sync), all directions"
-                         : "matrix products of any layout on tensor cores (mma.sync)";
+    return convolutions_ ? "convolution in any layout on tensor cores (mma.sync), all directions"
+                         : "GEMM in any layout on tensor cores (mma.sync)";
   }
 
   Support supports(const Region& region, const DeviceProps& device) const override {
     const bool is_matmul = region.anchor_as<Matmul>() != nullptr;
-    if (convolutions_ && is_matmul) return Support::other_operation("a matrix product");
-    if (!convolutions_ && !is_matmul) return Support::other_operation("no matrix product");
+    if (convolutions_ && is_matmul) return Support::other_operation("the anchor is a matmul");
+    if (!convolutions_ && !is_matmul) return Support::other_operation("the anchor is not a matmul");
     if (Support support = is_gemm_problem(region); !support) return support;
     if (Support support = has_no_tails(region); !support) return support;
     for (const PointwiseProgram& prologue : region.prologues)
-      if (prologue.has_blocks()) return Support::no("scales of blocks before the product");
+      if (prologue.has_blocks()) return Support::no("the prologue has block scales");
     return GemmDesigner(region, device).support();
   }
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {

@@ -25,19 +25,21 @@ bool interpolates(const ResampleAttributes& op) {
 
 Support supports_interpolation(const Region& region) {
   if (!region.anchor_as<ResampleForward>())
-    return Support::no("gradients of interpolation are not gathered here");
-  if (!is_floating(region.anchor->compute)) return Support::no("integers are interpolated");
+    return Support::no("backward of interpolation is not supported");
+  if (!is_floating(region.anchor->compute))
+    return Support::no("integer interpolation is not supported");
   const Dims &x = region.prologues[0].space, &y = region.epilogue.space;
   for (int axis = 2; axis < x.rank(); ++axis)
     if (x[axis] * y[axis] > std::numeric_limits<int>::max())
-      return Support::no("an axis of {} elements from {}", y[axis], x[axis]);
+      return Support::no("resampling an axis from {1} to {0} elements overflows 32 bits", y[axis],
+                         x[axis]);
   return Support::yes();
 }
 
 LaunchDesign design_interpolation(const Graph& graph, const Region& region,
                                   const PoolingShape& shape) {
   const DType precision = shape.precision(region);
-  // Pixels of a row are read one by one and stored together.
+  // NCHW: pixels of a row are loaded one by one and stored as vectors.
   const std::int64_t vector =
       shape.columns ? shape.vector : packet_length({&shape.to}, precision == f64 ? 4 : 8);
   const std::int64_t along = shape.columns ? shape.channels : shape.y[2];

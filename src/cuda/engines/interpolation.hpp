@@ -1,4 +1,4 @@
-// Nearest and linear interpolation: kernels/interpolation.cuh.
+// Nearest and linear interpolation, forward: kernels/interpolation.cuh.
 #pragma once
 
 #include "cuda/engines/pooling_shape.hpp"
@@ -7,7 +7,7 @@
 namespace ashlar::cuda {
 
 bool interpolates(const ResampleAttributes& op);
-// Why an interpolation is none for that kernel; yes: it is.
+// Whether the kernel supports the interpolation, or the reason why not.
 Support supports_interpolation(const Region& region);
 LaunchDesign design_interpolation(const Graph& graph, const Region& region,
                                   const PoolingShape& shape);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kLanes = 32;
 
-// What the four kernels have in common: how their text is put together.
+// Generates the text and the launch of the global pooling kernels.
 class GlobalDesigner {
  public:
   GlobalDesigner(const Graph& graph, const Region& region, const PoolingShape& shape,
@@ -33,11 +33,11 @@ class GlobalDesigner {
   }
 
  private:
-  // By channels: kernels/pooling_global_forward_nhwc.cuh.
+  // Forward, NHWC: kernels/pooling_global_forward_nhwc.cuh.
   LaunchDesign columns() {
     const std::int64_t groups = ceil_div(shape_.channels, kLanes * shape_.vector),
                        narrow_groups = ceil_div(shape_.channels, kLanes);
-    // As few warps to an image as keep the memory busy.
+    // As few warps per image as saturate memory.
     std::int64_t shares = 1;
     while (shares < kMaxShares &&
            shape_.images * groups * kLanes * shares < device_.compute_units * kBusyThreads)
@@ -45,7 +45,7 @@ class GlobalDesigner {
     const std::int64_t threads = std::max(kColumnThreads, shares * kLanes),
                        per_block = threads / kLanes / shares,
                        blocks = ceil_div(shape_.images * groups, per_block);
-    // Registers for as many pixels on their way as these leave room for.
+    // Resident CTAs, which bound the registers for loads in flight.
     const std::int64_t at_once =
         std::clamp<std::int64_t>(ceil_div(blocks, device_.compute_units),
                                  kLeastColumnThreads / threads, kMaxColumnThreads / threads);
@@ -63,7 +63,7 @@ class GlobalDesigner {
     return launch;
   }
 
-  // The gradient of averages, by channels: kernels/pooling_global_backward_nhwc.cuh.
+  // Backward of averages, NHWC: kernels/pooling_global_backward_nhwc.cuh.
   LaunchDesign spread() {
     constexpr std::int64_t kMaxRun = 8;  // pixels per thread
     const std::int64_t runs = ceil_div(shape_.pixels(), kMaxRun);
@@ -80,7 +80,7 @@ class GlobalDesigner {
     return launch;
   }
 
-  // Floats of 16 or 32 bits that are read as they are, by a block that fits.
+  // 16- or 32-bit floats that need no conversion before the copy, and a pipeline that fits.
   bool has_tiles() const {
     const PointwiseProgram& from = flat_.from;
     if (precision_ != f32 || !from.is_plain_load() || !from.stores.empty()) return false;
@@ -89,11 +89,11 @@ class GlobalDesigner {
     return is_float && !from.steps[0].round_to && view.strides[0] == 1 &&
            pipeline_bytes() <= device_.shared_bytes;
   }
-  // Of a block.
+  // Bytes of the pipelines of a CTA.
   std::int64_t pipeline_bytes() const {
     return kTileThreads * shape_.pixels() * bit_width(flat_.from.steps[0].view.dtype) / 8 * kStages;
   }
-  // Through rings of tiles: kernels/pooling_global_tiles.cuh.
+  // Forward, NCHW, cp.async pipelines of tiles: kernels/pooling_global_tiles.cuh.
   LaunchDesign tiles() {
     const std::int64_t images = shape_.images * shape_.channels, tiles = ceil_div(images, kLanes),
                        warps = kTileThreads / kLanes,
@@ -114,11 +114,11 @@ class GlobalDesigner {
     return launch;
   }
 
-  // Computed on the way: kernels/pooling_global_forward.cuh.
+  // Forward, NCHW, inputs computed by the prologue: kernels/pooling_global_forward.cuh.
   LaunchDesign images() {
     constexpr std::int64_t kSharedBytes = 16 << 10, kImageThreads = 128;
     const std::int64_t bytes = precision_ == f64 ? 8 : 4, images = shape_.images * shape_.channels;
-    // Multiples of 8, so that blocks begin where packets do.
+    // Multiples of 8, so that every CTA starts at a packet boundary.
     const std::int64_t rows =
         std::max<std::int64_t>(kSharedBytes / (shape_.pixels() * bytes) / 8 * 8, 8);
     arguments_.number("images", images);
@@ -131,7 +131,7 @@ class GlobalDesigner {
     return launch;
   }
 
-  // The gradient of averages: kernels/pooling_global_backward.cuh.
+  // Backward of averages, NCHW: kernels/pooling_global_backward.cuh.
   LaunchDesign backward() {
     const std::int64_t images = shape_.images * shape_.channels,
                        elements = images * shape_.pixels();
@@ -174,12 +174,12 @@ class GlobalDesigner {
   }
 
   static constexpr std::int64_t kThreads = 256;
-  // Measured on the H200, averages of 7 x 7: what is on its way at once matters, its shape hardly.
+  // Measured on the H200 with averages of 7 x 7: the bytes in flight matter, their shape hardly.
   static constexpr std::int64_t kColumnThreads = 128, kLeastColumnThreads = 512,
                                 kMaxColumnThreads = 1024, kPixelsAhead = 16, kMaxShares = 8,
-                                kBusyThreads = 384;  // of a multiprocessor
+                                kBusyThreads = 384;  // per SM
   static constexpr std::int64_t kTileThreads = 128, kStages = 3, kTileBlocks = 4,
-                                kPipelineBytes = 200 << 10;  // of a multiprocessor
+                                kPipelineBytes = 200 << 10;  // per SM
   static constexpr std::int64_t kSpreadThreads = 128, kPackets = 8, kSpreadBlocks = 8;
 
   const Graph& graph_;

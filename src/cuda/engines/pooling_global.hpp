@@ -1,4 +1,4 @@
-// Pooling whose windows are whole images.
+// Global pooling: windows that are whole images.
 #pragma once
 
 #include "cuda/engines/pooling_shape.hpp"
@@ -6,7 +6,7 @@
 
 namespace ashlar::cuda {
 
-// Of a shape that is flat().
+// Requires shape.flat().
 LaunchDesign design_global_pooling(const Graph& graph, const Region& region,
                                    const PoolingShape& shape, const DeviceProps& device);
 

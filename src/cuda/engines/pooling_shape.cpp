@@ -10,18 +10,18 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMaxSegment = 24;         // registers of a row of x
+constexpr std::int64_t kMaxSegment = 24;         // registers for a row of x
 constexpr std::int64_t kMaxUnrolledWindow = 64;  // elements of a window
-constexpr std::int64_t kMaxPixels = 1024;        // of an image that is one of many in shared memory
+constexpr std::int64_t kMaxPixels = 1024;  // per image: many images share a CTA's shared memory
 
 const ResampleAttributes& resample_attributes_of(const Region& region) {
   if (const auto* forward = region.anchor_as<ResampleForward>()) return *forward;
   return *region.anchor_as<ResampleBackward>();
 }
 
-// Five axes in the order of the walk; `rank` of a tensor is 3 to 5.
+// Five axes in the order in which kernels index them; `rank` of a tensor is 3 to 5.
 std::vector<int> axis_order(int rank, bool columns) {
-  const int missing = 5;  // no axis of any tensor: extent 1
+  const int missing = 5;  // not an axis of the tensor: extent 1
   const std::vector<int> spatial = {rank > 4 ? 2 : missing, rank > 3 ? rank - 2 : missing,
                                     rank - 1};
   if (columns) return {0, spatial[0], spatial[1], spatial[2], 1};
@@ -63,7 +63,7 @@ PoolingShape::PoolingShape(const Region& region)
   if (columns) parts.push_back(&to);
   if (columns && index.present()) parts.push_back(&winner);
   vector = packet_length(parts, most);
-  // No more than 16 bytes of x and y, so that neighbouring threads access neighbouring bytes.
+  // At most 16 bytes of x and y, so that accesses of a warp are coalesced.
   for (const PointwiseProgram* program : {&from, &to})
     if (columns && !program->empty()) vector = std::min(vector, packet_length({program}, most));
 }
@@ -97,7 +97,7 @@ bool PoolingShape::stays_inside() const {
 bool PoolingShape::by_segments(const PoolingTile& tile) const {
   if (columns) return false;
   if (forward) return tile.w * stride[2] % vector == 0 && span(tile) <= kMaxSegment;
-  // The windows that begin in a tile's row, as one packet.
+  // The windows that start in a tile's row, as one packet.
   const int own = static_cast<int>(tile.w / stride[2]);
   if (tile.w % stride[2] != 0 || own < 2 || own > 8 || (own & (own - 1)) != 0) return false;
   if (y[2] % own != 0 || vector_length(from, own) != own) return false;
@@ -125,16 +125,16 @@ std::vector<PoolingTile> PoolingShape::tiles(bool keeps_positions) const {
     const auto same = [&](const PoolingTile& other) { return other.h == h && other.w == w; };
     if (std::none_of(result.begin(), result.end(), same)) result.push_back({h, w});
   };
-  // Gradients of a tile that begins at a multiple of the stride know their windows.
+  // Backward: tiles that start at multiples of the stride have compile-time window offsets.
   const auto whole = [&](std::size_t axis, std::int64_t wanted) {
     if (forward || stride[axis] > 4) return wanted;
     return (wanted + stride[axis] - 1) / stride[axis] * stride[axis];
   };
   if (columns) {
-    // Windows that do not overlap have nothing to share.
+    // Windows that do not overlap share no loads.
     const bool overlap = window[1] > stride[1] || window[2] > stride[2];
     if (!overlap && forward) add(1, 1);
-    // Positions take as many registers as the maxima.
+    // Positions need as many registers as the maxima.
     if (keeps_positions) add(2, 1);
     add(whole(1, 2), whole(2, 2));
     add(whole(1, 1), whole(2, 1));
@@ -143,7 +143,7 @@ std::vector<PoolingTile> PoolingShape::tiles(bool keeps_positions) const {
     return result;
   }
   if (!forward) {
-    // Rows of 16 bytes, so that neighbouring threads write neighbouring bytes.
+    // Rows of 16 bytes, so that stores of a warp are coalesced.
     const std::int64_t wide = std::max(packet_length({&to}, 8), 4);
     add(whole(1, 4), whole(2, wide));
     add(whole(1, 1), whole(2, wide));
@@ -163,7 +163,7 @@ std::vector<PoolingTile> PoolingShape::tiles(bool keeps_positions) const {
 View PoolingShape::winners(bool channels_last) const {
   View view;
   const std::int64_t positions = window[0] * window[1] * window[2];
-  // Half bytes where accesses are whole words of them.
+  // 4-bit positions where vectors have whole groups of 8 (NHWC) or 4 (NCHW).
   const bool by_words = (channels_last ? channels % 8 : y[2] % 4) == 0;
   view.dtype = positions <= 16 && by_words ? u4 : positions <= 256 ? u8 : i32;
   view.dims = {images, channels, y[0], y[1], y[2]};
@@ -171,7 +171,7 @@ View PoolingShape::winners(bool channels_last) const {
   return reordered(plain_load(view), axis_order(5, columns)).steps[0].view;
 }
 
-// Positions are integers in registers of their own.
+// Positions do not count: they are ints in separate registers.
 DType PoolingShape::precision(const Region& region) const {
   const DType compute = region.anchor->compute;
   if (compute == f64 || !is_floating(compute)) return f64;

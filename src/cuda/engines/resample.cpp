@@ -1,4 +1,4 @@
-// Max and average pooling, forward and backward, and interpolation forward.
+// Engine cuda.resample: max and average pooling, forward and backward, and interpolation, forward.
 #include <fmt/format.h>
 
 #include <array>
@@ -20,16 +20,16 @@ namespace {
 
 constexpr unsigned kPoolingThreads = 256;
 constexpr std::int64_t kMaxUnrolledSteps = 16;
-constexpr int kPairsFrom = 90;  // the compute capability that compares floats of 16 bits by pairs
+constexpr int kPairsFrom = 90;  // minimum compute capability for packed 16-bit comparisons
 
-// One launch: results of a forward pass (or only where its maxima are), or of a backward pass.
+// Designs one launch: a forward pass (or only its argmax positions), or a backward pass.
 class PoolingDesigner {
  public:
   PoolingDesigner(const Graph& graph, const Region& region, const PoolingShape& shape,
                   const PoolingTile& tile, const DeviceProps& device)
       : graph_(graph), region_(region), shape_(shape), tile_(tile), device_(device) {}
 
-  // `reservation`, if there is one, holds the positions of maxima as `winners` says.
+  // `reservation`, unless negative, is the scratch of argmax positions with the layout `winners`.
   LaunchDesign design(int reservation = -1, const View& winners = {}) {
     const bool forward = shape_.forward;
     add_numbers();
@@ -142,7 +142,7 @@ class PoolingDesigner {
            keep + "}\n";
   }
 
-  // Packets of x as pairs of floats: kernels/pooling_forward_pairs.cuh.
+  // Loads packets of x as half2 pairs: kernels/pooling_forward_pairs.cuh.
   std::string print_pairs() {
     const View& view = shape_.from.steps[0].view;
     const std::string type = tag(view.dtype), pointer = arguments_.pointer("pairs", view);
@@ -154,7 +154,7 @@ class PoolingDesigner {
         type.substr(0, type.find('(')), pointer, print_address(view, "pairs", arguments_));
   }
 
-  // Rows of x that a tile's windows see, or of windows that see it.
+  // Rows of x under a tile's windows, or rows of windows that contain the tile.
   std::int64_t rows() const {
     return shape_.forward ? shape_.window[0] * ((tile_.h - 1) * shape_.stride[1] + shape_.window[1])
                           : ceil_div(shape_.window[0], shape_.stride[0]) *
@@ -180,7 +180,7 @@ class ResampleEngine final : public CudaEngine {
   Support supports(const Region& region, const DeviceProps&) const override {
     const auto* forward = region.anchor_as<ResampleForward>();
     const auto* backward = region.anchor_as<ResampleBackward>();
-    if (!forward && !backward) return Support::other_operation("the anchor is no resampling");
+    if (!forward && !backward) return Support::other_operation("the anchor is not a resample");
     const ResampleAttributes& op =
         forward ? static_cast<const ResampleAttributes&>(*forward) : *backward;
     if (touches_unsupported(region))
@@ -189,9 +189,9 @@ class ResampleEngine final : public CudaEngine {
       if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
     if (interpolates(op)) return supports_interpolation(region);
     if (op.mode != ResampleMode::maxpool && !is_floating(region.anchor->compute))
-      return Support::no("integer averages truncate");
+      return Support::no("integer average pooling is not supported");
     if (backward && op.mode == ResampleMode::maxpool && op.padding_mode == PaddingMode::edge)
-      return Support::no("maxima outside of x belong to elements of its edge");
+      return Support::no("backward of max pooling with edge padding is not supported");
     return Support::yes();
   }
 
@@ -251,7 +251,7 @@ class ResampleEngine final : public CudaEngine {
            (kWordBits / 8);
   }
 
-  // A forward pass over x that keeps nothing but the positions of the maxima.
+  // A forward pass over x that stores only the argmax positions.
   static LaunchDesign find_winners(const Graph& graph, const Region& region, int reservation,
                                    bool channels_last, const DeviceProps& device) {
     Region forward = region;

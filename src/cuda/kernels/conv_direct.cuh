@@ -1,15 +1,16 @@
-// Convolution straight from a patch of the source in shared memory, where channels are few: the
-// operands of tensor cores are gathered from the patch, no matrix of windows is ever made.
-// A block takes a tile of kTileH x kTileW results of an image and kGroups groups of channels. The
-// patch, kPatchH x kPatchW pixels of kPixel elements in rows of kPitch, holds all that the tile
-// sees. What a result sums is cut into units of 16 bytes that lie at the same distance from its
-// place in the patch for every result:
-//   kRuns: the taps of a row of the window lie together in the patch; a row of them, after kLead
-//   elements that do not count, is kUnitsOfRow units (filters over 3 or 4 channels)
-//   else: the channels of a tap, of one group, are kUnitsOfTap units
-// Gradients of the input are such sums over the gradient of the output, with kPhaseH x kPhaseW
-// results, the phases of the stride, for each of its places.
-// Groups here may be kMerge groups of the operation, with weights 0 between them.
+// Direct convolution on tensor cores for few channels: MMA operands are gathered from a patch of
+// the source in shared memory, without an im2col matrix.
+//
+// A CTA computes a tile of kTileH x kTileW results of an image for kGroups channel groups. The
+// patch, kPatchH x kPatchW pixels of kPixel elements in rows of kPitch, holds the receptive field
+// of the tile. The reduction of a result is divided into 16-byte units, whose offsets from the
+// result's origin in the patch are the same for every result:
+//   kRuns: the taps of a filter row are contiguous in the patch; a row, after kLead elements of
+//   weight 0, is kUnitsOfRow units (3 or 4 channels)
+//   else: the channels of a tap within one group are kUnitsOfTap units
+// Backward-data is the same reduction over dy, with kPhaseH x kPhaseW results, the phases of the
+// stride, per pixel of dy.
+// A group here may be several merged groups of the operation, with zero weights between them.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
@@ -25,7 +26,7 @@ static const int kUnit = 16 / (int)sizeof(Word);
 static const bool kIsShort = sizeof(Word) == 2;
 static const int kTilePixels = kTileH * kTileW;
 
-// Elements from a result's place in the patch to unit u of what it sums.
+// Elements from a result's origin in the patch to unit u of its reduction.
 __device__ constexpr int unit_offset(int u) {
   if (u >= kUnits) u = kUnits - 1;
   if (kRuns) return u / kUnitsOfRow * (kDilationH * kPitch) + u % kUnitsOfRow * kUnit;
@@ -33,13 +34,14 @@ __device__ constexpr int unit_offset(int u) {
   return tap / kWindowW * (kDilationH * kPitch) + tap % kWindowW * (kDilationW * kPixel) +
          u % kUnitsOfTap * kUnit;
 }
-// From the start of the patch to the place of result `m` of the tile.
+// Elements from the start of the patch to the origin of result `m` of the tile.
 __device__ inline int place_offset(int m) {
   if (m >= kTilePixels) m = 0;
   return kShift + m / kTileW * (kStepH * kPitch) + m % kTileW * (kStepW * kPixel);
 }
 
-// Which tap and channel of a group element `e` of unit `u` is; false: none, its weight is 0.
+// Finds tap and channel (within the group) of element `e` of unit `u`; false: none, its weight is
+// 0.
 __device__ inline bool find_element(int u, int e, int& tap_h, int& tap_w, int& channel) {
   if (kRuns) {
     const int at = u % kUnitsOfRow * kUnit + e - kLead;
@@ -56,7 +58,7 @@ __device__ inline bool find_element(int u, int e, int& tap_h, int& tap_w, int& c
 }
 
 __device__ inline bool is_within(int i, int extent) { return (unsigned)i < (unsigned)extent; }
-// Positions are of [n, h, w, c] or [n, c, h, w].
+// Coordinates in [n, h, w, c] or [n, c, h, w].
 __device__ inline void locate(int n, int h, int w, int channel, Index (&at)[4]) {
   at[0] = n;
   at[kChannelsLast ? 1 : 2] = h;
@@ -64,7 +66,7 @@ __device__ inline void locate(int n, int h, int w, int channel, Index (&at)[4]) 
   at[kChannelsLast ? 3 : 1] = channel;
 }
 
-// Results (h.., w..) of image n.
+// The tile of results that starts at (h, w) of image n.
 struct Tile {
   int n, h, w;
 
@@ -76,7 +78,7 @@ struct Tile {
   }
 };
 
-// f32 stay as they are until they are multiplied.
+// f32 is stored unconverted; it becomes tf32 in registers.
 __device__ inline Word to_word(float x) {
   if constexpr (kIsShort)
     return narrow(Element(), x);
@@ -84,8 +86,8 @@ __device__ inline Word to_word(float x) {
     return x;
 }
 
-// Words of an operand of a product. prepare() makes tf32 of f32: rounded or, kSplits, as sums of
-// two of them, `words` and `rest`.
+// Registers of an MMA operand. prepare() converts f32 to tf32: rounded, or (kSplits) split into a
+// sum of two tf32 values, `words` and `rest`.
 template <int kCount>
 struct Operand {
   uint32 words[kCount], rest[kCount];
@@ -99,17 +101,17 @@ struct Operand {
         words[i] = to_tf32(x);
         rest[i] = to_tf32(x - __uint_as_float(words[i]));
       } else {
-        // Tensor cores cut off the lower 13 bits. With 2^-11 more of its magnitude a number loses
-        // no more than 2^-11 of it either way, and one of 11 bits nothing.
+        // Tensor cores truncate the lower 13 bits. Scaled by 1 + 2^-11, a value is off by at most
+        // 2^-11 of its magnitude in either direction, and values of 11 significant bits are exact.
         words[i] = __float_as_uint(x * (1 + 0x1p-11f));
       }
     }
   }
 };
 
-// 16 x 8 sums of products, four of each lane. kSplits: tensor cores cut sums off where f32 would be
-// rounded. Sums over more than a few steps are therefore made by ordinary additions: settle(); the
-// products with a rest are small enough.
+// 16 x 8 accumulators, four per lane. kSplits: tensor cores truncate sums that f32 addition would
+// round. promote() therefore moves them every few steps to accumulators that are added in f32; the
+// products with `rest` are small enough to stay.
 struct Accumulators {
   float d[4] = {}, rest[4] = {}, promoted[4] = {};
 
@@ -131,9 +133,9 @@ struct Accumulators {
     return kSplits ? promoted[i] + (d[i] + rest[i]) : d[i];
   }
 };
-static const int kPromoteInterval = 4;  // steps between settlements
+static const int kPromoteInterval = 4;  // steps between promotions
 
-// Numbers as elements of shared memory; the address is a multiple of their bytes.
+// Stores values as elements in shared memory at an address aligned to their size.
 template <int kCount>
 __device__ inline void put_elements(Word* to, const float (&values)[kCount]) {
   Vector<kCount, Word> packed;
@@ -143,8 +145,8 @@ __device__ inline void put_elements(Word* to, const float (&values)[kCount]) {
 #pragma unroll
   for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) pieces[i] = packed.pieces[i];
 }
-// kCount elements of memory into shared memory, without passing through registers where they are 4
-// bytes or more. Both addresses are multiples of their bytes.
+// Copies kCount elements from global to shared memory, by cp.async if they are 4 bytes or more.
+// Both addresses are aligned to their size.
 template <int kCount>
 __device__ inline void copy_elements(Word* to, const Word* from) {
   if constexpr (kCount * sizeof(Word) >= 4) {
@@ -156,9 +158,9 @@ __device__ inline void copy_elements(Word* to, const Word* from) {
   }
 }
 
-// A source of pixels for shared memory: `Tensor` has kCount, the elements per access, kBefore, how
-// many of them an access may begin before a tile where they are pixels, kCopies (memory holds the
-// elements as they are wanted), pointer(args, at) and load(args, at, values).
+// Stages one packet. `Tensor` provides kCount (elements per access), kBefore (pixels that an
+// aligned access may start before the tile, for NCHW), kCopies (elements need no conversion),
+// pointer(args, at) and load(args, at, values).
 template <class Tensor>
 __device__ inline void stage_elements(const Args& args, const Index (&at)[4], bool exists,
                                       Word* to) {
@@ -172,15 +174,15 @@ __device__ inline void stage_elements(const Args& args, const Index (&at)[4], bo
   }
 }
 
-// kHeight x kWidth pixels from (h, w) on, kChannels channels of them from `channel` on, those that
-// exist: pixels of kPixelOf elements in rows of kPitchOf.
+// Stages kHeight x kWidth pixels from (h, w) on and kChannels channels from `channel` on, zero out
+// of bounds: pixels of kPixelOf elements in rows of kPitchOf.
 template <class Tensor, int kHeight, int kWidth, int kChannels, int kPixelOf, int kPitchOf>
 __device__ inline void stage_pixels(const Args& args, int n, int h, int w, int channel,
                                     int height, int width, int channels, Word* to) {
   const int kCount = Tensor::kCount, kPackets = kChannels / kCount;
   Index at[4];
   if (kChannelsLast) {
-    // Threads are packets of a pixel, times pixels.
+    // Threads cover the packets of a pixel, times several pixels.
     const int kAbreast = kThreads / kPackets > 0 ? kThreads / kPackets : 1;
     const int kPieces = (kPackets + kThreads - 1) / kThreads;
     for (int piece = 0; piece < kPieces; ++piece) {
@@ -196,7 +198,7 @@ __device__ inline void stage_pixels(const Args& args, int n, int h, int w, int c
       }
     }
   } else {
-    // kCount pixels of a row, from a multiple of kCount on, which may be outside of the patch.
+    // kCount pixels of a row from a multiple of kCount on, which may lie outside the patch.
     const int before = Tensor::kBefore, kAcross = (before + kWidth + kCount - 1) / kCount;
 #pragma unroll 2
     for (int i = threadIdx.x; i < kChannels * kHeight * kAcross; i += kThreads) {
@@ -215,8 +217,8 @@ __device__ inline void stage_pixels(const Args& args, int n, int h, int w, int c
   }
 }
 
-// kSpans: rows of the image, whose pixels lie together, as they are: elements from kFirstElement
-// on, counted from that of the tile's first result. kSpan divides all of these.
+// kSpans: copies contiguous spans of image rows unconverted, from element kFirstElement relative to
+// the tile's first result on. kSpan divides all offsets and extents.
 __device__ inline void stage_spans(const Args& args, const Tile& tile, int height, int width,
                                    Word* to) {
   const int kPackets = kPitch / kSpan;
@@ -237,7 +239,7 @@ __device__ inline void stage_spans(const Args& args, const Tile& tile, int heigh
   }
 }
 
-// The patch of a tile, of the channels of group `group` on.
+// Stages the patch of a tile, for channels of groups from `group` on.
 __device__ inline void stage_patch(const Args& args, const Tile& tile, int group, Word* to) {
   const int height = (int)args.from_h, width = (int)args.from_w;
   if constexpr (kSpans)

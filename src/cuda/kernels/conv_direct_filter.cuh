@@ -1,16 +1,16 @@
-// Direct convolution, gradient of the filter. The rows of the products are elements of units, their
-// columns results, in kTiles tiles of 8, and what they sum over are the places of a tile. The
-// kWarpsK x kWarpsM x (kGroups / kOwnGroups) warps of a block share out places, rows and groups; a
-// warp has kOwnRows tiles of 16 rows. Every block and every warp along the places leaves its sums,
-// a piece each, which the second launch adds in order.
+// Direct convolution, backward-filter. GEMM rows are elements of units (taps x channels), columns
+// are filters in kTiles tiles of 8, and K runs over the pixels of dy in a tile (places). The
+// kWarpsK x kWarpsM x (kGroups / kOwnGroups) warps of a CTA divide places, rows and groups; a warp
+// has kOwnRows tiles of 16 rows. Every CTA and every warp along K writes split-K partials (a
+// piece), which the second launch reduces in a fixed order.
 
-static const int kLength = kIsShort ? 16 : 8;  // places of a product
+static const int kLength = kIsShort ? 16 : 8;  // K of an MMA
 static const int kPlaces = (kTilePixels + kLength - 1) / kLength * kLength;
 static const int kRowsOfBlock = kWarpsM * kOwnRows * 16, kColumns = kTiles * 8;
 static const int kGradientElements = kPlaces * kGradientPixel;
 static const int kStageElements = kPatchElements + kGradientElements;
 
-// Which part of the sums a block makes.
+// The part of the rows, columns and groups that a CTA computes.
 struct Part {
   int group, first_column, first_row;
 
@@ -21,7 +21,7 @@ struct Part {
   }
 };
 
-// What the lanes of a warp multiply: kOwnRows tiles of rows at some places of the patch.
+// Operand A: kOwnRows tiles of rows, gathered from the patch.
 struct Rows {
   int offsets[kOwnRows][kAligned && kIsShort ? 1 : 2];
 
@@ -38,7 +38,7 @@ struct Rows {
       }
     }
   }
-  // Places of the patch from `place` on.
+  // Addresses in the patch of the places from `place` on.
   struct Places {
     const Word* words[kAligned && kIsShort ? 1 : kIsShort ? 4 : 2];
 
@@ -73,7 +73,7 @@ struct Rows {
   }
 };
 
-// Columns of the gradient from `place` on.
+// Operand B: dy at the places from `place` on.
 __device__ inline void load_columns(const Word* gradient, int place, int lane,
                                     Operand<2> (&b)[kTiles]) {
   if constexpr (kIsShort) {
@@ -108,7 +108,7 @@ __device__ inline void stage_tile(const Args& args, const Tile& tile, const Part
       (int)args.to_h, (int)args.to_w, (int)args.to_channels, to + kPatchElements);
 }
 
-// Sums of the launch: by piece, part, group of the block, row and column.
+// Partials are stored as [piece][part][group of the CTA][row][column].
 static const int kSumsPerPart = kGroups * kRowsOfBlock * kColumns;
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
             own_group = warp / (kWarpsK * kWarpsM) * kOwnGroups;
   const Part part((int)blockIdx.y);
   const Rows rows(part.first_row + own_m * kOwnRows * 16, lane);
-  // Places past the tile's last.
+  // Zeros the places that pad the tile to a multiple of kLength.
   const int kRest = (kPlaces - kTilePixels) * kGradientPixel;
   for (int stage = 0; stage < kPatches; ++stage)
     for (int i = threadIdx.x; i < kRest; i += kThreads)
@@ -182,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
         }
 }
 
-// The weight that a sum of a piece belongs to; false: none.
+// The filter weight that a partial belongs to; false: none.
 struct Weight {
   int group, result, tap_h, tap_w, channel;
 
@@ -198,7 +198,7 @@ struct Weight {
   }
 };
 
-// For pointers that are not aligned: a weight per thread, and the tiles of its pieces.
+// Fallback for unaligned pointers: a weight per thread, over the tiles of its piece.
 extern "C" __global__ void __launch_bounds__(kThreads)
     conv_direct_filter_elements(const __grid_constant__ Args args) {
   const int64 number = (int64)blockIdx.y * kThreads + threadIdx.x;
@@ -229,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         k == 0 ? sum : (R)0;
 }
 
-// 32 sums per block; its warps share out the pieces.
+// Reduces 32 weights per CTA; its warps divide the pieces.
 extern "C" __global__ void __launch_bounds__(kFinishThreads)
     conv_direct_filter_finish(const __grid_constant__ Args args) {
   __shared__ R slots[kFinishThreads];

@@ -1,14 +1,14 @@
-// Direct convolution, forward and gradient of the input. The rows of the products are results of
-// the tile, their columns the filters of a group, of each phase, in kTiles tiles of 8. A warp makes
-// kRowTiles tiles of 16 rows and kOwnTiles tiles of columns of kOwnGroups groups.
+// Direct convolution, forward and backward-data. GEMM rows are results of the tile, columns are the
+// filters of a group, per phase, in kTiles tiles of 8. A warp computes kRowTiles tiles of 16 rows
+// and kOwnTiles tiles of columns for kOwnGroups groups.
 
 static const int kWarpsOfGroup = kTiles / kOwnTiles;
 static const int kOwnColumns = kOwnGroups * kOwnTiles * 8;
-// kShuffled: columns are in an order that makes a lane's results of four tiles neighbours.
-// Rows of results on their way to memory: lanes of two rows in different banks.
+// kShuffled: columns are permuted so that a lane's results of four tiles are contiguous.
+// Pitch of the staging buffer of the epilogue: lanes of two rows hit different banks.
 static const int kRowPitch = kOwnColumns % 16 == 8 ? kOwnColumns : kOwnColumns + 8;
 
-// Where the convolution as it is defined takes tap k of result `i`: false: nowhere.
+// The source coordinate of tap k of result `i`, by the definition of the convolution; false: none.
 __device__ inline bool find_tap(int i, int k, int stride, int dilation, int padding, int extent,
                                 int& at) {
   at = i * stride + k * dilation - padding;
@@ -22,7 +22,7 @@ __device__ inline bool find_tap(int i, int k, int stride, int dilation, int padd
 __device__ inline R stored_weight(const Args& args, int filter, int channel, int h, int w) {
   return weight_of(args, filter, channel, kFlip ? kTapsH - 1 - h : h, kFlip ? kTapsW - 1 - w : w);
 }
-// One result as it is defined.
+// One result computed from the definition.
 __device__ inline R direct_result(const Args& args, int n, int h, int w, int channel) {
   const int group = channel / kResultsOfGroup;
   R sum = 0;
@@ -45,13 +45,13 @@ __device__ inline R direct_result(const Args& args, int n, int h, int w, int cha
   return sum;
 }
 
-// The same for what the products cannot give, which is rare: weights that are 0 only because
-// columns or units are shared, and pixels outside of the image, make NaN of infinities of others.
+// Recomputes a NaN result. Padding zeros (shared columns or units, pixels outside the image) times
+// infinities of other elements make NaN where the definition does not. Rare, hence not inlined.
 __device__ __noinline__ R exact_result(const Args& args, int n, int h, int w, int channel) {
   return direct_result(args, n, h, w, channel);
 }
 
-// The weight of element `e` of unit `u` in a column of a group.
+// The weight of element `e` of unit `u` in column `column` of a group.
 __device__ inline float weight_at(const Args& args, int group, int column, int u, int e) {
   int h, w, channel;
   if (!find_element(u, e, h, w, channel)) return 0;
@@ -69,11 +69,11 @@ __device__ inline float weight_at(const Args& args, int group, int column, int u
   return stored_weight(args, group * kGroupChannels + channel, result % kResultsOfGroup, h, w);
 }
 
-// The filter that column n of tile `tile` stands for.
+// The filter of column n of tile `tile`.
 __device__ constexpr int column_of(int tile, int n) {
   return kShuffled ? tile / 4 * 32 + n / 2 * 8 + tile % 4 * 2 + n % 2 : tile * 8 + n;
 }
-// Which part of the weights blocks with the same blockIdx.y have.
+// The groups and columns that CTAs with the same blockIdx.y compute.
 struct Part {
   int group, first_column;
 
@@ -83,8 +83,8 @@ struct Part {
   }
 };
 
-// Words of the weights of a block, the way lanes want them: by step, group, tile, lane and unit of
-// the step. kSplits: as many again, what is left of them.
+// Weights of a CTA as MMA fragments: [step][group][tile][lane][unit of the step]. kSplits: the
+// remainders follow in the same layout.
 static const int kWeightWords = kSteps * kGroups * kTiles * 64;
 static const int kAllWeightWords = (kSplits ? 2 : 1) * kWeightWords;
 
@@ -113,11 +113,11 @@ __device__ inline void stage_weights(const Args& args, uint2* to) {
     cp_async<16>((uint4*)to + i, (const uint4*)from + i);
 }
 
-// Where a warp's rows of the products lie in the patch.
+// Operand A: the rows of a warp, gathered from the patch.
 struct Rows {
   const Word* rows[kRowTiles][kAligned ? 1 : 2];
-  bool second;  // kAligned: this lane has addresses of the second unit of a step
-  uint32 shifts[kOdd ? kRowTiles : 1][2];  // kOdd: rows begin at elements of any number
+  bool second;  // kAligned: this lane addresses the second unit of a step
+  uint32 shifts[kOdd ? kRowTiles : 1][2];  // kOdd: rows start at odd elements too
 
   __device__ Rows(const Word* patch, int first_row, int lane) {
     second = lane / 16 != 0;
@@ -141,7 +141,7 @@ struct Rows {
     const uint32* words = (const uint32*)(rows[tile][half] + offset);
     return kOdd ? __funnelshift_r(words[0], words[1], shifts[tile][half]) : words[0];
   }
-  // Two units of tile's rows, `first` and `gap` more elements from their places.
+  // Two units of the rows of `tile`, at `first` and first + gap elements from their origins.
   __device__ void load(int tile, int first, int gap, Operand<4>& a) const {
     const int next = first + gap;
     if constexpr (kAligned) {
@@ -165,8 +165,8 @@ __device__ inline void load_weights(const uint2* from, Operand<2>& b) {
   }
 }
 
-// kStored results, of row m of the tile from `column` of a group on or, channels first, of rows
-// from m on, as far as they exist.
+// Stores kStored results that exist: of row m from `column` of a group on (NHWC), or of rows from m
+// on (NCHW).
 __device__ inline void store_results(const Args& args, const Tile& tile, int m, int group,
                                     int column, R (&values)[kStored]) {
   const int phase = column / kGroupResults, result = column % kGroupResults;
@@ -265,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       }
     };
     if constexpr (kStepsTogether > 0) {
-      // A tap, or a row of them: its units lie side by side.
+      // The units of a tap, or of a row of taps, are contiguous.
 #pragma unroll 1
       for (int step = 0; step < kSteps; step += kStepsTogether) {
         const int first = unit_offset(2 * step);
@@ -334,7 +334,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   }
 }
 
-// For pointers that are not aligned: a result per thread.
+// Fallback for unaligned pointers: a result per thread.
 extern "C" __global__ void __launch_bounds__(kThreads)
     conv_direct_pixels_elements(const __grid_constant__ Args args) {
   wait_on_dependent_grids();

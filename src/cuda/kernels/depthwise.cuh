@@ -1,11 +1,11 @@
 // Depthwise convolution: one filter of kWindowD x kWindowH x kWindowW per channel; unused spatial
-// axes have window and extent 1. A thread makes a tile of kTileH x kTileW results of kVector
-// channels, all of it in registers (..._tiles.cuh) or walking down its rows (..._rows.cuh), so that
-// an element of the source is read once and multiplied by all taps that meet it.
-// kColumns: tensors are walked as [n, d, h, w, c]; the threads of a block are kAcross packets of
-// channels side by side times tiles. Otherwise as [n, c, d, h, w], a channel per block, kVector 1.
-// Positions of elements have 64 bits, so that the offsets inside a tile, known to the compiler,
-// become part of the instructions; tiles are counted with 32.
+// axes have window and extent 1. A thread computes a tile of kTileH x kTileW results of kVector
+// channels, held in registers as a whole (..._tiles.cuh) or rolling down its rows (..._rows.cuh),
+// so that a source element is read once and multiplied by all taps that use it.
+// kColumns: NHWC, tensors indexed as [n, d, h, w, c]; a CTA has kAcross channel packets times
+// tiles. Otherwise NCHW, [n, c, d, h, w], with a channel per CTA and kVector = 1.
+// Element offsets have 64 bits, so that compile-time offsets within a tile become immediates of
+// load instructions; tiles are counted with 32 bits.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/packets.cuh"
@@ -14,7 +14,7 @@
 #include "lib/reduce.cuh"
 #include "lib/rows.cuh"
 
-// The place of a thread in its block, and the tiles it makes: first, first + step, ...
+// The channels of a thread and the tiles it computes: first, first + step, ...
 struct Place {
   bool works;
   int lane, row;
@@ -34,7 +34,7 @@ struct Place {
   }
 };
 
-// Results (d, h.., w..) of image n.
+// The tile of results that starts at (d, h, w) of image n.
 struct Tile {
   int n, d, h, w;
 
@@ -60,13 +60,13 @@ __device__ inline void locate(int n, int channel, int z, int y, int x, Index (&a
 }
 __device__ inline bool is_within(int i, int extent) { return (unsigned)i < (unsigned)extent; }
 
-// The tap of the filter as it is stored: convolution flips it.
+// The index of a tap in the stored filter: true convolution flips the filter.
 __device__ inline int stored_tap(int tap) {
   return kFlip ? kWindowD * kWindowH * kWindowW - 1 - tap : tap;
 }
 
-// kLength pixels of row `y` of a tensor of height x width, from column `x` on; what lies outside is
-// 0. `Tensor` reads packets of channels: Bits or Numbers.
+// Loads kLength pixels of row `y` of a height x width plane from column `x` on, zero out of bounds.
+// `Tensor` loads packets of channels, as Bits or Numbers.
 template <class Tensor, int kLength>
 __device__ inline void load_line(const Args& args, int64 height, int64 width, int n, int channel,
                                  int z, int y, int x, typename Tensor::Packet (&line)[kLength]) {

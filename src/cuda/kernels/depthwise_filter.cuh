@@ -1,8 +1,9 @@
-// Depthwise convolution, backward-filter: dw[c, k] = sum over pixels of dy * x. A block sums kPart
-// rows of taps over some of the pixels, each thread with all those taps in registers; the second
-// launch adds what the blocks found, in order.
+// Depthwise convolution, backward-filter: dw[c, tap] = sum over pixels of dy * x. A CTA sums kPart
+// rows of taps over a part of the pixels, with all those taps in registers of each thread. The
+// second launch reduces the partials of the CTAs in a fixed order.
 
-// Sums of the block: rows of lanes one after the other, or all threads of a channel.
+// Reduces over the CTA, row of threads by row (NHWC) or over all threads of the channel (NCHW), and
+// stores the partials.
 __device__ inline void store_partial(const Args& args, const Place& place, int tap_row,
                                     R (&sums)[kPart][kWindowW][kVector]) {
   R* shared = (R*)shared_memory();
@@ -35,11 +36,11 @@ __device__ inline void store_partial(const Args& args, const Place& place, int t
         shared[k] += shared[other * taps + k];
     __syncthreads();
   }
-  // By block, tap and channel.
+  // Partials are stored as [CTA][tap][channel].
   for (int i = threadIdx.x; i < taps * row_channels; i += kThreads) {
     const int k = i / row_channels, tap = tap_row * kWindowW + k;
     const int channel = (int)blockIdx.y * row_channels + (i - k * row_channels);
-    // The last part may reach past the filter's rows of its plane.
+    // The last part may extend past the last row of taps of its plane.
     const bool exists = tap_row % kWindowH + k / kWindowW < kWindowH;
     if (exists && channel < (int)args.channels)
       ((R*)args.partial)[((Index)blockIdx.x * (kWindowD * kWindowH * kWindowW) + tap) *
@@ -48,7 +49,7 @@ __device__ inline void store_partial(const Args& args, const Place& place, int t
   }
 }
 
-// For pointers that are not aligned: a tap of a channel per thread, and the tiles of its piece.
+// Fallback for unaligned pointers: a tap of a channel per thread, over the tiles of its piece.
 extern "C" __global__ void __launch_bounds__(kThreads)
     depthwise_filter_elements(const __grid_constant__ Args args) {
   const Index number = (Index)blockIdx.y * kThreads + threadIdx.x;
@@ -80,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   ((R*)args.partial)[(Index)blockIdx.x * count + number] = sum;
 }
 
-// kLanes taps and channels per block; its rows of threads share out the pieces.
+// Reduces kLanes (tap, channel) pairs per CTA; rows of threads divide the pieces.
 extern "C" __global__ void __launch_bounds__(kFinishThreads)
     depthwise_finish(const __grid_constant__ Args args) {
   __shared__ R slots[kFinishThreads];

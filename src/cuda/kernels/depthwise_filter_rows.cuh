@@ -1,5 +1,5 @@
-// Depthwise convolution, backward-filter, a strip of kTileW columns at a time. A thread walks down
-// its strip, kTileH rows of dy, of which it remembers the last kSlots: those that a row of x meets.
+// Depthwise convolution, backward-filter, rolling down a strip of kTileW columns and kTileH rows of
+// dy. A thread keeps the last kSlots rows of dy in registers: those that a row of x multiplies.
 
 static const int kSlots = (kWindowH - 1) / kStrideH + 1;
 
@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     const int end = min(tile.h + kTileH, (int)args.to_h);
     Gradient::Packet gradients[kAhead][kTileW];
     Source::Packet packets[kAhead][kStrideH][kSpanW];
-    // Row t of dy, and the rows of x, from this one on, that meet it and rows before, none after.
+    // The first of the kStrideH rows of x that multiply row t of dy and earlier rows, none later.
     const auto first_row = [&](int t) {
       return (t - kSlots + 1) * kStrideH + kWindowH - kStrideH - kPaddingH;
     };
@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) load(tile.h + i, i);
 
-    // Steps past the last one meet rows of zeros.
+    // Steps past the end multiply rows of zeros.
 #pragma unroll 1
     for (int first = tile.h; first < end + kSlots - 1 && first_row(first) < (int)args.from_h;
          first += kUnroll) {
@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
         for (int u = 0; u < kStrideH; ++u) widen_line<Source>(packets[i % kAhead][u], lines[u]);
         load(t + kAhead, i % kAhead);
-        if (first_row(t) + kStrideH <= 0) continue;  // x has not begun
+        if (first_row(t) + kStrideH <= 0) continue;  // still above the first row of x
 #pragma unroll
         for (int u = 0; u < kStrideH; ++u)
 #pragma unroll

@@ -1,4 +1,4 @@
-// Depthwise convolution, backward-filter, a tile at a time.
+// Depthwise convolution, backward-filter, with a whole tile of dy in registers.
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     depthwise_filter_tiles(const __grid_constant__ Args args) {
@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
                           tile.w, gradients[p]);
     const int first_y = tile.h * kStrideH + first_kh * kDilationH - kPaddingH;
     const int first_x = tile.w * kStrideW - kPaddingW;
-    // Row r of x, one ahead of what is multiplied.
+    // Prefetches row r of x, one row ahead of the multiplication.
     Source::Packet packets[kSpanW];
     const auto load = [&](int r) {
       load_line<Source>(args, args.from_h, args.from_w, tile.n, place.channel, z, first_y + r,
@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       if (r + 1 < kSpanH) load(r + 1);
 #pragma unroll
       for (int p = 0; p < kTileH; ++p) {
-        const int t = r - p * kStrideH, j = t / kDilationH;  // the row of taps that meets both
+        const int t = r - p * kStrideH, j = t / kDilationH;  // the row of taps between the two
         if (t < 0 || t % kDilationH != 0 || j >= kPart) continue;
 #pragma unroll
         for (int k = 0; k < kWindowW; ++k)

@@ -1,6 +1,7 @@
-// Depthwise convolution, forward and backward-data: what its kernels share.
+// Depthwise convolution, forward and backward-data: code shared by the tile and the row kernels.
 
-// Weights of the block's channels, by tap, lane and channel of the packet. All threads call it.
+// Stages the weights of the CTA's channels as [tap][lane][channel of the packet]. All threads must
+// call it: it has a barrier.
 static const int kRowChannels = kAcross * kVector;
 __device__ inline const R* stage_weights(const Args& args) {
   R* weights = (R*)shared_memory();
@@ -13,7 +14,7 @@ __device__ inline const R* stage_weights(const Args& args) {
   return weights;
 }
 
-// For pointers that are not aligned: a result per thread.
+// Fallback for unaligned pointers: a result per thread.
 extern "C" __global__ void __launch_bounds__(kThreads)
     depthwise_pixels_elements(const __grid_constant__ Args args) {
   Index rest = (Index)blockIdx.x * kThreads + threadIdx.x;
@@ -25,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const int channel = take(args.channels);
   const int w = take(args.to_w), h = take(args.to_h), d = take(args.to_d), n = (int)rest;
   if (n >= (int)args.images) return;
-  // Where the source meets tap k, if it does.
+  // The source coordinate that tap k of result i reads; false: none.
   const auto meets = [&](int i, int k, int stride, int dilation, int padding, int64 extent,
                          int& at) {
     at = kBackward ? i + padding - k * dilation : i * stride + k * dilation - padding;

@@ -1,13 +1,13 @@
-// Depthwise convolution, forward and backward-data of stride 1 (the forward one of the filter
-// turned round), a strip of kTileW columns at a time. A thread walks down its strip, kTileH rows of
-// results; a row of the source is read once and added to all rows of results it meets, which are
-// kSlots: row t of the results, which it completes, and those below.
+// Depthwise convolution, forward and backward-data of stride 1 (forward with the flipped filter),
+// rolling down a strip of kTileW columns and kTileH rows of results. A row of the source is read
+// once and added to the kSlots rows of results that use it: row t, which it completes, and those
+// below.
 
 static const int kSlots = (kWindowH - 1) / kStrideH + 1;
 static const int kBeforeH = kBackward ? (kWindowH - 1) * kDilationH - kPaddingH : kPaddingH;
 static const int kBeforeW = kBackward ? (kWindowW - 1) * kDilationW - kPaddingW : kPaddingW;
 
-// kKeepsWeights: in registers; otherwise they are read from shared memory as they are needed.
+// Weights in registers (kKeepsWeights), or read from shared memory at each use.
 struct Weights {
   const R* own;
   R kept[kKeepsWeights ? kWindowH * kWindowW : 1][kVector];
@@ -34,7 +34,7 @@ struct Weights {
 
 typedef R Strip[kTileW][kVector];
 
-// Adds what the kStrideH rows of the source give to row t + slot of the results.
+// Adds the contribution of kStrideH source rows to row t + slot of the results.
 __device__ inline void add_rows(const Weights& weights, int slot,
                                 const R (&lines)[kStrideH][kSpanW][kVector], Strip& sums) {
 #pragma unroll
@@ -81,7 +81,7 @@ __device__ inline void store_strip(const Args& args, const Tile& tile, int chann
   }
 }
 
-// Row t + 1 comes after row t.
+// Shifts the rows of results by one: from row t to row t + 1.
 __device__ inline void move_up(Strip (&sums)[kSlots]) {
 #pragma unroll
   for (int slot = 0; slot < kSlots; ++slot)
@@ -110,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       for (int q = 0; q < kTileW; ++q) fill((R)0, sums[slot][q]);
 
     const int first_w = tile.w * kStrideW - kBeforeW;
-    // The rows that row t of the results is the first to meet, from this one on.
+    // The first of the kStrideH source rows that complete row t of the results.
     const auto first_row = [&](int t) {
       return t * kStrideH + kWindowH - kStrideH - kBeforeH;
     };

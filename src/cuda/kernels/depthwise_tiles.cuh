@@ -1,13 +1,12 @@
-// Depthwise convolution, forward and backward-data, a tile at a time. Along an axis, result q of a
-// tile and tap k meet the source at a distance from where the tile begins that is known to the
-// compiler:
-//   forward:        q * stride + k * dilation - padding, from tile * stride on
-//   backward-data: (q + padding - k * dilation) / stride where that is whole, from tile / stride on
-// (tiles of backward-data begin at multiples of the stride). The source lies within
+// Depthwise convolution, forward and backward-data, with a whole tile in registers. Along an axis,
+// result q of a tile and tap k read the source at a compile-time offset from the tile's origin:
+//   forward:        q * stride + k * dilation - padding, origin tile * stride
+//   backward-data: (q + padding - k * dilation) / stride if integral, origin tile / stride
+// (tiles of backward-data start at multiples of the stride). All offsets lie in
 // [kFirst, kFirst + kSpan).
 
 static const int kNowhere = -1 << 20;
-// The tap k for which that is `at`, or kNowhere.
+// The tap k whose offset is `at`, or kNowhere.
 __device__ constexpr int tap_at(int q, int at, int stride, int dilation, int padding, int window) {
   const int t = kBackward ? q + padding - at * stride : at + padding - q * stride;
   return t < 0 || t % dilation != 0 || t / dilation >= window ? kNowhere : t / dilation;
@@ -44,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       }
       if (!is_within(z, (int)args.from_d)) continue;
       const R* plane = own + kd * kWindowH * kWindowW * kRowChannels;
-      // Row r of the source, one ahead of what is multiplied.
+      // Prefetches row r of the source, one row ahead of the multiplication.
       Source::Packet packets[kSpanW];
       const auto load = [&](int r) {
         load_line<Source>(args, args.from_h, args.from_w, tile.n, place.channel, z,

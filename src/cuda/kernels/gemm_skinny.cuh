@@ -1,19 +1,18 @@
-// y[few][many] = x[few][depth] * weights[many][depth], few rows: bound by reading the weights once.
+// Skinny GEMM, y[m][n] = x[m][k] * weights[n][k] with M <= 32: bound by reading the weights once.
 //
-// A block has kRows rows of weights at a time and a part of the depth, in steps. Each thread copies
-// its own packets of the steps to come to a ring in shared memory, kSteps - 1 of them on the way at
-// a time, and waits for nobody else; after the last step of some rows come the first of the next. x
-// is in shared memory for a phase of kPhase steps, where it does not fit for all of them; the next
-// phase is on the way meanwhile. At the end of its rows, warps add their sums, then blocks of a
-// cluster.
+// A CTA processes kRows rows of weights and a slice of K at a time, in steps. Each thread loads its
+// own packets through a cp.async pipeline of kSteps stages (kSteps - 1 in flight) and waits for its
+// own copies only: no CTA barrier per step. The first steps of the next rows follow the last steps
+// of these. Where x does not fit in shared memory as a whole, it is double-buffered in phases of
+// kPhase steps. After the last step of its rows the CTA reduces accumulators over its warps, then
+// over the cluster (split-K).
 #include "lib/ptx_cp_async.cuh"
 
 static const int kStepBytes = kThreads * kPackets * kPacketBytes;
-static const int kPhaseSteps = kPhase * kWarpsK;  // of all warps with the same rows
+static const int kPhaseSteps = kPhase * kWarpsK;  // over all warps that share rows
 static const int kPhaseUnits = kPhaseSteps * kUnits * kM * 4;
 
-// Rows of blocks and batches are units; a block takes every n-th of them, n blocks (or clusters)
-// being there.
+// A work unit is kRows rows of one batch. CTA (or cluster) i processes units i, i + grid, ...
 __device__ inline void locate_unit(const Args& args, int64 unit, Index first_k, Coord& coord) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   if constexpr (kRank > 2) {
@@ -30,7 +29,7 @@ __device__ inline void locate_unit(const Args& args, int64 unit, Index first_k, 
   coord.k = first_k + warp / kWarpsN * kStepK + lane % 4 * kOwn;
 }
 
-// The lane's packets in memory.
+// Iterates over the packets of this lane in global memory.
 template <bool kAligned>
 struct Weights {
   const uint8* first;  // packet 0 of the next step
@@ -49,7 +48,7 @@ struct Weights {
     for (int axis = 0; axis < kRank - 2; ++axis) at += coord.batch[axis] * args.batch_stride[axis];
     first = (const uint8*)args.weights + at * kBits / 8;
   }
-  // Copies the packets of the next step to `to`; what lies outside of the matrix becomes 0.
+  // Starts copies of the next step's packets to `to`, zero-filled out of bounds.
   __device__ void copy_to(const Args& args, uint8* to) {
     const int within = (int)(kKMajor ? (Index)args.k - k : (Index)args.n - row);
     const int bytes = min(max(within, 0), kElements) * kBits / 8;
@@ -73,14 +72,14 @@ struct Weights {
   }
 };
 
-// Unit i of a phase: its row of x and first depth, from that of the phase on.
+// The row of x and the first k, relative to the phase, of 16-byte unit i of a phase.
 struct UnitCoord {
   int m, k;
   __device__ UnitCoord(int i)
       : m(i / 4 % kM), k(i / (4 * kM * kUnits) * kStepK + i % 4 * kOwn +
                                i / (4 * kM) % kUnits * kUnit) {}
 };
-// Puts x of a phase where it belongs, or on its way there.
+// Stages x of a phase in shared memory: by cp.async, or through x_program and registers.
 template <bool kAligned>
 __device__ inline void stage_x(const Args& args, const Coord& coord, Index phase_k,
                                uint4* units) {
@@ -115,7 +114,7 @@ __device__ inline void stage_x(const Args& args, const Coord& coord, Index phase
     }
   }
 }
-// The same for scales of blocks of weights.
+// Stages the block scales of the weights of a phase.
 static const int kScaleGroups =
     kScaled ? (kPhaseSteps * kStepK + kScaleBlock - 1) / kScaleBlock + 1 : 0;
 template <class Number>
@@ -138,7 +137,7 @@ __device__ inline void stage_scales(Number t, const Args& args, const Coord& coo
     }
   }
 }
-// After the thread's own copies have arrived.
+// Permutes the units that this thread has copied, after its own copies have landed.
 template <bool kAligned>
 __device__ inline void permute_x(uint4* units) {
   if constexpr (kAligned && kCopiesX && kReorders) {
@@ -148,7 +147,7 @@ __device__ inline void permute_x(uint4* units) {
   }
 }
 
-// kSplit blocks of a cluster have the same rows.
+// The kSplit CTAs of a cluster share rows and split K.
 template <int kSplit, bool kAligned>
 __device__ inline void multiply(const Args& args) {
   uint8* const memory = shared_memory();
@@ -158,13 +157,13 @@ __device__ inline void multiply(const Args& args) {
   uint16* const scales = (uint16*)(acc + kWarpsK * kM * kPitch);
   const int warp_n = threadIdx.x / 32 % kWarpsN, warp_k = threadIdx.x / 32 / kWarpsN;
   const int rank = blockIdx.x % kSplit;
-  // Rounds: one step of each of the warps with the same rows.
+  // A round is one step of each warp along K.
   const int all_rounds = (int)args.rounds, most = (all_rounds + kSplit - 1) / kSplit;
   const int rounds = min(most, all_rounds - rank * most);
   const Index first_k = (Index)rank * most * kStepK * kWarpsK;
   const int first = blockIdx.x / kSplit, every = gridDim.x / kSplit, units = (int)args.units;
 
-  // What is copied next: a step of `ahead`, at `to_come` of its rounds.
+  // The next step to copy: round `to_come` of the unit at `ahead`.
   Coord ahead;
   int unit_ahead = first, to_come = 0, stage_ahead = 0;
   Weights<kAligned> weights(args);
@@ -209,7 +208,7 @@ __device__ inline void multiply(const Args& args) {
           permute_x<kAligned>(x + phase % kBuffersX * kPhaseUnits);
         __syncthreads();
         if constexpr (kBuffersX > 1 || kBuffersScales > 1) {
-          // The next phase: of this unit, or the first of the next one.
+          // The next phase of this unit, or the first phase of the next unit.
           const bool here = round + kPhase < rounds;
           if (here || unit + every < units) {
             Coord next;

@@ -1,16 +1,15 @@
-// y[few][many] = x[few][depth] * weights[many][depth] as gemm_skinny_tma.cuh has it, where weights
-// go straight to registers: nothing but sums needs shared memory, and nothing comes before the
-// first loads. For small matrices.
+// Skinny GEMM that loads weights straight into registers, for small matrices: shared memory holds
+// only the reduction, and the first loads issue at once, without barrier or pipeline setup.
 //
-// A block has kRows rows of weights and the whole depth, whose steps its warps take in turn. A warp
-// has two batches of kBatch steps in registers: one on its way, one that is multiplied. x comes
-// through the L1 cache, which weights pass by: gemm_skinny_lane.cuh.
+// A CTA computes kRows rows over the whole K, whose steps are interleaved over its warps. A warp
+// double-buffers batches of kBatch steps in registers: one in flight, one being multiplied. Loads
+// of x are cached in L1; loads of weights bypass it (gemm_skinny_lane.cuh).
 
 struct Batch {
   Words packets[kBatch][kPackets];
   typename S::Word scales[kBatch][kPackets];
 
-  // From step `first` of the warp on, as far as there are steps.
+  // Loads steps `first` to first + kBatch - 1 of the warp, where they exist.
   __device__ void load(const Args& args, const Lane& lane, int first) {
     if (first + kBatch <= lane.steps) {
 #pragma unroll

@@ -1,14 +1,14 @@
-// The end of a product with few rows: sums of warps, then of the blocks of a cluster, become
-// results.
+// Epilogue of the skinny GEMM: reduces accumulators over warps, then over the CTAs of a cluster,
+// and stores results.
 #pragma once
 
 #include "lib/ptx_cluster.cuh"
 
 static const int kThreads = kWarpsN * kWarpsK * 32;
-static const int kPitch = kRows + 4;  // of sums in shared memory: lanes then hit different banks
+static const int kPitch = kRows + 4;  // of accumulators in shared memory, free of bank conflicts
 
-// The sums of kCount numbers each, `every` floats apart from the next, in their order: kVector
-// sums, whose first numbers lie side by side at `first`.
+// kVector contiguous sums of kCount partials each, added in a fixed order; the partials of a sum
+// are `every` floats apart.
 template <int kCount, int kVector>
 __device__ inline void add_partials(const float* first, int every, R (&values)[kVector]) {
   struct alignas(4 * kVector) Floats {
@@ -22,13 +22,13 @@ __device__ inline void add_partials(const float* first, int every, R (&values)[k
     for (int l = 0; l < kVector; ++l) values[l] += summands.at[l];
   }
 }
-// kVector sums of row m of those of x that are there, row `row` of the weights on, of all warps
-// with these rows.
+// Reduces kVector accumulators, from (m, row) on, over the kWarpsK warps that share rows; m counts
+// from the first row of x of this pass.
 template <int kVector>
 __device__ inline void reduce_warps(const float* acc, int m, int row, R (&values)[kVector]) {
   add_partials<kWarpsK>(acc + m * kPitch + row, kRowsPerPass * kPitch, values);
 }
-// The same of the blocks of a cluster, in their order: each has kVector of them at `sums`.
+// Reduces kVector accumulators over the CTAs of the cluster through DSMEM, in rank order.
 template <int kSplit, int kVector>
 __device__ inline void reduce_cluster(const float* acc, R (&values)[kVector]) {
   float parts[kSplit][kVector];
@@ -55,8 +55,8 @@ __device__ inline void store_results(const Args& args, const Coord& coord, int m
   epilogue<kVector>(args, at, values);
 }
 
-// kRowsPerPass rows of x from `first` on, whose sums of warps are in `sums`: these are added, then
-// those of the kSplit blocks of a cluster, and handed on.
+// Reduces kRowsPerPass rows of x from `first` on over warps and over the kSplit CTAs of the
+// cluster, and stores them. Each CTA stores its share of the rows of weights.
 template <int kSplit, int kVector>
 __device__ inline void reduce_and_store(const Args& args, const Coord& coord, int first, float* acc,
                                      int rank) {
@@ -85,7 +85,8 @@ __device__ inline void reduce_and_store(const Args& args, const Coord& coord, in
   }
 }
 
-// Adds the sums of kRowsPerPass rows of x, from `first` on, and hands them on.
+// One pass of the epilogue: spills the accumulators of kRowsPerPass rows of x, from `first` on, to
+// shared memory, reduces and stores them.
 template <int kSplit, bool kAligned>
 __device__ inline void finish_rows(const Args& args, const Coord& coord, Accumulators& accumulators,
                                    int first, float* acc, int rank) {
@@ -96,7 +97,7 @@ __device__ inline void finish_rows(const Args& args, const Coord& coord, Accumul
   });
   __syncthreads();
   reduce_and_store<kSplit, kAligned ? kVectorY : 1>(args, coord, first, acc, rank);
-  // Nobody writes the next sums, or leaves, while others read these.
+  // No thread overwrites this buffer, and no CTA exits, while others still read it.
   if constexpr (kSplit > 1)
     cluster_sync_relaxed();
   else

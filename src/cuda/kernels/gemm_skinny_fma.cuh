@@ -1,4 +1,4 @@
-// The products of a step one by one, in f32: for operands that matrix units would round.
+// Skinny GEMM: a step by f32 FMA, for operands that tensor cores would round.
 
 static const bool kReorders = false;
 static const int kOwnRows = kKMajor ? kPackets : kElements;
@@ -10,7 +10,8 @@ __device__ inline uint4 pack_unit(const R (&elements)[kUnit]) {
 }
 
 struct Accumulators {
-  // Of the lane's own depths alone. Its row i is row 8 i + g of the warp, or kElements g + i.
+  // Over the lane's own part of K. Its row i is row 8 i + g of the warp (K-major), or
+  // kElements g + i (N-major).
   float acc[kOwnRows][kM];
 
   __device__ Accumulators() {
@@ -18,13 +19,13 @@ struct Accumulators {
     for (int i = 0; i < kOwnRows; ++i) fill(0.f, acc[i]);
   }
 
-  // x(u, m): unit u of the lane's depths of row m.
+  // x(u, m): unit u of the lane's part of K of row m.
   template <bool kAligned, class X>
   __device__ void add(const Args& args, const Coord& coord, const Words (&packets)[kPackets],
                       const X& x, const Scales&) {
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
-      // Of the unit's depths, whichever way packets lie: numbers[row][depth].
+      // elements[row][k] of the unit, for K-major and N-major packets alike.
       R elements[kOwnRows][kUnit];
       if constexpr (kKMajor) {
 #pragma unroll
@@ -54,7 +55,7 @@ struct Accumulators {
   }
 
   __device__ void finish() {}
-  // Visits each sum: use(row of the warp, row of x, sum).
+  // Reduces over the four lanes of a row and calls use(row of the warp, row of x, sum) once each.
   template <class Use>
   __device__ void visit(const Use& use) const {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;

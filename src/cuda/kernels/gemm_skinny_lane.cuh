@@ -1,13 +1,13 @@
-// Steps of a lane whose weights, x and scales come straight from global memory (products with few
-// rows whose operands lie along the depth).
+// Skinny GEMM: steps of a lane that loads K-major weights, x and scales from global memory straight
+// into registers.
 #pragma once
 
 #include "lib/ptx_memory.cuh"
 
 static const int kStepBytes = 4 * kPacketBytes;  // of a row, in a step of a warp
 
-// Where the first step of the lane lies. Rows past the last one are read as it is: their sums go
-// nowhere.
+// Addresses of the lane's first step. Rows are clamped to the last one; accumulators of clamped
+// rows are never stored.
 struct Lane {
   const uint8 *weights[kPackets], *x;
   const typename S::Word* scales[kPackets];
@@ -35,7 +35,7 @@ struct Lane {
   }
 };
 
-// Step `step` of the warp.
+// Loads weights and scales of step `step` of the warp.
 __device__ inline void load_step(const Args& args, const Lane& lane, int step,
                                  Words (&packets)[kPackets], typename S::Word (&scales)[kPackets]) {
   const int at = step * (kWarpsK * kStepBytes);

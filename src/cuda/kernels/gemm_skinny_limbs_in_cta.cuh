@@ -1,8 +1,7 @@
-// Products with few rows by warpgroups: warps of a block that make digits of x of each stage
-// (gemm_skinny_limbs.cuh), where it is. The copy engine brings a block (128 depths of 8 rows) as
-// two boxes of 64 depths, swizzled over 128 bytes, to where two of its three digits will be. Of
-// fewer rows, up to kRepackRows, it brings those alone, and a warp makes so many more blocks at a
-// time.
+// Skinny GEMM on warpgroups: repack warps that decompose x of each stage into int8 limbs in place
+// (gemm_skinny_limbs.cuh). TMA loads a block (128 k of 8 rows) as two boxes of 64 k, swizzled over
+// 128 bytes, into the space of two of its three limbs. Where x has fewer than 8 rows, TMA loads
+// kRepackRows of them, and a warp decomposes 8 / kRepackRows blocks at a time.
 #pragma once
 
 #include "lib/ptx_tma.cuh"
@@ -10,11 +9,11 @@
 static const int kBoxBytes = kRepackRows * 128;
 static const int kUnitBlocks = 8 / kRepackRows;
 static_assert(kRepackRows == 8 || kPackedXTiles == 1);
-// At a time, so that one waits while the other goes on.
+// Units per iteration: two, so that the latency of one hides behind the other.
 static const int kUnitsTogether = kRepackUnits > kRepackWarps ? 2 : 1;
 
-// By a warp: x of a chunk, which counts for `brought` and becomes digits there.
-template <class SomeArgs>  // which have map_x
+// By a whole warp: issues the TMA loads of x of a chunk, which complete on `x_full`.
+template <class SomeArgs>  // with the member map_x
 __device__ inline void load_packed_x(const SomeArgs& args, int chunk, uint8* to, Mbarrier*,
                                      Mbarrier* x_full) {
   if (threadIdx.x % 32 == 0) {
@@ -29,12 +28,12 @@ __device__ inline void load_packed_x(const SomeArgs& args, int chunk, uint8* to,
   __syncwarp();
 }
 
-// A lane has, of one row, the depths of word `slice` of the packets of the four lanes that share
-// rows of weights: four times 8, of which 16 bytes of a slice are made for each digit and half.
+// A lane decomposes, of one row, the k of word `slice` of the packets of the four lanes t: 4 * 8
+// elements, which become 16 bytes of a slice for each limb and half.
 struct RepackLane {
   int row, slice;
-  int from, to;  // bytes of a unit; of the other 32 depths of a box, of the other half
-  int power;     // bytes of the powers of a unit
+  int from, to;  // byte offsets in a unit; XORed for the other 32 k of a box and the other half
+  int power;     // byte offset among the powers of two of a unit
 
   __device__ RepackLane() {
     const int lane = threadIdx.x % 32, block = lane / (4 * kRepackRows);
@@ -47,12 +46,12 @@ struct RepackLane {
   __device__ void read(const uint8* unit, uint4 (&x)[4]) const {
 #pragma unroll
     for (int t = 0; t < 4; ++t) {
-      const int box = t / 2, half = t % 2;  // lines of 128 bytes are swizzled by their number
+      const int box = t / 2, half = t % 2;  // the 128-byte swizzle XORs the line number
       x[t] =
           *(const uint4*)(unit + box * kBoxBytes + (from ^ (half * 4 ^ box * kRepackRows % 8) * 16));
     }
   }
-  // Of the lane's row of a block, as a float.
+  // The largest magnitude of the lane's row of a block, as a float.
   __device__ float largest(const uint4 (&x)[4]) const {
     const uint32 low = max_magnitudes(T(), largest_pair(x[0]), largest_pair(x[1]));
     const uint32 high = max_magnitudes(T(), largest_pair(x[2]), largest_pair(x[3]));
@@ -72,14 +71,15 @@ struct RepackLane {
   }
 };
 
-// The units of a stage that are the warp's, from its first one on.
+// Decomposes this warp's units of a stage, from `first_unit` on.
 __device__ inline void repack(const RepackLane& lane, int first_unit, uint8* packed_x) {
   static_assert(kSlices == 4 && 2 * kBoxBytes <= kBlockBytes);
   constexpr int kEach = kRepackWarps * kUnitsTogether;
 #pragma unroll 1
   for (int first = first_unit; first < kRepackUnits; first += kEach) {
     const auto number = [&](int n) { return first + n * kRepackWarps; };
-    // Known where warps have as many units: work on two of them mixes where no branch parts it.
+    // A constant where all warps have equally many units: without a branch the compiler interleaves
+    // the two units.
     const auto inside = [&](int n) {
       return n == 0 || kRepackUnits % kEach == 0 || number(n) < kRepackUnits;
     };
@@ -92,7 +92,7 @@ __device__ inline void repack(const RepackLane& lane, int first_unit, uint8* pac
 #pragma unroll
     for (int n = 0; n < kUnitsTogether; ++n)
       if (inside(n)) largest[n] = lane.largest(x[n]);
-    __syncwarp();  // all of the units has been read
+    __syncwarp();  // all lanes have read the units before any lane overwrites them
 #pragma unroll
     for (int n = 0; n < kUnitsTogether; ++n)
       if (inside(n)) {

@@ -1,12 +1,12 @@
-// Products with few rows by warpgroups: the launch before the one that multiplies, which makes the
-// digits of x (gemm_skinny_limbs.cuh) once for all blocks.
+// Skinny GEMM on warpgroups: pre-pass launch that decomposes x into int8 limbs
+// (gemm_skinny_limbs.cuh) once for all CTAs.
 #pragma once
 
 #include "lib/ptx_grid_dependency.cuh"
 
-// A warp has two rows of a step, a lane 8 depths of one of them: those of word `slice` of the
-// packets of lanes t. The lower halves of the word's bytes are depths 0, 2, 4, 6, and they are the
-// first 16 depths of a slice, 4 of each lane; the upper halves are the others.
+// A warp decomposes two rows of a step, a lane 8 elements along K of one row: those of word `slice`
+// of the packets of lanes t. The low nibbles of that word are k = 0, 2, 4, 6; they form the first
+// 16 bytes of a slice, 4 of each lane t. The high nibbles form the other 16.
 extern "C" __global__ void __launch_bounds__(kRepackWarps * 32)
     gemm_skinny_repack(const __grid_constant__ Args args) {
   launch_dependent_grids();

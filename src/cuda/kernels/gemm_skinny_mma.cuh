@@ -1,19 +1,19 @@
-// The products of a step by matrix units: weights are the 16 rows, straight from registers, x the 8
-// columns.
+// Skinny GEMM: a step on tensor cores (mma.sync). Weights are operand A (16 rows), straight from
+// registers; x is operand B (8 columns).
 #include "lib/ptx_mma.cuh"
 #include "lib/narrow_to_half2.cuh"
 
 static const int kRowTiles = kKMajor ? kTiles : kElements / 2;
 static const int kTilesM = (kM + 7) / 8;
-// Pairs that a word becomes: of its numbers j and j + kPairs, or of neighbours.
+// Packed pairs per word of weights: elements j and j + kPairs, or (kNeighbours) adjacent elements.
 static const int kPairs = kRaw ? 16 / kBits : 1;
 static const bool kNeighbours = kRaw && PairsOfNeighbours<W>::value;
-static const int kUnitWords = kBits / 4;  // of a packet along the depth
-static const bool kScalesPairs = kScaled && !kByRows;  // else the sums of a step
+static const int kUnitWords = kBits / 4;  // of a K-major packet
+static const bool kScalesPairs = kScaled && !kByRows;  // else the accumulators of a step are scaled
 static const bool kHasOffset = kKeepsOffset && kRaw && kKMajor && HasOffset<W>::value;
 static const bool kMarksNan = kRaw && HasNonfiniteBytes<W>::value;
 
-// Units of x stand in the order of the weights' pairs. `unit` has pairs of neighbours.
+// Permutes a unit of x, 8 consecutive elements, into the K order of the weights' pairs.
 __device__ inline uint4 permute_like_weights(uint4 unit) {
   if constexpr (kKMajor && kPairs == 2 && !kNeighbours)
     return make_uint4(__byte_perm(unit.x, unit.y, 0x5410), __byte_perm(unit.x, unit.y, 0x7632),
@@ -31,7 +31,7 @@ __device__ inline uint4 pack_unit(const R (&elements)[kUnit]) {
       narrow_pair(T(), elements[4], elements[5]), narrow_pair(T(), elements[6], elements[7])));
 }
 
-// Sums of products of x alone with the offset of weights, of which all rows have the same.
+// Products of x with the offset that the encoding adds to all weights; the same for all rows.
 struct OffsetAccumulators {
   float acc[kTilesM][4];
   __device__ OffsetAccumulators() {
@@ -47,7 +47,8 @@ struct OffsetAccumulators {
       multiply_add(T(), acc[j], a, second);
     }
   }
-  // `before`, or NaN if a sum is infinity or NaN, from which nothing can be taken away.
+  // `before`, or NaN if an accumulator is not finite, in which case the offset cannot be
+  // subtracted.
   __device__ float nan_if_nonfinite(float before) const {
 #pragma unroll
     for (int j = 0; j < kTilesM; ++j) before = fmaf(acc[j][0] + acc[j][1], 0.f, before);
@@ -56,9 +57,10 @@ struct OffsetAccumulators {
 };
 
 struct Accumulators {
-  // Row tile i has rows 16 i + g and 16 i + 8 + g of the warp, or kElements g + 2 i and the next.
+  // Row tile i holds rows 16 i + g and 16 i + 8 + g of the warp (K-major), or kElements g + 2 i and
+  // the next row (N-major).
   float acc[kRowTiles][kTilesM][4];
-  uint32 odd[kKMajor ? kPackets : kWords];  // marks what makes a row NaN
+  uint32 odd[kKMajor ? kPackets : kWords];  // bytes that encode NaN, which make their row NaN
 
   __device__ Accumulators() {
 #pragma unroll
@@ -68,14 +70,14 @@ struct Accumulators {
     fill(0u, odd);
   }
 
-  // x(u, m): unit u of the lane's depths of row m, in the order of the weights.
+  // x(u, m): unit u of the lane's part of K of row m, in the K order of the weights.
   template <bool kAligned, class X>
   __device__ void add(const Args& args, const Coord& coord, const Words (&packets)[kPackets],
                       const X& x, const Scales& scales) {
     OffsetAccumulators none;
     add<kAligned, false>(args, coord, packets, x, scales, none);
   }
-  // kOffset: weights are more by their offset, whose products with x are added to `offset`.
+  // kOffset: weights keep the offset of their encoding; `offset` accumulates its products with x.
   template <bool kAligned, bool kOffset, class X>
   __device__ void add(const Args& args, const Coord& coord, const Words (&packets)[kPackets],
                       const X& x, const Scales& scales, OffsetAccumulators& offset) {
@@ -96,8 +98,7 @@ struct Accumulators {
     }
   }
 
-  // Adds the sums of a step, less those of the offset, whose weights have a scale: scale(packet,
-  // row of the warp).
+  // Adds (step - offset) * scale(packet, row of the warp): the accumulators of one step.
   template <class Scale>
   __device__ void add_scaled(const Accumulators& step, const OffsetAccumulators& offset, const Scale& scale) {
     const int g = threadIdx.x % 32 / 4;
@@ -119,11 +120,11 @@ struct Accumulators {
     }
   }
 
-  // Before sums are visited.
+  // Must be called once before visit().
   __device__ void finish() {
     if constexpr (kMarksNan) spread_nan();
   }
-  // Visits each sum: use(row of the warp, row of x, sum).
+  // Calls use(row of the warp, row of x, accumulator) for each accumulator.
   template <class Use>
   __device__ void visit(const Use& use) const {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -158,7 +159,7 @@ struct Accumulators {
     }
   }
 
-  // Four pairs of packet p: its depths of unit u.
+  // The four pairs of unit u of packet p.
   template <bool kAligned, bool kOffset, class D>
   __device__ void pairs_k_major(D d, const Args& args, const Coord& coord, const Words& packet, int p,
                               int u, uint32 (&pairs)[4], const Scales& scales) {
@@ -200,7 +201,7 @@ struct Accumulators {
     }
   }
 
-  // pairs[i][j]: depths 2 i and 2 i + 1 of row j of word w of the packets.
+  // pairs[i][j]: k = 2 i and 2 i + 1 of row j of word w of the packets.
   template <class D>
   __device__ void pairs_n_major(D d, const Words (&packets)[kPackets], int w,
                                uint32 (&pairs)[4][2 * kPairs]) {
@@ -210,7 +211,7 @@ struct Accumulators {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         uint32 some[kPairs];
-        const uint32 order = kNeighbours ? (half == 0 ? 0x5140 : 0x7362)  // bytes in turn
+        const uint32 order = kNeighbours ? (half == 0 ? 0x5140 : 0x7362)  // bytes interleaved
                                          : (half == 0 ? 0x5410 : 0x7632);
         to_pairs(d, T(), __byte_perm(first, second, order), some);
 #pragma unroll
@@ -223,7 +224,7 @@ struct Accumulators {
   __device__ void add_n_major(const Args& args, const Coord& coord,
                              const Words (&packets)[kPackets], const uint4 (&x_frags)[kTilesM],
                              const Scales& scales) {
-    constexpr int kRowsOfPart = kRaw ? 2 * kPairs : 2;  // that are converted at a time
+    constexpr int kRowsOfPart = kRaw ? 2 * kPairs : 2;  // converted at a time
 #pragma unroll
     for (int part = 0; part < kElements / kRowsOfPart; ++part) {
       uint32 pairs[4][kRowsOfPart];
@@ -263,7 +264,7 @@ struct Accumulators {
     for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int row = 2 * i + half;  // of a packet across the depth
+        const int row = 2 * i + half;  // of an N-major packet
         const bool is_odd =
             kKMajor ? odd[2 * i + half] != 0 : (odd[row / 4 % kWords] >> row % 4 * 8 & 0x80u) != 0;
 #pragma unroll

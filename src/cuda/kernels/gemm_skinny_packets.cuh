@@ -1,10 +1,10 @@
-// Products with few rows: who has which weights, and numbers of them.
+// Skinny GEMM: the mapping of weights to lanes, and the decoding of packets.
 //
-// A step of a warp is 4 kOwn depths of its rows of the weights. Lane (g, t), g = lane / 4 and
-// t = lane % 4, has kOwn of these depths, from kOwn * t on, in packets of 16 bytes (or 8):
-// - packets along the depth: one of each of the rows g, g + 8, g + 16, ...,
-// - packets across the depth: of kElements rows, from kElements * g on, one for each depth.
-// The lanes of matrix units are these, in whatever order the depths stand: x has the same order.
+// A step of a warp is 4 * kOwn elements of K of its rows of weights. Lane (g, t), g = lane / 4 and
+// t = lane % 4, owns kOwn of them, from kOwn * t on, in packets of 16 bytes or less:
+// - K-major weights: one packet of each of the rows g, g + 8, g + 16, ...
+// - N-major weights: for each k one packet of kElements rows, from kElements * g on.
+// This is the lane layout of mma.sync up to a permutation of K, which x shares.
 #include "lib/pointwise.cuh"
 #include "lib/ptx_pairs.cuh"
 #include "lib/rows.cuh"
@@ -20,8 +20,8 @@ static const int kOwn = kKMajor ? kElements : kUsesMma ? 8 : 4;
 static const int kPackets = kKMajor ? 2 * kTiles : kOwn;
 static const int kStepK = 4 * kOwn;
 static const int kWarpRows = kKMajor ? 16 * kTiles : 8 * kElements;
-static_assert(kRows <= kWarpsN * kWarpRows);  // of a block; less only by warpgroups
-// x in units of 16 bytes: kUnit depths of one of its rows.
+static_assert(kRows <= kWarpsN * kWarpRows);  // less only in the warpgroup kernel
+// x is moved in 16-byte units: kUnit elements along K of one row.
 static const int kUnit = kUsesMma ? 8 : 4;
 static const int kUnits = kOwn / kUnit;
 
@@ -31,13 +31,12 @@ union Words {
   uint32 words[kWords];
 };
 
-// Where the first packet of a lane stands, the first row of its block, and the batch.
+// Row and k of the lane's first packet, the first row of its CTA, and the batch coordinates.
 struct Coord {
   Index first_row, row, k, batch[kRank];
 };
 
-// Scales of blocks of weights are in shared memory beside x, as numbers of type T: those of a block
-// of depths for all rows of the block of threads, then those of the next.
+// Block scales of the weights in shared memory, converted to type T: [K block][row of the CTA].
 struct Scales {
   const uint16* first;  // of the warp's first row
   Index first_group;
@@ -46,7 +45,7 @@ struct Scales {
   }
 };
 
-// Number i of a packet.
+// Element i of a packet.
 __device__ inline float element_of(const Words& packet, int i) {
   const uint32 bits = packet.words[i * kBits / 32] >> i * kBits % 32;
   if constexpr (kBits == 32)
@@ -54,7 +53,7 @@ __device__ inline float element_of(const Words& packet, int i) {
   else
     return widen(W(), (typename W::Word)(bits & ((1u << kBits % 32) - 1)));
 }
-// kCount numbers of packet p from number `first` on, after the work before the product.
+// kCount elements of packet p from element `first` on, after the prologue of the weights.
 template <bool kAligned, int kCount>
 __device__ inline void elements_of(const Args& args, const Coord& coord, const Words& packet, int p,
                                   int first, R (&elements)[kCount]) {
@@ -76,7 +75,7 @@ __device__ inline void elements_of(const Args& args, const Coord& coord, const W
       R from[kVector], to[kVector];
 #pragma unroll
       for (int l = 0; l < kVector; ++l) from[l] = elements[i + l];
-      fill((R)0, to);  // zeros outside of memory might be something else after the work
+      fill((R)0, to);  // out of bounds the operand is 0, whatever the prologue makes of 0
       if (inside) weight_program<kVector>(args, at, from, to);
 #pragma unroll
       for (int l = 0; l < kVector; ++l) elements[i + l] = to[l];

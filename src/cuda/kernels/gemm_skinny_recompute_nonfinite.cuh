@@ -1,15 +1,15 @@
-// Products with few rows by warpgroups (gemm_skinny_warpgroup.cuh), 4-bit weights with scales: sums
-// that were lost, because x is infinity or NaN (digits) or a scale too large or too small (pairs),
-// are made once more.
+// Skinny GEMM on warpgroups (gemm_skinny_warpgroup.cuh), 4-bit weights with block scales:
+// recomputes accumulators that are invalid because x has an infinity or NaN (limbs), or because a
+// scale is out of the range of the fast path (half2).
 #pragma once
 
 #include "lib/ptx_memory.cuh"
 #include "lib/ptx_mma.cuh"
 #include "lib/narrow_to_half2.cuh"
 
-// Adds the products of a step, from global memory, as pairs times their scale, by the instructions
-// of a warp. A word of each packet at a time, so that this needs no more registers than what it
-// mends. Rows past the last one are read as it is: their sums go nowhere.
+// Accumulates one step from global memory by mma.sync, weights dequantised as pairs. It handles one
+// word of each packet at a time, so that it needs no more registers than the main loop. Rows are
+// clamped to the last one; accumulators of clamped rows are never stored.
 template <class SomeArgs>
 __device__ inline void recompute(const SomeArgs& args, const WarpgroupLane& lane, const Coord& coord,
                                  int step, WarpgroupAccumulators& all) {
@@ -53,8 +53,9 @@ __device__ inline void recompute(const SomeArgs& args, const WarpgroupLane& lane
     }
   }
 }
-// At the end of a unit.
-template <class SomeArgs>  // which have scales, where sums can be lost
+// After the last chunk of a unit: finishes the accumulators, and recomputes them if any lane of the
+// warp has an invalid one.
+template <class SomeArgs>  // with `scales` where accumulators can be invalid
 __device__ inline void recompute_nonfinite(const SomeArgs& args, const ChunkIterator& iter, const WarpgroupLane& lane,
                                  const Coord& coord, WarpgroupAccumulators& all) {
   const bool is_invalid = !finish_accumulators(all);

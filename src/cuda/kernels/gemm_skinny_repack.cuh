@@ -1,30 +1,30 @@
-// Products with few rows by warpgroups (gemm_skinny_warpgroup.cuh): x as the second factor of wgmma, in
-// the order in which lanes have the weights. A launch of its own makes this image of x once, and
-// blocks copy it as it is (gemm_skinny_repack_prepass.cuh), or warps of each block make it of what
-// the copy engine has brought to a stage (gemm_skinny_repack_in_cta.cuh).
+// Skinny GEMM on warpgroups (gemm_skinny_warpgroup.cuh): x as operand B of wgmma, repacked so that
+// its K order matches the registers that hold the weights. A pre-pass launch repacks x once
+// (gemm_skinny_repack_prepass.cuh), or warps of each CTA repack it in the stages that TMA fills
+// (gemm_skinny_repack_in_cta.cuh).
 //
-// The image has, for each chunk of the depth, for each 8 rows of x: slices of 16 depths, 32 bytes
-// of each row, swizzled over 32 bytes. Rows and depths that x has not are zeros.
+// Packed layout: [chunk][8 rows of x][slice of 16 k][row: 32 bytes], swizzled over 32 bytes. Rows
+// and k past the end of x are zero.
 #pragma once
 
-static const int kStepBytes = 4 * kPacketBytes;  // of a row, in a step of a warpgroup
+static const int kStepBytes = 4 * kPacketBytes;  // of a row, per step of a warpgroup
 static const int kSteps = kChunk / kStepBytes;
 static const int kChunkK = kChunk * 8 / kBits;
 static const int kSliceBytes = 8 * 32;
 static const int kSlices = kOwn / 4;  // of a step
-static const bool kRepacksInCta = kHelpers > 1;  // in each block
+static const bool kRepacksInCta = kHelpers > 1;  // else in a pre-pass launch
 static const int kPitchX = kChunkK / 16 * kSliceBytes;
 static const int kPackedXTiles = kColumns / 8;
-// A warp (one of kRepackWarps) makes a block: 128 depths of 8 rows.
+// One of kRepackWarps warps repacks a block: 128 k of 8 rows.
 static const int kBlockBytes = 2048;
 static const int kBlocksAlong = kChunkK / 128;  // of a chunk
 static const int kBlocksX = kPackedXTiles * kBlocksAlong;
-static const int kRepackUnits = kBlocksX;  // that warps of a block have one by one
+static const int kRepackUnits = kBlocksX;  // work items of the repack warps of a CTA
 static const int kPackedXBytes = kPackedXTiles * kPitchX;
 
-// A lane has, of one row, a unit of 8 depths of each of the four lanes that share rows of weights.
-// Slice s of a step has pairs 2 s and 2 s + 1 of each lane's packet: 16 bytes of the first (of all
-// four lanes), then 16 of the second, exchanged where the swizzle does so.
+// A lane repacks, of one row, a unit of 8 k of each of the four lanes t of the weights. Slice s of
+// a step holds pairs 2 s and 2 s + 1 of each lane's packet: 16 bytes of the first pairs of all four
+// lanes, then 16 bytes of the second; the swizzle exchanges the two halves in every other 4 rows.
 struct RepackLane {
   int row, step, unit;
 
@@ -34,7 +34,7 @@ struct RepackLane {
     step = lane / 8 / kUnits;
     unit = lane / 8 % kUnits;
   }
-  // Of a block, where lane t of those four has its depths.
+  // First k, within a block, of the unit of lane t.
   __device__ int k_of(int t) const { return step * kStepK + t * kOwn + unit * 8; }
   __device__ void write(uint8* block, const uint4 (&pairs)[4]) const {
     const uint32 to = (step * kSlices + 2 * unit) * kSliceBytes + row * 32 + row / 4 * 16;

@@ -1,16 +1,15 @@
-// Products with few rows by warpgroups: warps of a block that put x of each stage in order
-// (gemm_skinny_repack.cuh), where it is. The copy engine brings boxes of 64 depths of 8 rows,
-// swizzled over 128 bytes.
+// Skinny GEMM on warpgroups: repack warps that repack x of each stage in place
+// (gemm_skinny_repack.cuh). TMA loads boxes of 64 k of 8 rows, swizzled over 128 bytes.
 #pragma once
 
 #include "lib/ptx_tma.cuh"
 
 static const int kBoxBytes = 8 * 128;
-// At a time, so that one waits while the other goes on.
+// Blocks per iteration: two, so that the latency of one hides behind the other.
 static const int kBlocksTogether = kBlocksX > kRepackWarps ? 2 : 1;
 
-// By a warp: x of a chunk, which counts for `brought` and is put in order there.
-template <class SomeArgs>  // which have map_x
+// By a whole warp: issues the TMA loads of x of a chunk, which complete on `x_full`.
+template <class SomeArgs>  // with the member map_x
 __device__ inline void load_packed_x(const SomeArgs& args, int chunk, uint8* to, Mbarrier*,
                                      Mbarrier* x_full) {
   if (threadIdx.x % 32 == 0) {
@@ -33,7 +32,7 @@ __device__ inline void read_boxes(const RepackLane& lane, const uint8* block, ui
   }
 }
 
-// The blocks of a stage that are the warp's, from its first one on.
+// Repacks this warp's blocks of a stage, from `first_block` on.
 __device__ inline void repack(const RepackLane& lane, int first_block, uint8* packed_x) {
   static_assert(kPitchX == kBlocksAlong * kBlockBytes);
 #pragma unroll 1

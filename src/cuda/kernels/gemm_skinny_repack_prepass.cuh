@@ -1,10 +1,10 @@
-// Products with few rows by warpgroups: the launch before the one that multiplies, which makes the
-// image of x (gemm_skinny_repack.cuh) once for all blocks.
+// Skinny GEMM on warpgroups: pre-pass launch that repacks x (gemm_skinny_repack.cuh) once for all
+// CTAs.
 #pragma once
 
 #include "lib/ptx_grid_dependency.cuh"
 
-// Depths from `depth` on of 8 rows from `first` on.
+// Reads this lane's part of 8 rows from `first` on, in the block of K that starts at `k`.
 __device__ inline void read_x(const Args& args, const RepackLane& lane, int first, int k,
                               uint4 (&pairs)[4]) {
   const int m = first + lane.row;
@@ -17,7 +17,7 @@ __device__ inline void read_x(const Args& args, const RepackLane& lane, int firs
   }
 }
 
-// By a warp.
+// By a whole warp: copies a repacked block from shared to global memory.
 template <int kBytes>
 __device__ inline void copy_out(uint8* to, const uint8* from) {
 #pragma unroll

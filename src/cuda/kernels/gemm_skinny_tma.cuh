@@ -1,45 +1,44 @@
-// y[few][many] = x[few][depth] * weights[many][depth] as gemm_skinny.cuh has it, where the copy
-// engine brings the weights (sm_90 on): both operands lie along the depth, in multiples of 64 bytes
-// of weights.
+// Skinny GEMM with TMA bulk loads (sm_90 on), y[m][n] = x[m][k] * weights[n][k]: both operands are
+// K-major, and rows of weights are multiples of 64 bytes.
 //
-// A block has kRows rows of weights at a time and a part of the depth, in chunks: kChunk bytes of
-// each row, the same depths of x, and the scales of these weights. Chunks go through a ring of
-// kStages stages; each warp asks for its share of the rows of a chunk, and waits for the whole of
-// it. A warp that has read a chunk says so, and asks for what comes to its stage when the others
-// have read it as well: narrow weights, which take most of the time to multiply, after the next
-// chunk, so that warps need not meet. After the last chunk of some rows come the first of the next.
+// A CTA processes kRows rows of weights and a slice of K at a time, in chunks: kChunk bytes of each
+// row, the same k of x, and the scales of these weights. Chunks go through a pipeline of kStages
+// stages. Each warp issues the loads of its share of the rows and waits for the whole chunk. A warp
+// that has read a chunk arrives on its `read` barrier; when all warps have, it issues the next load
+// into that stage. Weights below 16 bits, which take longer to multiply, defer that by one chunk,
+// so that warps need not run in lockstep. The first chunks of the next unit follow the last of
+// this.
 #include "lib/ptx_grid_dependency.cuh"
 #include "lib/ptx_tma.cuh"
 
 static const int kWarps = kWarpsN * kWarpsK;
-static const int kRowsTogether = kRows <= 8 * kWarps ? 8 : 4;  // asked for in one turn of a loop
+static const int kRowsTogether = kRows <= 8 * kWarps ? 8 : 4;  // row loads per unrolled iteration
 static const int kSteps = kChunk / kStepBytes / kWarpsK;       // of a warp in a chunk
-static const int kMaxTogether = kTilesM == 1 ? 8 : 4;       // row tiles: registers
+static const int kMaxTogether = kTilesM == 1 ? 8 : 4;       // row tiles, bound by registers
 static const int kStepsTogether =
     kSteps * kTiles <= kMaxTogether ? kSteps : kMaxTogether / kTiles;
 static const bool kDefersLoads = kBits < 16;
 static const int kChunkK = kChunk * 8 / kBits;
 static const int kChunkX = kChunkK * 2;
 static const int kGroups = kScaled ? kChunkK / kScaleBlock : 0;
-// Eight lanes read 16 bytes of each of four places of two rows: rows start where these lie in
-// different banks. Of 4-bit weights, lanes t and t + 2 have x of the same banks: with many rows of
-// x, lanes 2 and 3 take the halves of a packet in the other order, 8 bytes at a time.
+// Eight lanes read 16 bytes at four offsets of two rows: the pitch puts these in different banks.
+// With 4-bit weights, lanes t and t + 2 read x from the same banks: with more than 8 rows of x,
+// lanes 2 and 3 therefore swap the halves of a packet, and packets are read 8 bytes at a time.
 static const bool kSwapsHalves = kBits == 4 && kTilesM > 1;
 static const int kPitchW = kChunk + (128 + (kSwapsHalves ? 32 : 64) - kChunk % 128) % 128;
 static const int kPitchX = kBits < 16 ? kChunkX + 16 : kPitchW;
 static const int kGroupBytes = kRows * (int)sizeof(S::Word);
-// A stage: weights, then x, then scales.
+// A stage holds weights, then x, then scales.
 static const int kFirstX = kRows * kPitchW;
 static const int kFirstScale = kFirstX + kM * kPitchX;
 static const int kStageBytes = kFirstScale + kGroups * kGroupBytes;
 static const int kReductionBytes = kWarpsK * kRowsPerPass * kPitch * 4;
-// Before the barriers. Sums lie where stages were if no further rows come to these.
+// Bytes before the barriers. The reduction aliases the stages unless these prefetch the next unit.
 static const int kAllBytes = kOwnReductionSmem                          ? kStages * kStageBytes + kReductionBytes
                              : kStages * kStageBytes > kReductionBytes ? kStages* kStageBytes
                                                                  : kReductionBytes;
 
-// Rows of blocks and batches are units; a block takes every n-th of them, n blocks (or clusters)
-// being there.
+// A work unit is kRows rows of one batch. CTA (or cluster) i processes units i, i + grid, ...
 __device__ inline void locate_unit(const Args& args, int unit, Coord& coord) {
   int group = unit;
   if constexpr (kRank > 2) {
@@ -54,10 +53,10 @@ __device__ inline void locate_unit(const Args& args, int unit, Coord& coord) {
   coord.first_row = (Index)group * kRows;
 }
 
-// The chunks that a block asks for, one after the other.
+// Issues the loads of the chunks of a CTA, one after the other.
 struct ChunkProducer {
   int unit, every, first_chunk, chunks;
-  int chunk, stage, warp;  // the next; this one
+  int chunk, stage, warp;  // next chunk and stage; this warp
 
   __device__ bool has_more(const Args& args) const { return unit < (int)args.units; }
   __device__ void next(const Args& args) {
@@ -69,9 +68,9 @@ struct ChunkProducer {
     stage = stage + 1 == kStages ? 0 : stage + 1;
   }
 
-  // By all threads, both: a warp asks for every kWarps-th row of weights, which it takes forwards,
-  // and of x and scales, which it takes backwards, so that warps have equally many. The first
-  // thread announces all bytes; those that come before that wait for it.
+  // Both are called by all threads. A warp issues the loads of every kWarps-th row of weights,
+  // counted from the first warp, and of x and scales, counted from the last, which balances warps.
+  // Thread 0 expects all bytes; the phase cannot complete before it has arrived.
   __device__ void load_weights(const Args& args, uint8* memory, Mbarrier* barriers) const {
     if (!has_more(args)) return;
     const Chunk here(args, *this);
@@ -86,7 +85,7 @@ struct ChunkProducer {
     const uint8* from = (const uint8*)args.weights + row * kBits / 8 + here.first;
     const int64 next_row = args.row_stride * kWarps * kBits / 8;
     uint8* to = memory + stage * kStageBytes + warp * kPitchW;
-    // Nothing is asked in between where all rows are there: 6 instructions for each, else 13.
+    // No bounds check where all rows exist: 6 instructions per row instead of 13.
     constexpr int kMost = (kRows + kWarps - 1) / kWarps;
     const int own = (here.rows - warp + kWarps - 1) / kWarps;
     if (own == kMost) {
@@ -130,8 +129,8 @@ struct ChunkProducer {
  private:
   struct Chunk {
     Coord coord;
-    int64 first;      // byte of a row
-    int rows, bytes;  // of each row
+    int64 first;      // byte offset in a row
+    int rows, bytes;  // rows, and bytes of each
 
     __device__ Chunk(const Args& args, const ChunkProducer& producer) {
       locate_unit(args, producer.unit, coord);
@@ -147,11 +146,11 @@ struct ChunkProducer {
   };
 };
 
-// A step of a chunk: where its weights and x of the lane start in the stage.
+// The lane's addresses of weights and x of one step in a stage.
 struct Step {
   const uint8 *weights, *x;
-  int warp_row, group;  // first row, and scales, of the warp
-  int turned;           // bytes of x to the first half of the packet, 0 or 32
+  int warp_row, group;  // first row of the warp; scale group of the step
+  int turned;           // byte offset in x of the half that is read first: 0 or 32
 
   __device__ Step(const uint8* stage, int step) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -179,8 +178,8 @@ struct Step {
   }
 };
 
-// The products of step `step` of a chunk. `lost` becomes NaN where what weights are more by cannot
-// be taken away again.
+// Multiplies step `step` of a chunk. `invalid` becomes NaN where the weights' offset cannot be
+// subtracted again.
 __device__ inline void add_step(const Args& args, const Coord& coord, const uint8* stage, int step,
                                 Accumulators& accumulators, float& invalid) {
   const Step here(stage, step);
@@ -201,8 +200,8 @@ __device__ inline void add_step(const Args& args, const Coord& coord, const uint
   }
 }
 
-// The products of all chunks of the block from `first` on once more, from global memory: where x
-// has infinities or NaN.
+// Recomputes all chunks of the CTA from `first` on from global memory, without an offset: for x
+// with infinities or NaN.
 __device__ inline void recompute(const Args& args, const Coord& coord, int first, int chunks,
                                  Accumulators& accumulators) {
   const Lane lane(args, coord);
@@ -216,7 +215,7 @@ __device__ inline void recompute(const Args& args, const Coord& coord, int first
   }
 }
 
-// What the results of a unit need, on its way to the L2 cache.
+// Prefetches the epilogue operands of a unit into L2.
 __device__ inline void prefetch_epilogue(const Args& args, const Coord& coord, int rank) {
   if constexpr (kOperands > 0) {
     constexpr int kShare = kRows / kClusterBlocks, kAcross = kShare / kVectorY;
@@ -268,7 +267,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 
   const int warp_k = threadIdx.x / 32 / kWarpsN;
   int stage = 0, parity = 0;
-  int free = -1, free_parity = 0;  // the stage that is asked for next, if kDefersLoads
+  int free = -1, free_parity = 0;  // the stage to refill next, if kDefersLoads
 #pragma unroll 1
   for (int unit = first; unit < (int)args.units; unit += every) {
     Coord coord;
@@ -307,7 +306,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
         recompute(args, coord, first_chunk, chunks, accumulators);
       }
     }
-    if constexpr (!kOwnReductionSmem) __syncthreads();  // all warps have read the last stages
+    if constexpr (!kOwnReductionSmem) __syncthreads();  // the reduction aliases the stages
     finish_unit<kClusterBlocks, true>(args, coord, accumulators, acc, rank);
   }
 }

@@ -1,27 +1,28 @@
-// y[few][many] = x[few][depth] * weights[many][depth] as gemm_skinny_tma.cuh has it, where
-// warpgroups multiply (wgmma): weights go from shared memory to registers, become factors there;
-// x, put in the order of the weights by gemm_skinny_repack.cuh or gemm_skinny_limbs.cuh, is the
-// second factor, in shared memory. No lane that multiplies reads x, and one instruction multiplies
-// 64 rows.
+// Skinny GEMM on warpgroups, y[m][n] = x[m][k] * weights[n][k] by wgmma: weights are operand A,
+// read from shared memory and dequantised in registers; x, repacked by gemm_skinny_repack.cuh or
+// gemm_skinny_limbs.cuh, is operand B in shared memory. MMA lanes thus never read x, and one
+// instruction multiplies 64 rows of weights.
 //
-// A warpgroup has 64 rows, or two times 64, of each chunk, and every kWarpsK-th step of it. A piece
-// is one step of 64 of its rows: a packet of row r and one of row r + 8 in each lane. Pieces are
+// A warpgroup computes 64 rows, or twice 64, of each chunk, and every kWarpsK-th step of it. A
+// piece is one step of 64 rows: in each lane a packet of row r and one of row r + 8. Pieces are
 // multiplied by gemm_skinny_warpgroup_half2.cuh or gemm_skinny_warpgroup_limbs.cuh.
 
 extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
     gemm_skinny_warpgroup(const __grid_constant__ Args args) {
   uint8* const start = shared_memory();
-  // Where the swizzle's pattern begins. Not rounded as an integer: it stays known to be shared.
+  // Aligned to the period of the swizzle, by an offset: a pointer rounded as an integer would lose
+  // the shared address space.
   uint8* const memory = start + (1024 - (uint64)start % 1024) % 1024;
   Mbarrier* const barriers = (Mbarrier*)(memory + kAllBytes);
   const Pipeline pipeline = {memory, barriers, barriers + kStages, barriers + 2 * kStages};
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the same for all lanes
   ChunkIterator iter(args);
-  // Measured in a row: clusters gain up to 13 % where the next launch, which puts x in order, is
-  // there from the start; other blocks gain nothing or lose, they let it in with their last chunk.
+  // Measured back to back: clusters gain up to 13 % if the next launch, the repack pre-pass,
+  // becomes resident from the start. Without clusters that gains nothing or loses, so these CTAs
+  // trigger it with their last chunk.
   if constexpr (kClusterBlocks > 1) launch_dependent_grids();
   if (warp == kWarps) {
-    // Nobody else knows the barriers yet, but the first bytes are on their way.
+    // The producer warp issues the first loads before the other warps may use the barriers.
     if (threadIdx.x % 32 == 0) {
 #pragma unroll
       for (int s = 0; s < kStages; ++s) {
@@ -55,10 +56,10 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
       repack_chunks(args, iter, pipeline, warp - kWarps - 1);
     if constexpr (kClusterBlocks > 1) {
       cluster_wait();
-      cluster_sync();  // that of the sums
+      cluster_sync();  // matches the one of reduce_in_cluster()
     }
   } else {
-    wait_on_dependent_grids();  // operands of the end may come from it
+    wait_on_dependent_grids();  // epilogue operands may come from the previous launch
     WarpgroupLane lane(warp);
     int round = 0;
     Coord coord;

@@ -1,19 +1,19 @@
-// The end of a unit of a product with few rows by warpgroups (gemm_skinny_warpgroup.cuh): sums of
-// warps, and of the blocks of a cluster, become results.
+// Epilogue of the skinny GEMM on warpgroups (gemm_skinny_warpgroup.cuh): reduces accumulators over
+// warps and over the CTAs of a cluster, and stores results.
 //
-// A block of a cluster makes the results of its share of the rows. Each warp sends its sums to the
-// blocks that need them, where every summand of a result has a place of its own; a block adds them,
-// in the order of blocks and warps. A cluster has one unit, so no place is used twice.
+// In a cluster, each CTA computes the results of its share of the rows. Each warp writes its
+// accumulators through DSMEM to the CTAs that own the rows, into a slot per partial; a CTA adds the
+// partials in the order of CTAs and warps. A cluster has a single unit, so no slot is reused.
 //
-// Sums of other blocks lie where stages were, if they have one unit. Else they lie apart, 8 rows of
-// x at a time in two places in turn: whoever comes to a place again has met the others at the other
-// place meanwhile.
+// Without a cluster, partials alias the stages if the CTA has a single unit. Else they have shared
+// memory of their own, for 8 rows of x at a time in two alternating buffers: a thread that returns
+// to a buffer has passed the barrier of the other buffer meanwhile.
 #pragma once
 
 #include "lib/ptx_barrier.cuh"
 
-static const int kShare = kRows / kClusterBlocks;  // rows of a block's results
-// Of sums of a row of x: the rows of eight lanes, of each of four pairs of rows of x, are in 32
+static const int kShare = kRows / kClusterBlocks;  // rows that a CTA stores
+// Pitch of the partials of a row of x: eight rows of weights in each of four rows of x fall into 32
 // different banks.
 static const int kSharePitch = (kShare + 15) / 16 * 16 + 4;
 static const int kPartials = kClusterBlocks * kWarpsK;
@@ -23,9 +23,9 @@ static const int kReductionBytes = kReductionBuffers * kPartials * kPartialFloat
 static const int kPipelineBytes = kStages * kStageBytes;
 static const int kAllBytes = kOwnReductionSmem               ? kPipelineBytes + kReductionBytes
                              : kPipelineBytes > kReductionBytes ? kPipelineBytes
-                                                      : kReductionBytes;  // then barriers
+                                                      : kReductionBytes;  // barriers follow
 
-// Rows of x from `first` on, of which there are sums of all summands at `sums`.
+// Adds the partials of kRowsPerPass rows of x from `first` on and stores this CTA's share.
 __device__ inline void store_share(const Args& args, const Coord& coord, int first,
                                    const float* acc) {
   constexpr int kAcross = kShare / kVectorY;
@@ -57,7 +57,7 @@ __device__ inline void reduce_in_cluster(const Args& args, const Coord& coord,
 __device__ inline void reduce_in_cta(const Args& args, const Coord& coord,
                                        const WarpgroupAccumulators& accumulators, float* memory, int& round,
                                        int warp) {
-  if constexpr (!kOwnReductionSmem) group_barrier<kThreads>(0);  // all warps have read the last stages
+  if constexpr (!kOwnReductionSmem) group_barrier<kThreads>(0);  // partials alias the stages
 #pragma unroll 1
   for (int first = 0; first < kM; first += kRowsPerPass, ++round) {
     float* const acc = memory + round % kReductionBuffers * (kPartials * kPartialFloats);

@@ -1,16 +1,16 @@
-// Products with few rows by warpgroups (gemm_skinny_warpgroup.cuh): a chunk's products as pairs of 16
-// bits, which are multiplied by their scales before. While the products of a part of a piece run,
-// the next part is converted.
+// Skinny GEMM on warpgroups (gemm_skinny_warpgroup.cuh): multiplies weights that are dequantised to
+// packed 16-bit pairs and multiplied by their scales first. While the wgmma of one part of a piece
+// runs, the next part is converted.
 #pragma once
 
 static const int kSlicesPerPart = kSlices < 4 ? kSlices : 4;           // slices of a part
 static const int kParts = kSlices / kSlicesPerPart;                    // of a piece
 static const int kPartWords = 2 * kSlicesPerPart / kPairs;             // of a packet
-static const int kUnrolledPieces = kAllPieces <= 8 ? kAllPieces : 8;  // in one turn of a loop
-// Whole numbers of 4 bits with scales, as lib/narrow_to_half2.cuh has them.
+static const int kUnrolledPieces = kAllPieces <= 8 ? kAllPieces : 8;  // per unrolled iteration
+// 4-bit integers with scales on the fast path of lib/narrow_to_half2.cuh.
 static const bool kSmall = kScaled && HasOffset<W>::value && ShortFloat<T>::kBias == 127;
 
-// The packets of a piece, of two rows, and their scales.
+// The packets of a piece in this lane (two rows) and their scales.
 struct ScaledPiece {
   Words packets[2];
   uint32 scale[2];
@@ -29,7 +29,7 @@ struct ScaledPiece {
       }
     }
   }
-  // NaN of e4m3 needs no mark: sm_90 has an instruction that keeps it.
+  // NaN of e4m3 needs no marking: the conversion instruction of sm_90 preserves it.
   template <class D>
   __device__ void convert(D d, int part, uint32 (&a_frags)[kSlicesPerPart][4]) const {
 #pragma unroll
@@ -61,8 +61,8 @@ __device__ inline void multiply_part(float (&acc)[kHalf], const uint32 (&a_frags
   wgmma_commit_group();
 }
 
-// The products of a chunk. Nothing runs from one turn of the loop to the next: the compiler could
-// not tell which registers are in use, and would wait for every product.
+// Multiplies a chunk. No wgmma is in flight across the loop's back edge: the compiler could not
+// prove which registers it uses and would serialise every wgmma.
 __device__ inline void add_stage(const WarpgroupLane& lane, WarpgroupAccumulators& all) {
   const uint64 x =
       smem_descriptor<32>(lane.stage + kFirstX + lane.step * (kSlices * kSliceBytes), 0, kPitchX);
@@ -75,14 +75,14 @@ __device__ inline void add_stage(const WarpgroupLane& lane, WarpgroupAccumulator
 #pragma unroll
     for (int p = 0; p < kUnrolledPieces * kParts; ++p) {
       const int n = p / kParts, part = p % kParts, next = n + 1;   // pieces
-      const int tile = n % kTiles, number = (first + n) / kTiles;  // of the warpgroup's steps
+      const int tile = n % kTiles, number = (first + n) / kTiles;  // step of the warpgroup
       const bool has_next = next < kUnrolledPieces || first + kUnrolledPieces < kAllPieces;
       const bool is_last = part + 1 == kParts;
       if (is_last && has_next) piece.load(lane, (first + next) / kTiles, next % kTiles, all.scales);
       multiply_part(
           all.acc[tile], a_frags[p % 2],
           advance_descriptor(x, (number * kWarpsK * kSlices + part * kSlicesPerPart) * kSliceBytes));
-      wgmma_wait_group<1>();  // of the part before
+      wgmma_wait_group<1>();  // the previous part
       if (!is_last || has_next) piece.convert(W(), is_last ? 0 : part + 1, a_frags[1 - p % 2]);
     }
     wgmma_wait_group<0>();
@@ -90,7 +90,8 @@ __device__ inline void add_stage(const WarpgroupLane& lane, WarpgroupAccumulator
   fence_operand(all.acc);
 }
 
-// At the end of a unit: false where scales were out of range, so that sums have to be made again.
+// After the last chunk of a unit: undoes the power of two of the fast path. Returns false if a
+// scale was out of range, so that the accumulators must be recomputed.
 __device__ inline bool finish_accumulators(WarpgroupAccumulators& all) {
   if constexpr (!kSmall) return true;
   const float power = __uint_as_float((uint32)(127 - SmallScale::kPower) << 23);

@@ -1,21 +1,21 @@
-// Products with few rows by warpgroups (gemm_skinny_warpgroup.cuh): a chunk's products of 4-bit weights
-// and the digits of x (gemm_skinny_limbs.cuh), as integers of 8 bits, exactly.
+// Skinny GEMM on warpgroups (gemm_skinny_warpgroup.cuh): multiplies 4-bit weights by the int8 limbs
+// of x (gemm_skinny_limbs.cuh) with integer wgmma, exactly.
 //
-// A word of 8 weights becomes two words of 4, each 16 times the weight: the upper halves of its
-// bytes as they stand, and the lower ones moved up. Sums of a step are below 2^22 for each digit.
-// While the products of a piece run, the next is converted, and the sums of the one before become
-// floats.
+// A word of 8 weights becomes two words of 4 bytes, each 16 times a weight: the high nibbles in
+// place, and the low nibbles shifted up. Accumulators of a step stay below 2^22 per limb. While the
+// wgmma of a piece runs, the next piece is converted, and the accumulators of the previous one
+// become floats.
 #pragma once
 
-static const int kLimbAccumulators = WGMMA_N / 2;  // of a piece, 4 of each digit of 8 rows of x
-// In one turn of a loop. kAccBuffers: pieces whose sums are there at a time, one where registers are
-// few; it is then other warpgroups whose products run meanwhile.
+static const int kLimbAccumulators = WGMMA_N / 2;  // of a piece: 4 per limb and 8 rows of x
+// Pieces per unrolled iteration. kAccBuffers: pieces with live integer accumulators; one where
+// registers are short, in which case other warpgroups keep the tensor cores busy.
 static const int kMaxPieces = kAccBuffers == 1 ? 4 : 8;
 static const int kUnrolledPieces = kAllPieces <= kMaxPieces ? kAllPieces : kMaxPieces;
-static const int kUsedAccumulators = 4 * kTilesM;  // of a lane: nobody looks at 8 rows that x has not
+static const int kUsedAccumulators = 4 * kTilesM;  // of a lane: tiles of 8 rows that x has
 static_assert(kLimbs == 3 && kUsedAccumulators <= kHalf);
 
-// Powers of two of rows 2 t and 2 t + 1 of each 8 of x, the same for all pieces of a step.
+// Powers of two of rows 2 t and 2 t + 1 of each 8 rows of x, shared by all pieces of a step.
 struct RowScales {
   float of_x[kPackedXTiles][2];
 
@@ -51,7 +51,7 @@ __device__ inline void multiply_piece(int (&own)[kLimbAccumulators], const uint3
     multiply(own, factors[c], advance_descriptor(x, c * kSliceBytes), c > 0);
   wgmma_commit_group();
 }
-// The two higher digits as one integer, below 2^30.
+// Combines the limbs, the two higher ones as one integer below 2^30, scales and accumulates in f32.
 __device__ inline void add_limbs(float (&acc)[kHalf], int (&own)[kLimbAccumulators],
                                   const RowScales& factors, const float (&scales)[2]) {
   fence_operand(own);
@@ -64,8 +64,8 @@ __device__ inline void add_limbs(float (&acc)[kHalf], int (&own)[kLimbAccumulato
   }
 }
 
-// The products of a chunk. Nothing runs from one turn of the loop to the next: the compiler could
-// not tell which registers are in use, and would wait for every product.
+// Multiplies a chunk. No wgmma is in flight across the loop's back edge: the compiler could not
+// prove which registers it uses and would serialise every wgmma.
 __device__ inline void add_stage(const WarpgroupLane& lane, WarpgroupAccumulators& all) {
   constexpr int kOfStep = kPackedXTiles * kBlockBytes;
   const uint64 x =
@@ -81,7 +81,7 @@ __device__ inline void add_stage(const WarpgroupLane& lane, WarpgroupAccumulator
   for (int first = 0; first < kAllPieces; first += kUnrolledPieces) {
 #pragma unroll
     for (int n = 0; n < kUnrolledPieces; ++n) {
-      const int tile = n % kTiles, number = (first + n) / kTiles;  // of the warpgroup's steps
+      const int tile = n % kTiles, number = (first + n) / kTiles;  // step of the warpgroup
       const bool has_next = n + 1 < kUnrolledPieces || first + kUnrolledPieces < kAllPieces;
       if (has_next) lane.packets((first + n + 1) / kTiles, (n + 1) % kTiles, packets);
       const auto load_factors = [&] {
@@ -94,13 +94,13 @@ __device__ inline void add_stage(const WarpgroupLane& lane, WarpgroupAccumulator
       multiply_piece(own[n % kAccBuffers], bytes[n % 2],
                      advance_descriptor(x, number * (kWarpsK * kOfStep)));
       if constexpr (kAccBuffers == 2) {
-        wgmma_wait_group<1>();  // of the piece before
+        wgmma_wait_group<1>();  // the previous piece
         if (n > 0)
           add_limbs(all.acc[(n - 1) % kTiles], own[(n - 1) % 2], factors[(n - 1) / kTiles % 2],
                      scales[(n - 1) % 2]);
       }
       if (has_next) bytes_of_packets(packets, bytes[1 - n % 2]);
-      if constexpr (kAccBuffers == 1) load_factors();  // as late as possible: registers
+      if constexpr (kAccBuffers == 1) load_factors();  // late, to save registers
       if (kAccBuffers == 1 || n + 1 == kUnrolledPieces) {
         wgmma_wait_group<0>();
         add_limbs(all.acc[tile], own[n % kAccBuffers], factors[n / kTiles % kAccBuffers],
@@ -110,7 +110,7 @@ __device__ inline void add_stage(const WarpgroupLane& lane, WarpgroupAccumulator
   }
 }
 
-// Digits do not say what is not finite: their sums are NaN.
+// Limbs cannot represent infinity or NaN: such accumulators are NaN and must be recomputed.
 __device__ inline bool finish_accumulators(WarpgroupAccumulators& all) {
   bool is_invalid = false;
   all.visit([&](int, int, float sum) { is_invalid |= sum != sum; });

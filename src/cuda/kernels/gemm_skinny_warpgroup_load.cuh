@@ -1,9 +1,9 @@
-// Products with few rows by warpgroups (gemm_skinny_warpgroup.cuh): what a stage of their ring holds,
-// and the warp that fills it.
+// Skinny GEMM on warpgroups (gemm_skinny_warpgroup.cuh): the stages of the pipeline, the producer
+// warp and the repack warps.
 //
-// A stage has a chunk: kChunk bytes of each of the block's rows, in pieces of 128 bytes swizzled by
-// the copy engine; x of the same depths in the order of the weights (gemm_skinny_repack.cuh), as the
-// launch before has left it or other warps of the block put it; the scales of these weights.
+// A stage holds a chunk: kChunk bytes of each row of the CTA, in 128-byte pieces swizzled by TMA; x
+// of the same k, repacked (gemm_skinny_repack.cuh) by the pre-pass launch or by repack warps; the
+// scales of these weights.
 #include "lib/ptx_grid_dependency.cuh"
 #include "lib/ptx_tma.cuh"
 
@@ -16,23 +16,23 @@ static const int kFirstX = kRows * kChunk;
 static const int kFirstScale = kFirstX + kPackedXBytes;
 static const int kChunkBytes = kFirstScale + kGroups * kGroupBytes;
 static const int kStageBytes = (kChunkBytes + 1023) / 1024 * 1024;
-// That fill a stage, beside x where warps of the block put it in order.
+// Bytes expected on `full`: x is not among them where repack warps arrive instead.
 static const int kTmaBytes = kChunkBytes - (kRepacksInCta ? kPackedXBytes : 0);
 
-// Warps that put x of a stage in order.
+// Repack warps that arrive on the `full` barrier of a stage.
 static const int kArrivingRepackWarps = !kRepacksInCta                ? 0
                              : kRepackUnits < kRepackWarps ? kRepackUnits
                                                          : kRepackWarps;
 
-// Of each stage: all of it has come, and is in order; everybody has read it; x has come, where it
-// is put in order here.
+// Barriers of each stage. full: TMA and repack warps are done. read: all MMA threads have read it
+// (the empty barrier). x_full: TMA has loaded x that is to be repacked.
 struct Pipeline {
   uint8* memory;
   Mbarrier *full, *read, *x_full;
 };
 
-// The chunks of a block in their order, each with its stage: those of some rows, then those of the
-// next. All warps walk it, each for itself.
+// Iterates over the chunks of a CTA, unit by unit, with stage and barrier parity of each. Every
+// warp has its own copy.
 struct ChunkIterator {
   int unit, every, first_chunk, chunks;
   int chunk, stage, parity;
@@ -59,7 +59,8 @@ struct ChunkIterator {
   }
 };
 
-// By a warp, all of it. Whole boxes count: zeros stand for what lies outside of the tensors.
+// By a whole warp: issues the TMA load of the weights. Full boxes count as transaction bytes: TMA
+// zero-fills out of bounds.
 __device__ inline void load_weights(const Args& args, const ChunkIterator& iter, const Pipeline& pipeline) {
   uint8* const to = pipeline.memory + iter.stage * kStageBytes;
   const int chunk = iter.first_chunk + iter.chunk, row = iter.unit * kRows;
@@ -71,8 +72,8 @@ __device__ inline void load_weights(const Args& args, const ChunkIterator& iter,
   }
   __syncwarp();
 }
-// And of scales.
-template <class SomeArgs>  // which need not have them
+// By a whole warp: issues the TMA loads of x and of scales.
+template <class SomeArgs>  // with map_scales only where kScaled
 __device__ inline void load_x(const SomeArgs& args, const ChunkIterator& iter, const Pipeline& pipeline) {
   uint8* const to = pipeline.memory + iter.stage * kStageBytes;
   const int chunk = iter.first_chunk + iter.chunk, row = iter.unit * kRows;
@@ -84,9 +85,9 @@ __device__ inline void load_x(const SomeArgs& args, const ChunkIterator& iter, c
     __syncwarp();
   }
 }
-// By the warps that put x in order, where there are any. Units of a stage, and then those of the
-// next, are theirs in turn; of each stage always the same ones, as a warp that leaves out a round
-// of a barrier could not tell it from the next.
+// Main loop of the repack warps. Units of consecutive stages go round-robin over these warps. A
+// warp always gets the same units of a given stage: if it skipped a phase of a barrier, it could
+// not tell that phase from the next by parity.
 __device__ inline void repack_chunks(const Args& args, ChunkIterator iter, const Pipeline& pipeline, int warp) {
   constexpr int kFurther = kRepackWarps - kRepackUnits % kRepackWarps;
   const StageLane lane;
@@ -100,7 +101,7 @@ __device__ inline void repack_chunks(const Args& args, ChunkIterator iter, const
     arrive(pipeline.full + iter.stage);
   }
 }
-// After it has asked for all stages once.
+// Main loop of the producer warp, after the first fill of all stages.
 __device__ inline void load_chunks(const Args& args, ChunkIterator iter, const Pipeline& pipeline) {
 #pragma unroll 1
   for (; iter.has_more(args); iter.next()) {

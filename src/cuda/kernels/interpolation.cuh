@@ -1,13 +1,13 @@
-// Nearest and linear interpolation, forward. A thread makes kVector results that lie together:
-// channels of a pixel (kColumns, [n, d, h, w, c]), or pixels of a row ([n, c, d, h, w]). Extents
-// are known to the compiler, so that ratios and quotients of them cost little.
+// Nearest and linear interpolation, forward. A thread computes kVector contiguous results: channels
+// of a pixel (kColumns: NHWC, [n, d, h, w, c]) or pixels of a row (NCHW, [n, c, d, h, w]). Extents
+// are compile-time constants, so that divisions by them are cheap.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 
-// Where result `o` of an axis lies between two elements of x: x[at] has weight 1 - share, and
-// x[next] the share.
+// The position of result `o` of an axis between two elements of x: x[at] has weight 1 - share,
+// x[next] has weight share.
 struct Between {
   int at, next;
   R share;
@@ -37,7 +37,7 @@ __device__ inline void locate(Index n, Index channel, int z, int y, int x, Index
   at[kColumns ? 3 : 4] = x;
 }
 
-// The sum over the corners around a result, for kCount channels.
+// The weighted sum over the corners around a result, for kCount channels.
 template <int kCount>
 __device__ inline void interpolate(const Args& args, Index n, Index channel, const Between& d,
                                    const Between& h, const Between& w, R (&sums)[kCount]) {

@@ -1,8 +1,8 @@
 // Max and average pooling over windows of kWindowD x kWindowH x kWindowW; unused spatial axes have
-// window and extent 1. A thread makes a tile of kTileH x kTileW results, so that what their windows
-// share is read once.
-// kColumns: tensors are walked as [n, d, h, w, c], and every result is kCount channels.
-// Otherwise as [n, c, d, h, w], kCount is 1, and the results of a tile's row lie together.
+// window and extent 1. A thread computes a tile of kTileH x kTileW results, so that elements which
+// their windows share are read once.
+// kColumns: NHWC, tensors indexed as [n, d, h, w, c], and every result is kCount channels.
+// Otherwise NCHW, [n, c, d, h, w], kCount = 1, and the results of a tile's row are contiguous.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/exponential.cuh"
@@ -10,7 +10,7 @@
 #include "lib/ptx_maximum.cuh"
 #include "lib/rows.cuh"
 
-// Positions inside windows are integers in registers, too. They fit the types they are stored in.
+// Argmax positions within windows are ints in registers. They fit the types they are stored in.
 __device__ inline int64 narrow(i64, int position) { return position; }
 __device__ inline int narrow(i32, int position) { return position; }
 __device__ inline uint32 narrow(u32, int position) { return (uint32)position; }
@@ -39,7 +39,7 @@ template <int kCount, class D>
 __device__ inline void store_positions(D d, void* data, int64 index, const int (&from)[kCount]) {
   store_row(d, data, index, from);
 }
-// Half bytes, up to eight of them in one access.
+// 4-bit positions, up to eight per access.
 template <int kCount>
 __device__ inline void load_positions(u4, const void* data, int64 index, int (&to)[kCount]) {
   const uint8* bytes = (const uint8*)data + index / 2;
@@ -64,13 +64,13 @@ __device__ inline void store_positions(u4 d, void* data, int64 index, const int 
   }
 }
 
-// The tile of a thread: results from (d, h, w) on of `channel` of image n.
+// The tile of a thread: results from (d, h, w) on, from `channel` on, of image n.
 struct Tile {
   bool exists;
   Index n, channel;
   int d, h, w;
 
-  // The results have the extents of `to`.
+  // Args to_d, to_h, to_w are the extents of the results.
   template <int kCount> __device__ static Tile of_thread(const Args& args) {
     Index rest = (Index)blockIdx.x * kThreads + threadIdx.x;
     const auto take = [&](int64 extent, int64 magic) {
@@ -101,7 +101,7 @@ struct Tile {
 
 __device__ inline int clamped(int i, int extent) { return min(max(i, 0), extent - 1); }
 __device__ inline bool is_within(int i, int extent) { return (unsigned)i < (unsigned)extent; }
-// How many elements of x the window of result `o` has along an axis.
+// Elements of x within the window of result `o` along an axis.
 __device__ inline int covered(int o, int stride, int padding, int window, int extent) {
   const int begin = o * stride - padding;
   return min(begin + window, extent) - max(begin, 0);

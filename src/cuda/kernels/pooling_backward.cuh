@@ -1,22 +1,22 @@
-// Pooling, backward: every element of dx gathers from the windows that saw it.
+// Pooling, backward: every element of dx gathers from the windows that contain it.
 
 static const bool kMaximum = kMode == 2;
-// At most so many windows see some of `count` elements in a row.
+// An upper bound on the windows that contain any of `count` consecutive elements.
 __device__ constexpr int windows_of(int count, int window, int stride) {
   return (count - 1 + window - 1) / stride + 1;
 }
 static const int kCoverD = windows_of(1, kWindowD, kStrideD);
 static const int kCoverW = windows_of(kTileW, kWindowW, kStrideW);
 
-// Windows of a tile that begins at a multiple of the stride stand at distances from it that are
-// known to the compiler; window j is first_window + j.
+// Windows of a tile that starts at a multiple of the stride have compile-time offsets from it;
+// window j is first_window + j.
 __device__ constexpr int floor_div(int a, int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 static const bool kAlignedD = kStrideD == 1;
 static const int kAheadD = floor_div(kPaddingD - kWindowD + kStrideD, kStrideD);
 static const int kAheadH = floor_div(kPaddingH - kWindowH + kStrideH, kStrideH);
 static const int kAheadW = floor_div(kPaddingW - kWindowW + kStrideW, kStrideW);
-// kSegments: the windows that begin in a tile's row are read as one packet. kOwnExist: none of them
-// lies outside.
+// kSegments: the windows that start in a tile's row are loaded as one packet. kOwnExist: all of
+// them exist.
 static const int kOwn = kSegments ? kTileW / kStrideW : 1;
 __device__ constexpr bool is_own(int j) { return j + kAheadW >= 0 && j + kAheadW < kOwn; }
 
@@ -24,7 +24,7 @@ __device__ inline int first_window(int i, int stride, int padding, int window) {
   return max(i + padding - window + stride, 0) / stride;
 }
 
-// What one window hands back, for kCount channels.
+// Gradient and argmax position of one window, for kCount channels.
 template <int kCount> struct Returned {
   R dy[kCount];
   int winner[kCount];
@@ -36,7 +36,7 @@ __device__ inline void load_windows(const Args& args, const Index (&at)[5],
   if constexpr (kMaximum) winner_of<kCount>(args, at, returned.winner);
 }
 
-// A row of windows. Those outside are read as one inside: the caller knows which are there.
+// Loads a row of windows. Indices are clamped; the caller masks windows that do not exist.
 __device__ inline void load_row_of_windows(const Args& args, const Tile& tile, int d, int h,
                                            int first, Returned<1> (&row)[kCoverW]) {
   Index at[5];
@@ -56,7 +56,7 @@ __device__ inline void load_row_of_windows(const Args& args, const Tile& tile, i
   }
 }
 
-// kCount channels per element, or the rows of a whole tile together.
+// kCount channels per element, or (kWhole) rows of a whole tile as vectors.
 template <int kCount, bool kWhole, int kHeight = kTileH, int kWidth = kTileW>
 __device__ inline void gather(const Args& args, const Tile& tile) {
   constexpr int kRows = windows_of(kHeight, kWindowH, kStrideH);
@@ -98,7 +98,7 @@ __device__ inline void gather(const Args& args, const Tile& tile) {
         load_windows(args, at, returned);
       }
       if constexpr (kMode == 1) {
-        // Of a window that is not there: any number but 0.
+        // At least 1, so that windows which do not exist divide by no zero.
         const R count = (R)max(covered(args, od, oh, ow), 1), inverse = reciprocal(count);
 #pragma unroll
         for (int v = 0; v < kCount; ++v)
@@ -151,7 +151,7 @@ __device__ inline void gather(const Args& args, const Tile& tile) {
   }
 }
 
-// The elements of a tile that is not whole, one by one.
+// The elements of a partial tile, one by one.
 __device__ inline void gather_one_by_one(const Args& args, const Tile& tile) {
   Tile one = tile;
 #pragma unroll 1

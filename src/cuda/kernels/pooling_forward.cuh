@@ -1,11 +1,11 @@
-// Pooling, forward. Windows are taken row by row: first along w, then rows into windows. Elements
-// outside of x are read as the nearest one inside, which the window has anyway.
+// Pooling, forward. Windows are reduced along w first, then rows into windows. Coordinates outside
+// x are clamped to the nearest element, which the window contains anyway.
 
 static const bool kMaximum = kMode == 2;
-static const bool kZeros = !kMaximum || kOutside == 0;  // what is outside counts as 0
+static const bool kZeros = !kMaximum || kOutside == 0;  // padding counts as 0
 static const int kSpan = (kTileW - 1) * kStrideW + kWindowW;
 
-// Whether a maximum moved: its bits say so where zeros are all positive and NaNs all alike.
+// Whether a maximum changed, compared bitwise: inputs have no -0 and a single NaN pattern.
 __device__ inline bool differs(float a, float b) {
   return __float_as_uint(a) != __float_as_uint(b);
 }
@@ -13,7 +13,7 @@ __device__ inline bool differs(double a, double b) {
   return __double_as_longlong(a) != __double_as_longlong(b);
 }
 
-// A maximum or a sum, and where in the tile the maximum was first.
+// A maximum or a sum, and the position in the tile where the maximum occurred first.
 template <int kCount> struct Pooled {
   R value[kCount];
   int at[kCount];
@@ -22,7 +22,7 @@ template <int kCount> struct Pooled {
     fill(kMaximum ? -(R)infinity() : (R)0, value);
     fill(first, at);
   }
-  // `is_first`: nothing was taken before.
+  // `is_first`: this is the first element of the reduction.
   __device__ void take(int v, R seen, int position, bool is_first) {
     if (!kMaximum) {
       value[v] = is_first ? seen : value[v] + seen;
@@ -34,19 +34,19 @@ template <int kCount> struct Pooled {
   }
 };
 
-// Element i of a tile that begins at `first` where padding does not count: what is outside of x is
-// the nearest element inside, at its place.
+// The position of element i of a tile that starts at `first`. Where padding does not count,
+// elements outside x stand for the nearest element inside and have its position.
 template <int kPadding> __device__ inline int place(int i, int first, int extent) {
   if (!kMaximum || kOutside != 1) return i;
   return min(i < kPadding ? max(i, -first) : i, extent - 1 - first);
 }
 
-// kSegments: the elements of one row of x that a tile's windows see are read by packets, from the
-// kAhead-th on; those before and after are read one by one.
+// kSegments: the elements of a row of x under a tile's windows are loaded as packets from element
+// kAhead on; those before and after one by one.
 static const int kAhead = kPaddingW % kVector;
 static const int kPackets = kSpan < kAhead ? 0 : (kSpan - kAhead) / kVector;
 
-// Whether a tile's packets lie inside of x, and its results inside of y.
+// Whether all packets of a tile lie inside x, and all its results inside y.
 __device__ inline bool is_whole(const Args& args, const Tile& tile) {
   const int first = tile.w * kStrideW - kPaddingW + kAhead;
   return first >= 0 && first + kPackets * kVector <= (int)args.x_w &&
@@ -75,7 +75,7 @@ __device__ inline void load_segment(const Args& args, const Tile& tile, int z, i
   }
 }
 
-// kCount channels per result, or of a whole tile rows of x by packets and rows of results together.
+// kCount channels per result, or (kWhole) rows of x as packets and rows of results as vectors.
 template <int kCount, bool kWhole, int kHeight = kTileH, int kWidth = kTileW>
 __device__ inline void pool(const Args& args, const Tile& tile) {
   constexpr int kLines = (kHeight - 1) * kStrideH + kWindowH;
@@ -115,14 +115,14 @@ __device__ inline void pool(const Args& args, const Tile& tile) {
         tile.locate(from_z, from_y, clamped(first_x + i, (int)args.x_w), at);
         x_of<kCount>(args, at, x);
       }
-      // Averages leave out rows as a whole, and packets of a whole tile lie inside.
+      // Averages mask whole rows below; packets of a whole tile lie inside x.
       const bool in_packet = kWhole && i >= kAhead && i < kAhead + kPackets * kVector;
       const bool counts = kInside || ((!kMaximum || row_counts) &&
                                       (in_packet || is_within(first_x + i, (int)args.x_w)));
 #pragma unroll
       for (int v = 0; v < kCount; ++v) {
         if (kZeros && !counts) x[v] = (R)0;
-        if (kMaximum && kPositions) x[v] += (R)0;  // -0 and NaNs in the form `differs` wants
+        if (kMaximum && kPositions) x[v] += (R)0;  // canonical zero and NaN for differs()
       }
 #pragma unroll
       for (int q = 0; q < kWidth; ++q) {
@@ -197,7 +197,7 @@ __device__ inline void pool(const Args& args, const Tile& tile) {
   }
 }
 
-// The results of a tile that is not whole, one by one.
+// The results of a partial tile, one by one.
 __device__ inline void pool_one_by_one(const Args& args, const Tile& tile) {
   Tile one = tile;
 #pragma unroll 1

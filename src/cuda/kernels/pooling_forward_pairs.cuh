@@ -1,6 +1,6 @@
-// Pooling, forward: maxima of floats of 16 bits and their positions, two channels at a time.
-// Windows are taken row by row as in pooling_forward.cuh. Comparisons do not see NaN: where a
-// maximum is NaN, its position is looked for afterwards.
+// Pooling, forward: maxima of 16-bit floats with their positions, two channels per packed
+// instruction (half2). Windows are reduced row by row as in pooling_forward.cuh. Comparisons are
+// false for NaN: where a maximum is NaN, its position is searched afterwards.
 #include "lib/ptx_pairs.cuh"
 
 static const int kPairs = kVector / 2;
@@ -9,7 +9,7 @@ static const int kRows = (kTileH - 1) * kStrideH + kWindowH;
 struct PooledPairs {
   uint32 value[kPairs], at[kPairs];
 
-  // `is_first`: nothing was taken before.
+  // `is_first`: this is the first element of the reduction.
   __device__ void take(int v, uint32 seen, uint32 position, bool is_first) {
     if (is_first) {
       value[v] = seen;
@@ -32,7 +32,7 @@ __device__ inline void load_pairs(D, const void* data, int64 index, uint32 (&to)
   for (int v = 0; v < kPairs; ++v) to[v] = u.words[v];
 }
 
-// Positions of the first NaNs of a window that begins at (z, y, x).
+// Positions of the first NaN of each channel in the window that starts at (z, y, x).
 __device__ inline void find_nans(const Args& args, const Tile& tile, int z, int y, int x,
                                  int (&positions)[kVector]) {
   uint32 found = 0;

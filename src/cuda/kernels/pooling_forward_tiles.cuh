@@ -1,4 +1,4 @@
-// Pooling, forward: a tile per thread.
+// Pooling, forward: entry point with a tile of results per thread.
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     pooling_forward(const __grid_constant__ Args args) {

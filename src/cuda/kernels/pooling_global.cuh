@@ -1,5 +1,5 @@
-// Windows that are whole images of pixels lying together: every result is made of kPixels elements
-// in a row, and memory is walked by packets whatever rows they are parts of.
+// Global pooling of NCHW tensors: every result reduces kPixels contiguous elements, and memory is
+// read as packets that may span several images. Headers shared by forward and backward.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"

@@ -1,7 +1,7 @@
-// Global average pooling, backward.
+// Global average pooling, backward, NCHW.
 
-// The gradient of an average: the same number for a whole image. kCount <= kPixels, so that a
-// packet has elements of two images at most. A thread makes kPackets packets.
+// Broadcasts the gradient of an average to all pixels of its image. kCount <= kPixels, so that a
+// packet spans at most two images. A thread writes kPackets packets.
 template <int kCount>
 __device__ inline void spread_images(const Args& args) {
   const Index first = ((Index)blockIdx.x * kPackets * kThreads + threadIdx.x) * kCount;

@@ -1,5 +1,5 @@
-// Global average pooling, backward, with the channels of a pixel lying together: every thread reads
-// the gradient of kCount channels of an image once, for kRun of its pixels.
+// Global average pooling, backward, NHWC: every thread loads the gradient of kCount channels of an
+// image once and writes kRun of its pixels.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"

@@ -1,13 +1,13 @@
-// Global pooling, forward.
+// Global pooling, forward, NCHW, of computed inputs.
 
-// kRows images per block go through shared memory; then a thread per image.
+// Stages kRows images per CTA in shared memory; then a thread reduces each image.
 template <int kCount>
 __device__ inline void pool_images(const Args& args) {
   R* shared = (R*)shared_memory();
   const Index first = (Index)blockIdx.x * kRows;
   const int images = (int)min((Index)kRows, (Index)args.images - first);
   const Index begin = first * kPixels;
-  // Several packets on their way at once; those past the last are read as the first.
+  // Up to 8 packets in flight; indices past the end are clamped to the first element.
   constexpr int kStep = kThreads * kCount;
   constexpr int kSteps = (kRows * kPixels + kStep - 1) / kStep, kChunk = kSteps < 8 ? kSteps : 8;
   for (int from = threadIdx.x * kCount; from < images * kPixels; from += kChunk * kStep) {
@@ -30,8 +30,8 @@ __device__ inline void pool_images(const Args& args) {
   for (int image = threadIdx.x; image < images; image += kThreads) {
     const R* pixels = shared + image * kPixels;
     R values[1] = {kMaximum ? -(R)infinity() : (R)0};
-    // Threads read different banks where an image has an odd number of pixels; otherwise each
-    // begins at a place of its own.
+    // With an odd number of pixels per image, threads read different banks; otherwise each starts
+    // at a different pixel.
     int place = kPixels % 2 == 1 ? 0 : image % kPixels;
 #pragma unroll(kPixels % 2 == 1 && kPixels < 100 ? kPixels : 4)
     for (int n = 0; n < kPixels; ++n) {

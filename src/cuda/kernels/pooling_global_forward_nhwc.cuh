@@ -1,23 +1,23 @@
-// Global pooling, forward, with the channels of a pixel lying together: a warp takes 32 packets of
-// channels of an image and walks its pixels, which kShares warps share where images are few.
+// Global pooling, forward, NHWC: a warp reduces 32 channel packets of an image over its pixels,
+// which are divided over kShares warps where images are few.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/ptx_maximum.cuh"
 #include "lib/rows.cuh"
 
-static const int kLanes = 32, kGroups = kThreads / kLanes / kShares;  // of channels, per block
+static const int kLanes = 32, kGroups = kThreads / kLanes / kShares;  // of channels, per CTA
 static const int kOwn = (kPixels + kShares - 1) / kShares;            // pixels of a warp
 static const int kAhead = kOwn < kMaxAhead ? kOwn : kMaxAhead, kMaxUnrolled = 64;
 
 __device__ inline R pooled(R a, R b) { return kMaximum ? max_or_nan(a, b) : a + b; }
 
-// Pixels share, share + kShares, ... of an image; kAhead of them are on their way at once.
+// Reduces pixels share, share + kShares, ... of an image, with kAhead loads in flight.
 template <int kCount>
 __device__ inline void pool_pixels(const Args& args, Index image, Index channel, int share,
                                    R (&sums)[kCount]) {
   R x[kAhead][kCount];
-  // Those past the last are read as the last and left out.
+  // Indices past the end are clamped to the last pixel, and their values skipped.
   const auto load = [&](int number, int slot) {
     const Index at[3] = {image, min(share + number * kShares, kPixels - 1), channel};
     x_of<kCount>(args, at, x[slot]);

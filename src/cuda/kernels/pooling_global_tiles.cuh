@@ -1,6 +1,5 @@
-// Global pooling, forward, of floats as memory holds them (`Element`), the pixels of an image lying
-// together: a warp takes 32 images at a time through a ring of kStages tiles in shared memory, of
-// which all but one are on their way; then every lane adds up an image.
+// Global pooling, forward, NCHW, of floats loaded unconverted (`Element`): each warp streams tiles
+// of 32 images through a cp.async pipeline of kStages stages, and every lane reduces one image.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
@@ -15,7 +14,7 @@ static const int kPiece = 16, kPieceWords = kPiece / sizeof(Word);
 __device__ inline R pooled(R a, R b) { return kMaximum ? max_or_nan(a, b) : a + b; }
 __device__ inline R nothing() { return kMaximum ? -(R)infinity() : (R)0; }
 
-// Tile `number` of x, this lane's part of it.
+// Issues this lane's copies of tile `number` of x.
 __device__ inline void request_tile(const Args& args, Index number, uint8* to) {
   const Word* from = (const Word*)args.x_of_load0 + number * kTile;
   const Index left = (Index)args.elements - number * kTile;
@@ -30,11 +29,11 @@ __device__ inline void request_tile(const Args& args, Index number, uint8* to) {
     ((Word*)to)[i] = from[i];
 }
 
-// The pixels of image `lane` of a tile, read as words of 32 bits. Lanes meet different banks where
-// an image has an odd number of words; otherwise each begins at a place of its own.
+// Reduces image `lane` of a tile, read as 32-bit words. With an odd number of words per image,
+// lanes read different banks; otherwise each lane starts at a different word.
 __device__ inline R pool_image(const uint8* tile, int lane) {
   constexpr int kPerWord = 4 / sizeof(Word);
-  constexpr bool kSplit = kPixels % kPerWord != 0;  // images of odd number begin within a word
+  constexpr bool kSplit = kPixels % kPerWord != 0;  // odd images start within a word
   constexpr int kWords = (kPixels + kPerWord - 1) / kPerWord;
   constexpr bool kTransposed = !kSplit && kWords % 2 == 0;
   const int first = lane * kPixels;
@@ -64,13 +63,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   uint8* pipeline = shared_memory() + warp * (kStages * kTileBytes);
   const Index step = (Index)gridDim.x * (kThreads / kLanes), tiles = (Index)args.tiles;
   Index tile = (Index)blockIdx.x * (kThreads / kLanes) + warp, requested = tile;
-  int free = 0, stage = 0;  // tiles of the ring
+  int free = 0, stage = 0;  // stages to fill and to read
 #pragma unroll 1
   for (int i = 1;; ++i) {
     if (i >= kStages) {
       if (tile >= tiles) break;
       cp_async_wait_group<kStages - 2>();
-      __syncwarp();  // and all lanes are done with the tile before
+      __syncwarp();  // all lanes have finished with the previous tile
     }
     if (requested < tiles) request_tile(args, requested, pipeline + free * kTileBytes);
     cp_async_commit_group();
@@ -87,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   }
 }
 
-// For pointers that are not aligned: an image per thread.
+// Fallback for unaligned pointers: an image per thread.
 extern "C" __global__ void __launch_bounds__(kThreads)
     pooling_global_elements(const __grid_constant__ Args args) {
   const Index image[1] = {(Index)blockIdx.x * kThreads + threadIdx.x};

@@ -17,7 +17,7 @@ using Kind = PointwiseProgram::Step::Kind;
 constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max() - (1 << 20);
 constexpr std::int64_t kStagingPadding = 8;
 constexpr std::int64_t kMaxSplit = 256;
-// Fewer terms of f32 leave no room in their bound for the products that 3 leave out.
+// With fewer terms, the error bound has no room for the product that 3xTF32 skips.
 constexpr std::int64_t kFewTerms = 64;
 
 std::int64_t bytes_of(DType dtype) { return bit_width(dtype) / 8; }
@@ -40,7 +40,7 @@ bool is_small_float(DType dtype) {
   return dtype == DType::e4m3 || dtype == DType::e5m2 || dtype == DType::e2m1;
 }
 
-// Windows whose elements are fetched one by one, with the places they come from in registers.
+// Convolution windows gathered element by element, with coordinates kept in registers.
 bool gathers_elements(const OperandText& operand) {
   return operand.mode == LoadMode::elements && operand.place_numbers() > 1;
 }
@@ -54,7 +54,7 @@ Support gemm_types(const Region& region, const GemmProblem& problem, GemmTypes& 
   for (const DType dtype : {a, b}) {
     const bool known = dtype == f64 || dtype == f32 || dtype == f16 || dtype == bf16 ||
                        dtype == DType::e8m0 || is_small_integer(dtype) || is_small_float(dtype);
-    if (!known) return Support::no("matrix units do not multiply {}", to_string(dtype));
+    if (!known) return Support::no("tensor cores do not multiply {}", to_string(dtype));
   }
   if (is_small_integer(a) && is_small_integer(b) && compute != f64) {
     const auto word = [](DType dtype) {
@@ -66,12 +66,12 @@ Support gemm_types(const Region& region, const GemmProblem& problem, GemmTypes& 
         std::numeric_limits<std::int32_t>::max() / (largest(types.a) * largest(types.b));
     for (std::size_t v = 0; v < problem.variants; ++v)
       if (problem.extent(GemmDim::k, v) > most)
-        return Support::no("sums of more than {} products of integers", most);
+        return Support::no("K exceeds {}: i32 accumulators could overflow", most);
     return Support::yes();
   }
   if (!is_floating(compute))
-    return Support::no("{} computed in {}", to_string(a), to_string(compute));
-  // The narrowest type that holds all numbers of both.
+    return Support::no("operands of {} with compute type {}", to_string(a), to_string(compute));
+  // The narrowest type that represents all values of both.
   DType common = f16;
   if (either(is(f64)) || compute == f64)
     common = f64;
@@ -124,12 +124,13 @@ Support GemmDesigner::check() {
   for (std::size_t v = 0; v < problem_.variants; ++v)
     for (const GemmDim dim : {GemmDim::batch, GemmDim::m, GemmDim::n, GemmDim::k})
       if (problem_.extent(dim, v) > kMaxIndex)
-        return Support::no("more rows, columns or terms than an int can number");
+        return Support::no("an extent of M, N, K or batch exceeds 32-bit indices");
   if (Support support = gemm_types(region_, problem_, types_); !support) return support;
   const double tiles =
       static_cast<double>(problem_.results()) / (64.0 * 64.0) +
       static_cast<double>(problem_.extent(GemmDim::batch)) * static_cast<double>(problem_.variants);
-  if (tiles * 8 > static_cast<double>(kMaxIndex)) return Support::no("more tiles than a grid has");
+  if (tiles * 8 > static_cast<double>(kMaxIndex))
+    return Support::no("more tiles than gridDim.x allows");
   return Support::yes();
 }
 
@@ -143,7 +144,7 @@ std::int64_t GemmDesigner::max_k() const {
   return depth;
 }
 
-// Terms that may be other than the zeros behind channels in scratch, at least so many.
+// A lower bound on the terms of K that are not padding zeros of repacked operands.
 std::int64_t GemmDesigner::longest_sum() const {
   const std::int64_t depth = max_k();
   std::int64_t terms = depth;
@@ -154,10 +155,10 @@ std::int64_t GemmDesigner::longest_sum() const {
   return terms;
 }
 
-// Whether the packets of both tiles are the same number for every thread, and few where a thread
-// keeps their places. Mirrors sm80/loader.cuh.
+// Whether every thread loads the same number of packets of both tiles, and few enough where it
+// keeps their coordinates in registers. Mirrors sm80/loader.cuh.
 bool GemmDesigner::divides_evenly(const WarpTile& tile) const {
-  // Numbers of places that registers have room for, beside 128 sums or fewer.
+  // Coordinates that fit in registers next to 128 accumulators, or next to fewer.
   const std::int64_t max_kept = tile.m * tile.n / tile.threads() >= 128 ? 16 : 24;
   for (std::size_t i = 0; i < 2; ++i) {
     const OperandText& operand = operands_[i];
@@ -184,7 +185,7 @@ std::int64_t GemmDesigner::shared_bytes(const WarpTile& tile) const {
                   tile.threads() / 32 * 16 * staging * bytes_of(types_.sum));
 }
 
-// Whether sums leave room for what passes through registers on its way to shared memory.
+// Whether accumulators leave registers for elements in flight to shared memory.
 bool GemmDesigner::fits_registers(const WarpTile& tile) const {
   constexpr std::int64_t kMaxTogether = 160, kMaxGathered = 16, kFewSums = 64;
   const std::int64_t sums = tile.m * tile.n / tile.threads();
@@ -192,7 +193,7 @@ bool GemmDesigner::fits_registers(const WarpTile& tile) const {
   for (std::size_t i = 0; i < 2; ++i) {
     const std::int64_t bytes = (i == 0 ? tile.m : tile.n) * tile.bytes / tile.threads();
     if (operands_[i].mode == LoadMode::vectors) passing += bytes / 4;
-    // Bytes have tiles that are small anyway.
+    // 8-bit types have small tiles anyway.
     const std::int64_t most = bytes_of(types_.a) == 1 ? 2 * kMaxGathered : kMaxGathered;
     if (gathers_elements(operands_[i]) && (sums > kFewSums || bytes / bytes_of(types_.a) > most))
       return false;
@@ -200,7 +201,7 @@ bool GemmDesigner::fits_registers(const WarpTile& tile) const {
   return sums + passing <= kMaxTogether;
 }
 
-// As many as registers allow, which __launch_bounds__ then enforces.
+// Resident CTAs that registers and shared memory allow; __launch_bounds__ enforces it.
 std::int64_t GemmDesigner::blocks_per_sm(const WarpTile& tile) const {
   const std::int64_t sums =
       tile.m * tile.n / tile.threads() * bytes_of(types_.sum) / 4 * (tile.products > 1 ? 3 : 1);
@@ -230,24 +231,24 @@ std::vector<WarpTile> GemmDesigner::tiles() const {
   const std::vector<Shape> wide = {{128, 128}, {256, 128}, {128, 256},
                                    {128, 64},  {64, 128},  {64, 64}};
   const std::vector<Shape> narrow = {{64, 64}, {128, 64}, {64, 128}};
-  // Bytes that pass through registers one by one leave room for few sums.
+  // Bytes gathered through registers leave room for few accumulators.
   bool gathers_bytes = false;
   for (const OperandText& operand : operands_)
     gathers_bytes = gathers_bytes || (bytes_of(types_.a) == 1 && operand.mode != LoadMode::async);
   for (const std::int64_t terms : products)
     for (const Shape& shape : terms > 1 || types_.sum == f64 ? narrow : wide)
       for (const std::int64_t bytes : {128, 64}) {
-        // f64 has no more than 4 terms in 32 bytes, f32 in parts is rounded after every stage.
+        // f64 has only 4 terms in 32 bytes; split f32 is rounded after every stage.
         if (bytes == 64 && (types_.sum == f64 || terms > 1)) continue;
         WarpTile tile{shape.m, shape.n, bytes, 4, 1, terms};
         if ((types_.sum == f64 || gathers_bytes) && shape.m * shape.n > 64 * 64) continue;
-        // Two blocks of a multiprocessor, if that leaves three stages.
+        // Two CTAs per SM, if that leaves three stages.
         while (tile.stages > 3 && blocks_per_sm(tile) < 2) --tile.stages;
         while (tile.stages > 2 && shared_bytes(tile) > device_.shared_bytes) --tile.stages;
         if (!divides_evenly(tile) || !fits_registers(tile)) continue;
         if (shared_bytes(tile) > device_.shared_bytes) continue;
         result.push_back(tile);
-        // Parts of the depth, so that all multiprocessors have something to do.
+        // Split-K, so that all SMs have work.
         const std::int64_t tiles =
             tile_count(tile, 0, problem_.variants) * problem_.extent(GemmDim::batch);
         const std::int64_t places = device_.compute_units * blocks_per_sm(tile);
@@ -282,10 +283,10 @@ Config GemmDesigner::config_of(const WarpTile& tile, std::string_view engine) co
     config.scratch_bytes += operand.scratch_bytes;
     packed_bytes += operand.moved_bytes;
   }
-  // Elements one by one: 21 and 45 TFLOP/s on an H200 where vectors give 400 (filter gradients of
+  // Element by element: 21 and 45 TFLOP/s on an H200 where vectors reach 400 (filter gradients of
   // stems, bf16).
-  // f32 in parts is taken apart between the products, with two sums for each: 0.38 to 0.6 of what
-  // the products alone would give (filter gradients of ResNet-50).
+  // Split f32 interleaves splitting with MMAs and has two accumulators per result: 0.38 to 0.6 of
+  // the rate of the MMAs alone (filter gradients of ResNet-50).
   const double in_parts = tile.products > 1 ? 0.45 : 1.0;
   double efficiency = in_parts / static_cast<double>(tile.products);
   for (const OperandText& operand : operands_)
@@ -300,7 +301,7 @@ Config GemmDesigner::config_of(const WarpTile& tile, std::string_view engine) co
   work.operands = types_.a;
   work.tile_m = static_cast<int>(tile.m);
   work.tile_n = static_cast<int>(tile.n);
-  // How each operand comes into shared memory decides more than the tile.
+  // The load mode of each operand matters more than the tile.
   int place = 1;
   for (const OperandText& operand : operands_) {
     work.variant += place * (operand.converts() ? 3 : static_cast<int>(operand.mode));

@@ -1,4 +1,4 @@
-// How a tensor product runs on tensor cores of sm_80 and later: types, tiles, text.
+// Designs the sm_80 GEMM kernel for a region: operand types, tiles, cost, launches.
 #pragma once
 
 #include <vector>
@@ -9,41 +9,41 @@
 
 namespace ashlar::cuda {
 
-// What is multiplied and added up.
+// Operand and accumulator types.
 struct GemmTypes {
-  DType a = bf16, b = bf16;     // words in shared memory
-  DType sum = f32;              // f32, i32 or f64
-  bool rounds_to_tf32 = false;  // f32 operands do not fit tf32
+  DType a = bf16, b = bf16;     // in shared memory
+  DType sum = f32;              // accumulator: f32, i32 or f64
+  bool rounds_to_tf32 = false;  // f32 operands that tf32 does not represent exactly
 };
 
-// Why matrix units cannot multiply these; yes: `types` are set.
+// Sets `types`, or returns the reason why tensor cores do not support the operands.
 Support gemm_types(const Region& region, const GemmProblem& problem, GemmTypes& types);
 
 // The choices of a configuration.
 struct WarpTile {
-  std::int64_t m, n, bytes;  // of a block; bytes of depth per stage
+  std::int64_t m, n, bytes;  // CTA tile; bytes of K per stage
   std::int64_t stages, split;
-  std::int64_t products;  // of f32: 1 rounded to tf32, 3 or 6 of its parts
+  std::int64_t products;  // tf32 products per f32 product: 1 (rounded), 3 or 6 (split operands)
 
-  // A warp has up to 64 x 64 sums; of f32 in parts there are three sets, of 32 x 32.
+  // A warp has up to 64 x 64 accumulators; split f32 has three sets of 32 x 32.
   std::int64_t warp() const { return products > 1 ? 32 : 64; }
   std::int64_t warps_m() const { return m / warp() > 2 ? m / warp() : 2; }
   std::int64_t warps_n() const { return n / warp() > 2 ? n / warp() : 2; }
   std::int64_t threads() const { return 32 * warps_m() * warps_n(); }
 };
 
-// The knob of configurations whose operands are brought into order first; others have none.
+// The knob of configurations with repacked operands; others do not have it.
 inline constexpr const char* kPacked = "packed";
 
 class GemmDesigner {
  public:
-  // `packs`: where operands of the region are in scratch, how they come there.
+  // `packs`: the pre-passes of operands that the region loads from scratch.
   GemmDesigner(const Region& region, const DeviceProps& device,
                const PackedOperands& packs = none());
   Support support() const { return support_; }
   // Inputs of the anchor that are loaded element by element.
   std::vector<int> slots_by_element() const;
-  // Those and others that are not loaded 16 bytes at a time.
+  // Those, and inputs that cp.async loads in vectors of less than 16 bytes.
   std::vector<int> slots_with_short_vectors() const;
   std::vector<Config> configs(std::string_view engine) const;
   KernelDesign design(const Graph& graph, const Config& config) const;

@@ -1,4 +1,4 @@
-// What a tensor product on tensor cores of sm_80 and later is launched with: text and arguments.
+// Launches of the sm_80 GEMM: generated text and kernel arguments.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace ashlar::cuda {
 
-// Neighbouring columns that lie together and aligned in everything the epilogue touches.
+// Columns per vector access: contiguous and aligned in every tensor that the epilogue touches.
 int GemmDesigner::result_vector() const {
   const PointwiseProgram& program = problem_.d.program;
   const Coordinate& along = problem_.d.coordinates.back();
@@ -38,11 +38,11 @@ int GemmDesigner::result_vector() const {
   }
   if (!is_driven) return 1;
   fits(problem_.of(GemmDim::n).back());
-  fits({program.space[program.space.rank() - 1]});  // less, where columns leave it
+  fits({program.space[program.space.rank() - 1]});  // smaller than n where n exceeds it
   return vector;
 }
 
-// The epilogue, or, where the depth is shared out, what keeps a partial sum.
+// The epilogue, or with split-K the store of partials.
 std::string GemmDesigner::print_epilogue(const Graph& graph, Arguments& arguments,
                                          bool is_split) const {
   const PointwiseProgram& program = problem_.d.program;

@@ -57,8 +57,8 @@ GemmProblem matmul_problem(const Region& region, const Matmul& op) {
   return problem;
 }
 
-// The axis of D that the last digit of columns runs along, where they run along the one that memory
-// has fastest, which else is it.
+// The axis of D that the last sub-index of n drives, if n drives the axis with the smallest stride;
+// otherwise that axis itself.
 int last_axis(const GemmProblem& problem) {
   const int fast = fast_axis(problem.d.program);
   const std::vector<PerVariant>& columns = problem.of(GemmDim::n);
@@ -78,7 +78,7 @@ int last_axis(const GemmProblem& problem) {
   return is_of_columns ? result : fast;
 }
 
-// Whether columns run along D's last axis.
+// Whether n runs along the last axis of D.
 bool columns_come_last(const GemmProblem& problem) {
   for (const IndexTerm& term : problem.d.coordinates.back().terms) {
     if (term.dim == GemmDim::m && problem.extent(GemmDim::m) > 1) return false;
@@ -181,11 +181,12 @@ void GemmProblem::move_result_axis_last(int axis) {
 Support is_gemm_problem(const Region& region) {
   if (!region.anchor_as<Matmul>() && !region.anchor_as<ConvForward>() &&
       !region.anchor_as<ConvBackwardData>() && !region.anchor_as<ConvBackwardFilter>())
-    return Support::other_operation("no matrix product and no convolution");
+    return Support::other_operation("the anchor is neither matmul nor convolution");
   if (const auto* op = region.anchor_as<ConvBackwardData>()) {
     std::size_t variants = 1;  // at most
     for (const std::int64_t stride : op->stride) variants *= static_cast<std::size_t>(stride);
-    if (variants > kMaxVariants) return Support::no("{} residues of the strides", variants);
+    if (variants > kMaxVariants)
+      return Support::no("{} residues modulo the strides, at most 1024", variants);
   }
   return Support::yes();
 }

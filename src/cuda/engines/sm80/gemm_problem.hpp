@@ -1,6 +1,6 @@
-// Matrix products and convolutions as one thing: D[m][n] = sum over k of A[m][k] * B[n][k], where
-// m, n and k are numbers written with several digits (image, row, column, ...), and coordinates of
-// the three tensors are sums of multiples of digits.
+// Matmul and convolution as one GEMM problem: D[m][n] = sum over k of A[m][k] * B[n][k]. The
+// indices m, n and k decompose into mixed-radix sub-indices (image, row, column, ...), and the
+// coordinates of the three tensors are affine in these sub-indices.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace ashlar::cuda {
 
-// One per variant. Variants are products of one launch that differ in numbers only: the pixels of a
-// strided gradient that see the same taps.
+// One value per variant. Variants are GEMMs of one launch that differ only in extents and
+// coefficients: in strided backward-data, one per residue of the pixels modulo the stride.
 using PerVariant = std::vector<std::int64_t>;
 
 enum class GemmDim : std::uint8_t { batch, m, n, k };
@@ -23,34 +23,33 @@ struct IndexTerm {
   int sub_index;
   PerVariant factor;
 };
-// base + sum of factor * digit, along one axis of a tensor. Outside of A and B are zeros, sums
-// outside of D are left out.
+// A coordinate along one axis of a tensor: base + sum of factor * sub-index. A and B read as zero
+// out of bounds; results out of bounds of D are skipped.
 struct Coordinate {
   PerVariant base;
   std::vector<IndexTerm> terms;
 };
 
 struct ProblemOperand {
-  PointwiseProgram program;             // of A and B: how elements come to be; of D: the epilogue
+  PointwiseProgram program;             // of A and B: the prologue; of D: the epilogue
   std::vector<Coordinate> coordinates;  // one per axis of the program
   DType dtype = f32;
   int slot = -1;  // of the anchor's inputs
 };
 
-// The axis along which elements lie together in the largest tensor that the program stores, or else
-// loads.
+// The axis with the smallest stride in the largest tensor that the program stores, or else loads.
 int fast_axis(const PointwiseProgram& program);
-// The operand with this axis of its program as the last one.
+// Moves this axis of the operand's program to the end.
 void move_axis_last(ProblemOperand& operand, int axis);
 
 struct GemmProblem {
   std::size_t variants = 1;
   std::array<std::vector<PerVariant>, 4>
-      sub_indices;  // extents by Group, the last digit varies fastest
+      sub_indices;  // extents by GemmDim, the last varies fastest
   ProblemOperand a, b, d;
-  // Of matrix products: how many rows, columns and terms each batch has, over the axes of D.
+  // Matmul: M, N and K of each batch, over the axes of D.
   View m_override, n_override, k_override;
-  int row_axis = 0, column_axis = 0;  // of D: what the first two are lengths of
+  int row_axis = 0, column_axis = 0;  // of D: the axes that m_override and n_override limit
   double padding_value = 0;
 
   const std::vector<PerVariant>& of(GemmDim dim) const {
@@ -59,16 +58,16 @@ struct GemmProblem {
   std::int64_t extent(GemmDim dim, std::size_t variant = 0) const;
   std::int64_t results() const;  // of all variants and batches
   double multiply_adds() const;
-  // A and B, rows and columns change places.
+  // Swaps A and B, and m and n.
   void transpose();
-  // The same product with this axis of D as the last one.
+  // Moves this axis of D to the end.
   void move_result_axis_last(int axis);
 };
 
-// Why the region is no such product; yes: gemm_problem() can be made of it.
+// Whether gemm_problem() applies to the region, or the reason why not.
 Support is_gemm_problem(const Region& region);
-// Columns run along the last axis of D: the one its memory has fastest, but for filter gradients
-// whose columns lie by x.
+// n runs along the last axis of D, the one with the smallest stride; in filter gradients n may
+// follow the layout of x instead.
 GemmProblem gemm_problem(const Region& region);
 
 }  // namespace ashlar::cuda

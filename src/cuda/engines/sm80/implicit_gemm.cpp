@@ -14,7 +14,7 @@ std::int64_t at(const Dims& values, int axis, std::int64_t missing) {
   return values.empty() ? missing : values[axis];
 }
 
-// Extents, digits and coordinates of a convolution; the operands are put together below.
+// Builds the GEMM problem of a convolution, one method per direction.
 class Convolution {
  public:
   Convolution(const Region& region, const ConvAttributes& op, const Dims& x, const Dims& w,
@@ -29,7 +29,7 @@ class Convolution {
         groups_(w[1] == 0 ? 1 : std::max<std::int64_t>(x[1] / w[1], 1)),
         filters_(w[0] / groups_) {}
 
-  // Rows are pixels of y, columns are filters.
+  // m: pixels of y. n: filters. k: taps and channels.
   GemmProblem forward() {
     GemmProblem problem = start(1);
     const PointwiseProgram& from = input_program(region_, ConvForward::x);
@@ -48,7 +48,7 @@ class Convolution {
     return problem;
   }
 
-  // Rows are filters, columns are weights of a filter, terms are pixels of y.
+  // m: filters. n: weights of a filter. k: pixels of y.
   GemmProblem backward_filter() {
     GemmProblem problem = start(1);
     const PointwiseProgram& from = input_program(region_, ConvBackwardFilter::x);
@@ -56,7 +56,7 @@ class Convolution {
                            {{residual(ConvBackwardFilter::dy, filters_)}},
                            {},
                            pixels(y_)};
-    // Every block reads pixels of x for all its terms, and writes weights once: x decides.
+    // Every CTA reads x along all of K and writes weights once: the layout of x decides.
     const int channel =
         add_taps(problem, GemmDim::n, taps(), residual(ConvBackwardFilter::x, channels_),
                  fast_axis(from) == 1 || fast_axis(problem.d.program) == 1);
@@ -72,7 +72,7 @@ class Convolution {
     return problem;
   }
 
-  // Windows that lie side by side and cover x: patches.
+  // Windows tile x without overlap or gaps (patch embedding).
   bool has_patches() const {
     bool result = true;
     for (int axis = 0; axis < spatial_; ++axis)
@@ -80,7 +80,7 @@ class Convolution {
                w_[2 + axis] == stride(axis) && x_[2 + axis] == y_[2 + axis] * stride(axis);
     return result;
   }
-  // Every pixel of x is of one window: rows are pixels of y, columns are weights of a filter.
+  // Every pixel of x belongs to one window. m: pixels of y. n: weights of a filter. k: filters.
   GemmProblem backward_data_of_patches() {
     GemmProblem problem = start(1);
     problem.sub_indices = {std::vector<PerVariant>{{groups_}},
@@ -102,14 +102,14 @@ class Convolution {
     return problem;
   }
 
-  // Rows are pixels of x, of one residue modulo the stride per variant; columns are channels.
+  // m: pixels of x of one residue modulo the stride per variant. n: channels. k: taps and filters.
   GemmProblem backward_data() {
     if (has_patches()) return backward_data_of_patches();
     std::size_t variants = 1;
     for (int axis = 0; axis < spatial_; ++axis) variants *= static_cast<std::size_t>(stride(axis));
     GemmProblem problem = start(variants);
     const PointwiseProgram& from = input_program(region_, ConvBackwardData::dy);
-    // By variant and axis.
+    // By axis and variant.
     std::vector<std::vector<Residue>> residues(static_cast<std::size_t>(spatial_));
     std::vector<PerVariant> counts, rows = {same(x_[0])};
     for (int axis = 0; axis < spatial_; ++axis) {
@@ -162,8 +162,8 @@ class Convolution {
   }
 
  private:
-  // Of x's pixels phase, phase + stride, ...: the taps that meet them are tap, tap + tap_step, ...;
-  // tap j of pixel i reads output i + out - j * out_step.
+  // Pixels phase, phase + stride, ... of x use the taps tap, tap + tap_step, ...; tap j of pixel i
+  // reads output i + out - j * out_step.
   struct Residue {
     std::int64_t pixels, taps, tap, tap_step, out, out_step;
   };
@@ -207,8 +207,8 @@ class Convolution {
   ProblemOperand operand(const PointwiseProgram& program, int slot) const {
     return {program, {}, region_.anchor->inputs[static_cast<std::size_t>(slot)].dtype, slot};
   }
-  // Of one group: as many as the input has, which in scratch may be more than the operation's
-  // `channels` (packed_region.hpp).
+  // Channels per group as the input provides them: a repacked input may have more than the
+  // operation's `channels` (packed_region.hpp).
   std::int64_t residual(int slot, std::int64_t channels) const {
     return groups_ == 1 ? input_program(region_, slot).space[1] : channels;
   }
@@ -223,7 +223,8 @@ class Convolution {
     for (int axis = 0; axis < spatial_; ++axis) result.push_back(same(w_[2 + axis]));
     return result;
   }
-  // The digits of taps and a channel, whichever lie together last. Returns the channel's number.
+  // Adds the sub-indices of taps and channel; the contiguous one comes last. Returns the channel's
+  // position.
   int add_taps(GemmProblem& problem, GemmDim dim, const std::vector<PerVariant>& taps,
                std::int64_t channels, bool channels_last) const {
     std::vector<PerVariant>& sub_indices = problem.sub_indices[static_cast<std::size_t>(dim)];
@@ -243,7 +244,7 @@ class Convolution {
     a.terms.insert(a.terms.end(), b.terms.begin(), b.terms.end());
     return a;
   }
-  // How far from where an output's window begins the weight of this digit meets x.
+  // Offset in x, from the origin of an output's window, of the tap of this sub-index.
   Coordinate tap_offset(int axis, IndexTerm term) const {
     const std::int64_t reach = dilation(axis), last = (w_[2 + axis] - 1) * reach;
     term.factor = same(flips() ? -reach : reach);

@@ -22,7 +22,7 @@ bool all_divide(const PerVariant& numbers, std::int64_t divisor) {
   return std::all_of(numbers.begin(), numbers.end(), [&](auto n) { return n % divisor == 0; });
 }
 
-// Whether the coordinate leaves [0, extent) somewhere.
+// Whether the coordinate can leave [0, extent).
 bool leaves(const GemmProblem& problem, const Coordinate& coordinate, std::int64_t extent) {
   for (std::size_t v = 0; v < problem.variants; ++v) {
     std::int64_t low = coordinate.base[v], high = low;
@@ -37,7 +37,7 @@ bool leaves(const GemmProblem& problem, const Coordinate& coordinate, std::int64
   return false;
 }
 
-// A map to the targets given, with as few digits as they need.
+// The map to the given targets, with as few sub-indices as possible.
 LinearMap linear_map(const GemmProblem& problem, const std::vector<Coordinate>& coordinates,
                      std::vector<LinearMap::Target> targets, const Dims& strides) {
   LinearMap map;
@@ -59,7 +59,7 @@ LinearMap linear_map(const GemmProblem& problem, const std::vector<Coordinate>& 
       }
       if (!all_are(sub_index.extent, 1)) sub_indices.push_back(std::move(sub_index));
     }
-    // Neighbours that are one number.
+    // Merges adjacent sub-indices that act as one.
     for (std::size_t number = sub_indices.size(); number-- > 1;) {
       LinearMap::SubIndex &above = sub_indices[number - 1], &below = sub_indices[number];
       bool is_one = true;
@@ -91,7 +91,7 @@ LinearMap linear_map(const GemmProblem& problem, const std::vector<Coordinate>& 
   return map;
 }
 
-// Statements that add a group's part to the targets; `to` names one: "place.at[0]".
+// Statements that add the contribution of one GEMM dimension; `to` names a target: "place.at[0]".
 template <class Name>
 std::string print_group(const LinearMap& map, GemmDim dim, const std::string& index,
                         const std::string& prefix, VariantArguments& arguments, const Name& to) {
@@ -181,7 +181,7 @@ OperandText::OperandText(const GemmProblem& problem, const ProblemOperand& opera
   const int size = bit_width(type) / 8;
   const int across = 16 / size;
   for (const GemmDim dim : {GemmDim::k, outer}) {
-    if (dim != GemmDim::k && size == 1) continue;  // bytes are never turned in shared memory
+    if (dim != GemmDim::k && size == 1) continue;  // ldmatrix cannot transpose bytes
     for (int count = across; count * size >= 4; count /= 2)
       if (is_plain_ && dtype_ == type && fits_async(dim, count)) {
         mode = LoadMode::async;
@@ -196,7 +196,7 @@ OperandText::OperandText(const GemmProblem& problem, const ProblemOperand& opera
   }
 }
 
-// Whether `count` neighbours along the group's last digit lie together and aligned.
+// Whether `count` elements along the last sub-index of the dimension are contiguous and aligned.
 bool OperandText::fits_async(GemmDim dim, int count) const {
   const auto& sub_indices = map_.sub_indices[static_cast<std::size_t>(dim)];
   if (sub_indices.empty() || program_.steps[0].view.offset % count != 0) return false;
@@ -210,7 +210,8 @@ bool OperandText::fits_async(GemmDim dim, int count) const {
   return all_divide(map_.targets[0].base, count);
 }
 
-// Whether `count` neighbours along the last axis are made together, aligned where they are loaded.
+// Whether the program computes `count` elements along the last axis as one vector, with aligned
+// loads.
 bool OperandText::fits_vectors(int count) const {
   const int last = program_.space.rank() - 1;
   const Coordinate& along = coordinates_[static_cast<std::size_t>(last)];
@@ -260,7 +261,7 @@ std::string OperandText::print(const std::string& name, const Graph& graph,
         "    typename Type::Word words[1] = {0};\n"
         "    if (is_there) load<Type>(args, a, b, words);\n    return words[0];\n";
   }
-  // Targets as members of a Place.
+  // Names of the targets as members of Place.
   std::vector<std::string> members;
   int numbers = 0;
   for (const LinearMap::Target& target : map_.targets)

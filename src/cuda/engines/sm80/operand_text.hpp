@@ -1,4 +1,4 @@
-// An operand of a tensor product as device code: where its elements lie, and how they are brought
+// Generates device code for a GEMM operand: coordinates of its elements, and how they are loaded
 // into shared memory (kernels/sm80/loader.cuh).
 #pragma once
 
@@ -11,7 +11,8 @@
 
 namespace ashlar::cuda {
 
-// Numbers that differ between variants are arrays of the variants of one launch.
+// Kernel arguments; values that differ between variants become arrays over the variants of a
+// launch.
 class VariantArguments {
  public:
   VariantArguments(Arguments& arguments, std::size_t first, std::size_t count)
@@ -28,36 +29,36 @@ class VariantArguments {
   std::size_t first_, count_;
 };
 
-// Coordinates, or what is made of them, as functions of digits.
+// Coordinates, or a linear element offset, as affine functions of sub-indices.
 struct LinearMap {
   struct SubIndex {
     PerVariant extent;
     std::vector<PerVariant> factors;  // by target
   };
   struct Target {
-    int axis;         // -1: the element's number in memory
-    bool is_checked;  // may be outside of the tensor
+    int axis;         // -1: the element offset in memory
+    bool is_checked;  // may be out of bounds
     PerVariant base;
   };
   std::vector<Target> targets;
-  std::array<std::vector<SubIndex>, 4> sub_indices;  // by Group
+  std::array<std::vector<SubIndex>, 4> sub_indices;  // by GemmDim
 };
 
 enum class LoadMode : std::uint8_t { async, vectors, elements };
 
 class OperandText {
  public:
-  // `type`: of the words in shared memory.
+  // `type`: of the elements in shared memory.
   OperandText(const GemmProblem& problem, const ProblemOperand& operand, GemmDim outer, DType type);
 
   LoadMode mode = LoadMode::elements;
-  int vector = 1;            // elements of a copy (async)
+  int vector = 1;            // elements per cp.async
   bool is_mn_major = false;  // of the tile in shared memory
   bool outer_is_fast = false;
   bool converts() const { return dtype_ != type_; }
   int place_numbers() const { return static_cast<int>(map_.targets.size()); }
   int slot() const { return slot_; }  // of the anchor's inputs
-  // struct NAME; of an operand that is in scratch, where.
+  // Prints struct NAME. A repacked operand is read from the given scratch reservation.
   std::string print(const std::string& name, const Graph& graph, VariantArguments& arguments,
                     std::optional<int> reservation) const;
 
@@ -74,11 +75,11 @@ class OperandText {
   bool is_plain_;
 };
 
-// Axes of the result whose ends rows or columns go beyond: what is outside is not stored.
+// Axes of the result that m or n may exceed: results out of bounds are not stored.
 std::vector<int> axes_out_of_bounds(const GemmProblem& problem, const ProblemOperand& result);
 
 // void place(const Args& args, const Where& where, int row, int column, Index (&at)[rank])
-// The first coordinate is below 0 outside of the result.
+// The first coordinate is negative out of bounds of the result.
 std::string print_address(const GemmProblem& problem, const ProblemOperand& result,
                           VariantArguments& arguments);
 

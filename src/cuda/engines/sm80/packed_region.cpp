@@ -7,10 +7,10 @@
 namespace ashlar::cuda {
 
 std::optional<PackedRegion> packed_region(const Region& region, const std::vector<int>& slots) {
-  // The launch computes in f32.
+  // The pre-pass computes in f32.
   if (slots.empty() || region.anchor_as<Matmul>() || region.precision() != f32) return {};
-  // For filter gradients, and with channels that are filled up one by one, the launch was not
-  // timed: with this share ways that were come first.
+  // The pre-pass was not timed for filter gradients and for padded channels: this factor ranks
+  // measured configurations first.
   constexpr double kUnmeasured = 2;
   const bool is_filter_gradient = region.anchor_as<ConvBackwardFilter>() != nullptr;
   PackedRegion result{region, {}};

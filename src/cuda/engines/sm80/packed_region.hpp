@@ -1,5 +1,5 @@
-// A convolution whose operands lie so that threads would load them element by element: launches
-// before it bring them into order.
+// Convolutions whose operands would be loaded element by element: layout-transform pre-passes
+// repack these operands to NHWC in scratch.
 #pragma once
 
 #include <map>
@@ -13,13 +13,13 @@ namespace ashlar::cuda {
 using PackedOperands = std::map<int, RepackedOperand>;  // by input of the anchor
 
 struct PackedRegion {
-  Region region;  // loads them from scratch: views without a tensor
+  Region region;  // loads repacked operands from scratch: views without a tensor
   PackedOperands packs;
 };
 
-// With these inputs of the anchor, each of which the launch must be able to bring; nothing where
-// one of them it cannot, or the region is no convolution. Their channels are filled up with zeros
-// to whole pieces of 16 bytes, so that programs of the region have more of them than its anchor.
+// Repacks these inputs of the anchor; nothing if the pre-pass cannot repack one of them or the
+// region is not a convolution. Channels are zero-padded to multiples of 16 bytes, so that programs
+// of the region may have more channels than its anchor.
 std::optional<PackedRegion> packed_region(const Region& region, const std::vector<int>& slots);
 
 }  // namespace ashlar::cuda

@@ -1,14 +1,16 @@
-// D[m][n] = sum over k of A[m][k] * B[n][k] on tensor cores (sm_80 on). Tiles of A and B wait in
-// kStages places of shared memory; every warp multiplies its part of them. The head has
+// GEMM and implicit-GEMM convolution by cp.async and mma.sync (sm_80 on):
+// D[m][n] = sum over k of A[m][k] * B[n][k]. A multistage pipeline of kStages tiles of A and B in
+// shared memory feeds the warps, each of which computes its part of the CTA tile. Generated code
+// defines
 //   OperandA, OperandB                      see sm80/loader.cuh
-//   TypeA, TypeB, Sum                       what is multiplied, and what is added up
-//   kTileM, kTileN, kTileBytes              of a block; bytes of depth
+//   TypeA, TypeB, Accum                     operand types in shared memory; accumulator type
+//   kTileM, kTileN, kTileBytes              CTA tile; bytes of K per stage
 //   kWarpsM, kWarpsN, kThreads, kStages, kVariants, kProducts
-//   place(args, where, row, column, at)     coordinates of a result; with kSkipsResults, the
-//                                           first is below 0 where there is none
-//   depth_of(args, where)                   terms of a sum
-//   epilogue<kCount>(args, at, acc)         what becomes of sums
-// and stands after lib/epilogue_rows.cuh, sm80/tile.cuh, sm80/loader.cuh and sm80/mma.cuh.
+//   place(args, where, row, column, at)     coordinates of a result; with kSkipsResults, the first
+//                                           one is negative where there is none
+//   k_extent(args, where)                   K of this variant and batch
+//   epilogue<kCount>(args, at, acc)         consumes accumulators
+// and this file follows lib/epilogue_rows.cuh, sm80/tile.cuh, sm80/loader.cuh and sm80/mma.cuh.
 #include "lib/ptx_cp_async.cuh"
 #include "sm80/operand.cuh"
 
@@ -16,15 +18,15 @@ static const int kTileK = kTileBytes / (int)sizeof(TypeA::Word);
 static const int kSlices = kTileBytes / 32;
 static const int kWarpM = kTileM / kWarpsM, kWarpN = kTileN / kWarpsN;
 static const int kFragmentsM = kWarpM / 16, kFragmentsN = kWarpN / 16;
-// f32 that is not rounded: its products are added up for one stage, small ones apart, and then
-// rounded like any sum of f32.
+// 3xTF32: products accumulate on tensor cores within one stage, small ones apart, and are then
+// added to f32 accumulators with f32 rounding.
 static const bool kSplitsF32 = kProducts > 1;
 typedef Accum Accumulators[kFragmentsM][2 * kFragmentsN][4];
 static const int kTileBytesA = kTileM * kTileBytes;
 static const int kStageBytes = kTileBytesA + kTileN * kTileBytes;
 
-// Which tile of which variant and batch; tiles of a square of the result lie together in time, so
-// that they find their operands in L2.
+// Maps blockIdx.x to batch, variant and tile. Tiles are ordered in groups of kGroupM rows of tiles,
+// so that concurrent CTAs share operands in L2.
 struct TileStart {
   int row, column;
 };
@@ -53,7 +55,7 @@ __device__ inline void flush_accumulators(Accumulators& from, Accumulators& to) 
     for (int j = 0; j < 2 * kFragmentsN; ++j)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        // Of infinity only the largest part is a number, and its products say what the sum is.
+        // For infinite operands the small parts are NaN: the large products alone decide the sum.
         const Accum more = from[i][j][e];
         if (more == more || !kIsSmall) to[i][j][e] += more;
         from[i][j][e] = 0;
@@ -64,8 +66,8 @@ template <class LoaderA, class LoaderB>
 struct Mainloop {
   typedef FragmentReader<TypeA, LoaderA::kMnMajor, kTileM, false> ReaderA;
   typedef FragmentReader<TypeB, LoaderB::kMnMajor, kTileN, true> ReaderB;
-  // A slice at a time: fragments of the next one are read, and copies of the stage kStages - 1
-  // later begin, while a slice is multiplied. A stage's last slice waits for the next stage.
+  // While a K slice is multiplied, fragments of the next slice are read and the copies of the stage
+  // kStages - 1 later are issued. The last slice of a stage waits for the next stage.
   __device__ static void run(const Args& args, const Where& where, const TileStart& tile,
                              int warp_m, int warp_n, Accumulators& acc) {
     uint8* const shared = shared_memory();
@@ -89,7 +91,7 @@ struct Mainloop {
     cp_async_wait_group<kStages - 2>();
     __syncthreads();
 
-    Accumulators of_stage = {}, small = {};  // where kSplitsF32
+    Accumulators of_stage = {}, small = {};  // used if kSplitsF32
     const ReaderA reader_a(warp_m * kWarpM);
     const ReaderB reader_b(warp_n * kWarpN);
     Fragment<TypeA> a[kFragmentsM];
@@ -98,7 +100,7 @@ struct Mainloop {
     for (int i = 0; i < kFragmentsM; ++i) reader_a.read(shared, i, 0, a[i]);
 #pragma unroll
     for (int j = 0; j < kFragmentsN; ++j) reader_b.read(shared + kTileBytesA, j, 0, b[j]);
-    // Places of the stage that is multiplied and of the one that is fetched.
+    // The stage being multiplied, and the one being filled.
     uint8* from = shared;
     uint8* to = shared + (kStages - 1) * kStageBytes;
 #pragma unroll 1
@@ -166,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
           Loader<OperandB, TypeB, kTileN, OperandB::kMode>, kVector>(args);
 }
 
-// The same for pointers that are not aligned.
+// Fallback for unaligned pointers.
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     gemm_sm80_elements(const __grid_constant__ Args args) {
   gemm<Loader<OperandA, TypeA, kTileM, kDirect>, Loader<OperandB, TypeB, kTileN, kDirect>, 1>(

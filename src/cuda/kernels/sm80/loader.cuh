@@ -1,24 +1,24 @@
-// From tensors to tiles in shared memory. What an operand's element [outer][depth] is, the head
-// says:
-//   Operand::outer(args, where, i), depth(args, where, k)  the parts of an element's place
-//   Operand::inside(args, where, outer, depth)             false: in padding, a zero
-//   Operand::kChecked                                      a number that decides so, or -1
+// Loaders from global memory to tiles in shared memory (sm_80 GEMM). Generated code describes
+// element [outer][k] of an operand, outer being m or n:
+//   Operand::outer(args, where, i), depth(args, where, k)  the two addends of its coordinates
+//   Operand::inside(args, where, outer, depth)             false: in padding, reads as zero
+//   Operand::kChecked                                      a coordinate that inside() tests, or -1
 //   Operand::data(args), Operand::Element                  plain operands: the tensor
-//   Operand::load<Type>(args, outer, depth, words)         words of the tile, from there on
-//   Operand::element<Type>(args, outer, depth, is_there)   one of them, or a zero
-// and how it is brought:
-//   kAsync     kVector neighbours at a time, by copies that pass no register
-//   kTogether  16 bytes of neighbours at a time, through registers
-//   kElements  one by one
-//   kDirect    one by one, and not ahead of time: for what is rare
+//   Operand::load<Type>(args, outer, depth, words)         words of the tile from there on
+//   Operand::element<Type>(args, outer, depth, is_there)   one word, or zero
+// and how it is loaded:
+//   kAsync     kVector contiguous elements at a time by cp.async
+//   kVectors   16 bytes of contiguous elements at a time through registers
+//   kElements  element by element through registers
+//   kDirect    element by element without prefetch: the fallback for unaligned pointers
 #pragma once
 
 #include "lib/ptx_cp_async.cuh"
 #include "lib/ptx_opaque.cuh"
 #include "sm80/operand.cuh"
 
-// Packets of neighbours. A packet's neighbours run along the depth, or (kMnMajor) across it; a
-// thread's packets are at the same place on that axis ("column") and in several lines of the other.
+// Loads packets of contiguous elements, along K or (kMnMajor) along m or n. All packets of a thread
+// have the same coordinate on that axis (its column) and lie in several lines of the other axis.
 template <class Operand, class Type, int kOuter, int kMode>
 struct Loader {
   typedef typename Type::Word Word;
@@ -26,7 +26,7 @@ struct Loader {
   typedef TileShape<Type, kMnMajor, kOuter> Shape;
   static const int kVector = kMode == kAsync ? Operand::kVector : 16 / (int)sizeof(Word);
   static const int kPerLine = Shape::kRowBytes / (int)sizeof(Word) / kVector;
-  static const int kStep = kThreads / kPerLine;  // lines from a packet of a thread to the next
+  static const int kStep = kThreads / kPerLine;  // lines between packets of a thread
   static const int kLines = Shape::kRows / kStep;
   static_assert(kThreads % kPerLine == 0 && Shape::kRows % kStep == 0, "packets do not share out");
   static const int kKept = kMnMajor ? 1 : kLines;
@@ -36,8 +36,8 @@ struct Loader {
     uint4 piece;
   };
 
-  Place outer[kKept];  // of the column, or of the lines
-  uint32 is_there;     // a bit for each: not past the last
+  Place outer[kKept];  // of the column (kMnMajor), or of each line
+  uint32 is_there;     // bit i: outer[i] is in bounds
   Packet packets[kMode == kVectors ? kLines : 1];
 
   __device__ static int column() { return threadIdx.x % kPerLine * kVector; }
@@ -50,7 +50,7 @@ struct Loader {
       const int at = first + (kMnMajor ? column() : line(i));
       is_there |= (uint32)(at < end) << i;
       outer[i] = Operand::outer(args, where, at < end ? at : 0);
-      outer[i].offset = opaque(outer[i].offset);  // kept, not made again for every stage
+      outer[i].offset = opaque(outer[i].offset);  // keeps it from being recomputed per stage
       if (Operand::kChecked >= 0 && at >= end) outer[i].at[max(Operand::kChecked, 0)] = -(1 << 30);
     }
   }
@@ -84,14 +84,14 @@ struct Loader {
   __device__ static int shared_place(int i) {
     const int first = Shape::place(line(0), column() * (int)sizeof(Word));
     if constexpr (kStep % 8 == 0 || (Shape::kByWord && kStep % 4 == 0))
-      return first + i * kStep * Shape::kRowBytes;  // rows whose pieces are exchanged alike
+      return first + i * kStep * Shape::kRowBytes;  // rows with the same swizzle
     return Shape::place(line(i), column() * (int)sizeof(Word));
   }
   __device__ void take(const Args& args, const Where& where, int i, const Place& a, const Place& b,
                        int count, uint8* tile) {
     const bool is_inside = Operand::inside(args, where, a, b);
     if constexpr (kMode == kAsync) {
-      // Nothing is read where `present` is 0, so that the address may be any.
+      // With `present` = 0 nothing is read, so that the address may be invalid.
       const int kBytes = kVector * (int)sizeof(Word);
       const int present = !is_inside   ? 0
                           : kHasKOverride ? count * (int)sizeof(Word)
@@ -111,8 +111,8 @@ struct Loader {
   }
 };
 
-// Elements one by one, into rows that run along the depth: 16 bytes of them make a packet.
-// Neighbouring threads take neighbouring rows where those lie together in memory.
+// Loads element by element into K-major rows, 16 bytes per packet. Consecutive threads take
+// consecutive rows where these are contiguous in memory.
 template <class Operand, class Type, int kOuter>
 struct ElementPackets {
   typedef typename Type::Word Word;

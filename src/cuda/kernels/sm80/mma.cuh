@@ -1,16 +1,16 @@
-// A slice of depth of a warp's tiles, multiplied and added to its sums.
+// Multiplies a K slice of a warp's tiles by mma.sync (sm_80 GEMM).
 #pragma once
 
 #include "lib/ptx_mma.cuh"
 #include "lib/ptx_mma_exact.cuh"
 
-// A fragment as the side that has 8 columns at a time wants it: half 0 or 1.
+// Half 0 or 1 of a fragment as operand B, which has 8 columns per instruction.
 __device__ inline void half_of(const uint32 (&words)[4], int half, uint32 (&to)[2]) {
   to[0] = words[2 * half];
   to[1] = words[2 * half + 1];
 }
 
-// 16 rows of A times 8 columns of B: half of a fragment.
+// 16 rows of A times 8 columns of B (half of a fragment).
 template <class Type>
 __device__ inline void mma_half(float (&acc)[4], const Fragment<Type>& a,
                                      const Fragment<Type>& b, int half) {
@@ -30,8 +30,8 @@ __device__ inline void mma_half(double (&acc)[4], const Fragment<f64>& a,
   multiply_add(f64(), acc, a.words, b.words[half]);
 }
 
-// A slice of the depth. Each fragment is read again (read_a(i), read_b(j): that of the next slice)
-// as soon as it has been multiplied.
+// One K slice. read_a(i) and read_b(j) load a fragment of the next slice as soon as its last use in
+// this slice is issued.
 template <class A, class B, class Accum, int kM, int kN, class ReadA, class ReadB>
 __device__ inline void mma_slice(Fragment<A> (&a)[kM], Fragment<B> (&b)[kN],
                                       Accum (&acc)[kM][2 * kN][4], Accum (&)[kM][2 * kN][4],
@@ -48,14 +48,14 @@ __device__ inline void mma_slice(Fragment<A> (&a)[kM], Fragment<B> (&b)[kN],
   }
 }
 
-// What matrix units make of f32 is its upper 19 bits, 11 of them significant. A factor a little
-// above 1 comes before that cut: it adds 0.34 to 0.69 of the last of these bits, so that the error
-// is below 0.69 of it, either way, instead of 1 towards zero. Numbers of 11 bits stay as they are,
-// so do infinity and NaN. One instruction; rounding to nearest would be two.
+// Tensor cores truncate f32 to its upper 19 bits (tf32, 11 bits of significand). A factor slightly
+// above 1 before the truncation adds 0.34 to 0.69 ulp of tf32, so that the error is below 0.69 ulp
+// in either direction instead of 1 ulp towards zero. Values with 11 significant bits, infinity and
+// NaN are unchanged. This is one instruction; rounding to nearest would be two.
 __device__ inline uint32 rounded_by_truncation(uint32 word) {
   return __float_as_uint(__uint_as_float(word) * (1.f + 0x1.6p-12f));
 }
-// f32 as a sum of kParts numbers of tf32, largest first.
+// Splits f32 into a sum of kParts tf32 values, largest first.
 template <int kParts, int kCount>
 __device__ inline void split_tf32(const uint32 (&words)[kCount], uint32 (&parts)[kParts][kCount]) {
 #pragma unroll
@@ -70,14 +70,15 @@ __device__ inline void split_tf32(const uint32 (&words)[kCount], uint32 (&parts)
     }
   }
 }
-// f32, rounded to tf32 (kProducts = 1) or in as many products as its parts need: of two parts all
-// but small * small (3), of three parts all that count (6). The largest product goes to `sums`, the
-// others to `small`.
-// Of two parts the first leaves 0.69 * 2^-10 |x| at most, the second 0.69 * 2^-10 of that: 7.6 u
-// |x|, u = 2^-24. With both operands' rests and the product left out a term is wrong by 23 u at
-// most, and every stage of 32 terms by 4 truncated additions more, before it is rounded like f32.
-// The bound of 64 terms has room for 50 u (6 sqrt(n) + 2); shorter sums take three parts, which
-// leave 2^-31.
+// f32 operands: rounded to tf32 (kProducts = 1), or split into tf32 parts (3xTF32). Two parts need
+// all products but small * small (kProducts = 3); three parts need the six largest (kProducts = 6).
+// The largest product accumulates in `acc`, the others in `small`.
+//
+// Error: the first of two parts leaves at most 0.69 * 2^-10 |x|, the second 0.69 * 2^-10 of that,
+// 7.6 u |x| with u = 2^-24. With the remainders of both operands and the skipped product, a term is
+// wrong by at most 23 u, and a stage of 32 terms adds 4 truncated additions before it is rounded
+// like f32. The bound of 64 terms has room for 50 u (6 sqrt(n) + 2). Shorter sums use three parts,
+// which leave 2^-31.
 template <int kM, int kN, class ReadA, class ReadB>
 __device__ inline void mma_slice(Fragment<f32> (&a)[kM], Fragment<f32> (&b)[kN],
                                       float (&acc)[kM][2 * kN][4], float (&small)[kM][2 * kN][4],

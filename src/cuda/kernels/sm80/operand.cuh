@@ -1,4 +1,4 @@
-// What the printed description of a tensor product's operands is made of.
+// Types and functions that the generated operand descriptions of the sm_80 GEMM use.
 #pragma once
 
 #include "lib/divide.cuh"
@@ -8,7 +8,7 @@
 
 enum LoaderMode { kAsync, kVectors, kElements, kDirect };
 
-// The part of the product a block computes.
+// The part of the GEMM that a CTA computes.
 struct Where {
   int variant, batch;
   int k_begin, k_end;
@@ -17,7 +17,7 @@ struct Where {
 template <class A, class B> struct IsSame { static const bool value = false; };
 template <class A> struct IsSame<A, A> { static const bool value = true; };
 
-// A word of memory as a word of the tile.
+// Converts an element in memory to the type of the tile.
 template <class Type, class Element>
 __device__ inline typename Type::Word word_of(Type type, Element element,
                                               typename Element::Word word) {
