@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests on a GPU, then a small part of them under NVIDIA's compute-sanitizer. Needs the test
-# programs and nothing else of this tree. tools/gpu_test.sh --help says what it takes.
+# Runs the tests on a GPU, then a subset under NVIDIA's compute-sanitizer. Needs only the test programs,
+# nothing else of this tree. See tools/gpu_test.sh --help.
 set -euo pipefail
 
 usage() {
@@ -8,19 +8,19 @@ usage() {
 tools/gpu_test.sh [--binaries DIR] [--device NAME] [--quick] [-j N] [--programs "A B"] [--tools "A B"]
                   [--cudart DIR]
 
-  Runs cuda_tests, ops_tests, random_tests and cudnn_tests on a GPU, in parts over the processors, the C
-  programs cudnn_c_* with CUDA's own runtime, then a reduced set under each tool of compute-sanitizer. Ends
-  0 when every test passed and every tool found nothing.
+  Runs cuda_tests, ops_tests, random_tests and cudnn_tests on a GPU, sharded over the CPU cores, the C
+  programs cudnn_c_* with CUDA's own runtime, then a reduced set under each tool of compute-sanitizer. Exits
+  with 0 when every test passed and no tool found an error.
 
-  --binaries DIR   where the programs are (default: build/tests); DIR/lib, if there, is searched for the
+  --binaries DIR   folder of the programs (default: build/tests); DIR/lib, if it exists, is searched for the
                    libraries they need
   --device NAME    the device (default: cuda:0)
   --quick          without compute-sanitizer
-  -j N             parts at once (default: number of processors)
-  --programs LIST  of the test programs (default: cuda_tests ops_tests random_tests cudnn_tests)
-  --tools LIST     of compute-sanitizer (default: memcheck racecheck initcheck synccheck)
-  --cudart DIR     where libcudart.so.13 of NVIDIA is (default: a toolkit in /usr/local/cuda*); without one
-                   the C programs are left out, with a line
+  -j N             shards in parallel (default: number of CPU cores)
+  --programs LIST  test programs (default: cuda_tests ops_tests random_tests cudnn_tests)
+  --tools LIST     tools of compute-sanitizer (default: memcheck racecheck initcheck synccheck)
+  --cudart DIR     folder of NVIDIA's libcudart.so.13 (default: a toolkit in /usr/local/cuda*); without one
+                   the C programs are skipped with a message
 TEXT
 }
 
@@ -48,7 +48,7 @@ while (($#)); do
   shift 2
 done
 [[ $jobs =~ ^[1-9][0-9]*$ ]] || die "-j needs a number, got '$jobs'"
-binaries=$(cd "$binaries" 2>/dev/null && pwd) || die "there is no folder of programs; --binaries DIR"
+binaries=$(cd "$binaries" 2>/dev/null && pwd) || die "the folder of programs does not exist; --binaries DIR"
 for program in "${programs[@]}"; do
   [[ -x $binaries/$program ]] || die "$binaries has no $program"
 done
@@ -56,12 +56,12 @@ if [[ -d $binaries/lib ]]; then
   export LD_LIBRARY_PATH=$binaries/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
 export ASHLAR_TEST_DEVICE=$device
-# One process per processor already: more threads in each would only be in each other's way.
+# One process per core already: more threads per process would oversubscribe the CPU.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OMP_WAIT_POLICY=passive
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 
-# part LOG SHARDS INDEX SECONDS COMMAND...: one part of a program's tests, its words in LOG, its status
+# part LOG SHARDS INDEX SECONDS COMMAND...: one shard of a program's tests, output in LOG, exit status
 # in LOG.status.
 part() {
   local log=$1 shards=$2 index=$3 seconds=$4 status=0
@@ -70,7 +70,7 @@ part() {
   echo "$status" >"$log.status"
 }
 
-# run_parts NAME SECONDS SHARDS COMMAND...: all parts of a command, `jobs` at once.
+# run_parts NAME SECONDS SHARDS COMMAND...: all shards of a command, `jobs` in parallel.
 run_parts() {
   local name=$1 seconds=$2 shards=$3 index
   shift 3
@@ -80,8 +80,8 @@ run_parts() {
   done
 }
 
-# The walk over an operation's cases compiles hundreds of kernels one after the other: four processes
-# share it.
+# The test of all cases of an operation compiles hundreds of kernels sequentially: split it over four
+# processes.
 run_walk() {
   local quarter
   for quarter in 0 1 2 3; do
@@ -91,8 +91,8 @@ run_walk() {
 
 count() { { grep -hcE "$1" "${@:2}" || true; } | awk '{sum += $1} END {print sum + 0}'; }
 
-# Sets passed, failed and skipped from the logs of NAME; a test that began and did not end has failed,
-# and so has a part that ended badly without naming a test.
+# Sets passed, failed and skipped from the logs of NAME; a test that started and did not finish counts as failed,
+# and so does a shard that exited with an error without naming a test.
 tally() {
   local name=$1 log started status own
   passed=$(count '^\[       OK \]' "$logs/$name".*)
@@ -113,10 +113,10 @@ tally() {
 }
 
 all_passed=0 all_failed=0 all_skipped=0
-say "== tests on $device, $jobs parts at once"
+say "== tests on $device, $jobs shards in parallel"
 for program in "${programs[@]}"; do
   start=$SECONDS
-  # Parts that are smaller than the number of processors asks for end at about the same time.
+  # Four shards per core balance the load.
   tests=$("$binaries/$program" --gtest_list_tests | grep -c '^  ' || true)
   ((tests > 0)) || die "$program does not list its tests"
   shards=$((tests < 4 * jobs ? tests : 4 * jobs))
@@ -132,7 +132,7 @@ for program in "${programs[@]}"; do
   all_skipped=$((all_skipped + skipped))
 done
 
-# The older calls of libcudnn, in C, on memory of the GPU: CUDA's runtime in place of our stand-in.
+# The legacy API of libcudnn, in C, on GPU memory: with NVIDIA's runtime instead of our stand-in.
 for place in /usr/local/cuda/lib64 /usr/local/cuda-*/lib64; do
   [[ -z $cudart && -e $place/libcudart.so.13 ]] && cudart=$place
 done
@@ -142,7 +142,7 @@ else
   start=$SECONDS passed=0 failed=0
   for program in "$binaries"/cudnn_c_*; do
     name=$(basename "$program")
-    [[ -x $program && $name != cudnn_c_hostrt ]] || continue  # that one is about the stand-in
+    [[ -x $program && $name != cudnn_c_hostrt ]] || continue  # tests the stand-in itself
     while (($(jobs -rp | wc -l) >= jobs)); do wait -n || true; done
     LD_LIBRARY_PATH=$cudart${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} part "$logs/$name" 1 0 600 "$program" &
   done
@@ -173,8 +173,8 @@ if ((!quick)); then
     say "== compute-sanitizer is neither on the path nor in a toolkit: install it, or use --quick"
     dirty=1
   else
-    # What is left of the walk when every case has one variant, and a few random graphs. Tests that
-    # provoke errors of the driver, or that need no GPU, have no place here.
+    # Every operation with one variant per case, and a few random graphs. Excludes tests that provoke
+    # driver errors or need no GPU.
     export ASHLAR_TEST_SHORT=1
     filter='Op/EveryEngine*:*RandomGraphs*:Gpu*:*/Gpu*-*Misuse*:GpuErrors*:*CannotBe*'
     for tool in "${tools[@]}"; do
@@ -195,7 +195,7 @@ if ((!quick)); then
         dirty=1
       fi
       verdicts+=("$verdict")
-      say "== $verdict: $passed tests under it in $((SECONDS - start)) s"
+      say "== $verdict: $passed tests in $((SECONDS - start)) s"
     done
   fi
 fi

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times variants of kernel text against the text as it is, with one binary (bench/variants/README.md).
+"""Times patched variants of the kernel text against the unpatched text, with one binary (bench/variants/README.md).
 
   kernel_variants.py make FOLDER [--patches FOLDER]
   kernel_variants.py time FOLDER --suite NAME [--filter TEXT] [--binary PATH] [--device NAME] [--rounds N]
 
-`make` needs the `patch` program. `time` runs all variants in turns, forwards and backwards, and prints
-medians of our time and, for suites of fusions, of what fusing costs beside the operation alone.
+`make` needs the `patch` program. `time` interleaves all variants in alternating order and prints the
+medians of our time and, for fusion suites, of the overhead over the unfused operation.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "src/cuda/kernels"
 PATCHES = ROOT / "bench/variants"
-AS_IT_IS = "as it is"
+AS_IT_IS = "unpatched"
 
 
 def make(folder, patches):
@@ -79,10 +79,10 @@ def time(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    making = commands.add_parser("make", help="copies of the kernel text with each patch")
+    making = commands.add_parser("make", help="one patched copy of the kernel text per patch")
     making.add_argument("folder", type=pathlib.Path)
     making.add_argument("--patches", type=pathlib.Path, default=PATCHES)
-    timing = commands.add_parser("time", help="times them in turns; needs a GPU")
+    timing = commands.add_parser("time", help="times them interleaved; needs a GPU")
     timing.add_argument("folder")
     timing.add_argument("--suite", required=True)
     timing.add_argument("--filter", default="")

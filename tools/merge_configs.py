@@ -2,7 +2,7 @@
 """Merges new timings of configurations into the recorded ones.
 
 tools/merge_configs.py FROM INTO: for every configs_SUITE.json in FROM, which `ashlar bench --configs --record FROM`
-wrote, the trials of INTO's file that were timed again are replaced, the others kept; what INTO lacks is added.
+wrote, the trials of INTO's file that were timed again are replaced, the others kept; new ones are added.
 Device, driver, date and commit become those of FROM: a merged file holds the newest time of each configuration.
 """
 
@@ -12,7 +12,7 @@ import pathlib
 
 
 def key(trial):
-    """Engine and knobs; a knob that is 0 is as if the engine did not have it."""
+    """Engine and knobs; a knob of 0 counts as absent."""
     return trial["engine"], tuple((name, value) for name, value in sorted(trial["knobs"].items()) if value)
 
 
@@ -26,7 +26,7 @@ def merged(old, new):
     cases = []
     for case in new["configs"]:
         before = known.pop(case["name"], None)
-        # Trials of another region are of another problem.
+        # Trials of a different region do not compare.
         if before and before["region"] == case["region"]:
             case = {**case, "trials": merged_trials(before["trials"], case["trials"])}
         cases.append(case)

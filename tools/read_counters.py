@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a record of a GPU's counters from what Nsight Compute printed.
+"""Converts Nsight Compute output into a record of GPU counters.
 
 tools/read_counters.py --device NAME --date DATE --commit COMMIT SUITE/CASE=LOG... writes JSON for
 bench/results/GPU/counters.json. Each LOG is the output of
@@ -8,7 +8,7 @@ bench/results/GPU/counters.json. Each LOG is the output of
         --section MemoryWorkloadAnalysis --section ComputeWorkloadAnalysis \\
         ashlar bench SUITE --filter CASE --device cuda:0 --peer none
 
-which sets the clocks to their base: times are longer than those of the benchmark.
+which locks the clocks to base frequency: times are longer than those of the benchmark.
 """
 
 import argparse

@@ -20,7 +20,7 @@ class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const Engine& last_resort) : host_(make_host_engine(last_resort)) {}
 
-  // Made on first use: whoever has no plans for GPUs opens no library of theirs.
+  // Created on first use: programs without GPU plans load no CUDA library.
   EngineTable engines() const override {
     std::call_once(engines_made_, [this] {
       if (cublaslt().api != nullptr) engines_.push_back(&cublaslt_engine());
@@ -29,7 +29,7 @@ class CudaBackend final : public Backend {
     });
     return engines_;
   }
-  // Device memory is scarce, and streams can wait for each other.
+  // Device memory is scarce, and streams can wait for each other on the device.
   int owned_slots() const override { return 2; }
 
   std::byte* allocate(const DeviceProps& device, std::int64_t bytes) const override {
@@ -40,7 +40,7 @@ class CudaBackend final : public Backend {
     return reinterpret_cast<std::byte*>(memory);
   }
   void release(const DeviceProps& device, std::byte* memory, std::int64_t) const noexcept override {
-    // Nothing can be done about a failure: the memory goes with the process.
+    // A failure is ignored: the memory is freed with the process.
     try {
       const ContextScope scope(device.ordinal);
       driver_api().release(address(memory));

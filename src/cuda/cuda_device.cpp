@@ -10,7 +10,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-// f32 multiply-adds per cycle and multiprocessor, and what tensor cores do beside them in f16.
+// Multiply-adds per cycle and SM: f32, and f16 on tensor cores.
 struct Rates {
   int f32, f16;
 };
@@ -49,17 +49,17 @@ DeviceProps detect_gpu(int ordinal) {
     fail(ErrorCode::device, "device: got 'cuda:{}', this machine has {} GPU(s), from cuda:0 on",
          ordinal, driver().devices);
   DeviceOrdinal device = 0;
-  check(api.device_get(&device, ordinal), "asking for a GPU");
+  check(api.device_get(&device, ordinal), "opening a GPU");
   const auto attribute = [&](DeviceAttribute which) {
     int value = 0;
-    check(api.device_attribute(&value, which, device), "asking a GPU for its properties");
+    check(api.device_attribute(&value, which, device), "querying the properties of a GPU");
     return value;
   };
   std::array<char, 128> name{};
   check(api.device_name(name.data(), static_cast<int>(name.size()), device),
-        "asking a GPU for its name");
+        "querying the name of a GPU");
   std::size_t memory = 0;
-  check(api.device_memory(&memory, device), "asking a GPU for its memory");
+  check(api.device_memory(&memory, device), "querying the memory of a GPU");
 
   DeviceProps props;
   props.kind = DeviceKind::cuda;
@@ -78,13 +78,13 @@ DeviceProps detect_gpu(int ordinal) {
   const Rates rates = rates_of(props.compute_capability);
   props.flops_f32 = 2.0 * rates.f32 * props.compute_units * clock;
   props.flops_f16 = 2.0 * rates.f16 * props.compute_units * clock;
-  // Two transfers per clock.
+  // Double data rate: two transfers per clock.
   props.bytes_per_second = 2e3 * attribute(DeviceAttribute::memory_clock_kilohertz) *
                            attribute(DeviceAttribute::memory_bus_bits) / 8.0;
   props.launch_seconds = 3e-6;
   if (const DeviceProps* known = find_known_gpu(name.data(), props.compute_units)) {
-    // Clocks say other rates than data sheets do. With those, plans for this GPU are the same as
-    // those that are explained, packed and tested without one.
+    // Known GPUs use data-sheet rates rather than rates from clocks, so that plans made on this GPU
+    // equal those explained, bundled and tested without one.
     props.flops_f32 = known->flops_f32;
     props.flops_f16 = known->flops_f16;
     props.bytes_per_second = known->bytes_per_second;

@@ -1,4 +1,4 @@
-// The GPUs of this machine, as plain values.
+// The GPUs of this machine as DeviceProps.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -6,11 +6,11 @@
 
 namespace ashlar::cuda {
 
-// How many there are; 0 without a driver.
+// Number of GPUs; 0 without a driver.
 int device_count();
-// The one whose context is current in this thread; nothing without a driver or a context.
+// The GPU whose context is current in this thread; none without a driver or a context.
 std::optional<int> current_ordinal();
-// Throws Error(device) with the reason when it cannot be used.
+// Throws Error(device) with the reason when the GPU is unusable.
 DeviceProps detect_gpu(int ordinal);
 
 }  // namespace ashlar::cuda

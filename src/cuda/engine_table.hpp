@@ -1,3 +1,4 @@
+// The table of all GPU engines.
 #pragma once
 
 #include "plan/engine.hpp"

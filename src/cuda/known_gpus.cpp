@@ -6,7 +6,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-// Shared memory in KiB: what a block may ask for, and what a multiprocessor has.
+// Shared memory in KiB: opt-in maximum per CTA, and per SM.
 struct SharedMemory {
   std::int64_t of_block, of_sm;
 };
@@ -41,7 +41,7 @@ DeviceProps gpu(const char* name, const char* description, int compute_capabilit
   return props;
 }
 
-// What the driver calls it, from the start of the description to its first comma or form factor.
+// The driver's name for it: the description up to its first comma or form factor.
 std::string_view driver_name_of(const DeviceProps& props) {
   std::string_view text = props.description;
   text = text.substr(0, text.find(','));

@@ -1,4 +1,4 @@
-// GPUs whose properties are known without having one.
+// A table of GPUs, to plan and compile without one.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -7,11 +7,11 @@
 
 namespace ashlar::cuda {
 
-// The first of an architecture stands for it.
+// The first GPU of an architecture represents it.
 const std::vector<DeviceProps>& known_gpus();
 
-// The known GPU that the driver calls by this name, with as many multiprocessors; null: none.
-// "NVIDIA H100 80GB HBM3" is an h100, "NVIDIA L40" no l4.
+// The known GPU with this driver name and number of SMs; null: none. "NVIDIA H100 80GB HBM3" is an
+// h100, "NVIDIA L40" is not an l4.
 const DeviceProps* find_known_gpu(std::string_view driver_name, int sm_count);
 
 }  // namespace ashlar::cuda

@@ -193,7 +193,7 @@ TEST(Pack, IsMadeListedAndRefused) {
   expect_refused(ashlar({"pack", "--arch", "sm_90a"}), "SUITE|GRAPH.json");
   expect_refused(ashlar({"pack", "--arch", "sm_1", "norms"}), "expected one of: sm_90a");
   expect_refused(ashlar({"pack", "--arch", "sm_90a", "no_such_suite"}), "no_such_suite");
-  expect_refused(ashlar({"pack", "--list", example("mlp_gelu")}), "not a pack");
+  expect_refused(ashlar({"pack", "--list", example("mlp_gelu")}), "not a kernel bundle");
   const std::string file = scratch_folder("packs") + "/small.bundle";
   const Outcome made = ashlar({"pack", "--arch", "sm_90a", example("pooling_head"), "--out", file});
   if (made.errors.find("no NVRTC") != std::string::npos) GTEST_SKIP() << made.errors;

@@ -1,4 +1,4 @@
-// Packs: what is written is found again, what is damaged is refused in a sentence.
+// Kernel bundles: round trips, and errors for damaged files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,10 +47,10 @@ const std::vector<PackedItem> kItems = {{"key a", "first", "AAAA"},
                                         {"key b", "second", std::string(1000, 'B')}};
 
 TEST_F(BundleFile, RoundTrip) {
-  const Bundle pack = Bundle::open(write("good.pack", encode_bundle("sm_90a", kItems)));
+  const Bundle pack = Bundle::open(write("good.bundle", encode_bundle("sm_90a", kItems)));
   EXPECT_EQ(pack.architecture(), "sm_90a");
   EXPECT_EQ(pack.version(), ASHLAR_VERSION);
-  EXPECT_EQ(pack.rows().size(), 3u) << "equal keys are one entry";
+  EXPECT_EQ(pack.rows().size(), 3u) << "equal keys share one entry";
   const auto get = [&](const char* key) -> std::optional<std::string> {
     const Bundle::Row* row = pack.find(FileCache::file_name(key));
     return row != nullptr ? std::optional(pack.read(*row)) : std::nullopt;
@@ -59,22 +59,22 @@ TEST_F(BundleFile, RoundTrip) {
   EXPECT_EQ(get("key b"), std::string(1000, 'B'));
   EXPECT_EQ(get("key c"), "");
   EXPECT_FALSE(get("key d"));
-  EXPECT_EQ(Bundle::open(write("empty.pack", encode_bundle("sm_80", {}))).rows().size(), 0u);
+  EXPECT_EQ(Bundle::open(write("empty.bundle", encode_bundle("sm_80", {}))).rows().size(), 0u);
 }
 
 TEST_F(BundleFile, WhatIsDamagedIsRefused) {
   const std::string good = encode_bundle("sm_90a", kItems);
-  EXPECT_THAT(why_not(directory_ + "/none.pack"), HasSubstr("No such file"));
-  EXPECT_THAT(why_not(directory_), HasSubstr("not a file"));
-  EXPECT_THAT(why_not(write("a", "")), HasSubstr("not a pack"));
-  EXPECT_THAT(why_not(write("b", std::string(500, 'x'))), HasSubstr("not a pack"));
+  EXPECT_THAT(why_not(directory_ + "/none.bundle"), HasSubstr("No such file"));
+  EXPECT_THAT(why_not(directory_), HasSubstr("not a regular file"));
+  EXPECT_THAT(why_not(write("a", "")), HasSubstr("not a kernel bundle"));
+  EXPECT_THAT(why_not(write("b", std::string(500, 'x'))), HasSubstr("not a kernel bundle"));
   EXPECT_THAT(why_not(write("c", good.substr(0, good.size() - 1))), HasSubstr("damaged"));
   std::string changed = good;
-  changed[110] ^= 1;  // in the index
-  EXPECT_THAT(why_not(write("d", changed)), HasSubstr("its index is not as it was written"));
+  changed[110] ^= 1;  // corrupts the index
+  EXPECT_THAT(why_not(write("d", changed)), HasSubstr("the digest of its index does not match"));
 
   changed = good;
-  changed.back() ^= 1;  // in an entry: the others are still good
+  changed.back() ^= 1;  // corrupts an entry: the others stay readable
   const std::string path = write("e", changed);
   const Bundle pack = Bundle::open(path);
   int damaged = 0;
@@ -82,16 +82,16 @@ TEST_F(BundleFile, WhatIsDamagedIsRefused) {
     try {
       pack.read(row);
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("damaged: kernel '"));
+      EXPECT_THAT(error.what(), HasSubstr("damaged: the digest of kernel '"));
       ++damaged;
     }
   }
   EXPECT_EQ(damaged, 1);
   EXPECT_THROW(read_bundle(path), Error);
 
-  // None of these is fatal to a search.
-  const Bundles packs(
-      {directory_ + "/none.pack", directory_ + "/a", directory_ + "/d", write("good.pack", good)});
+  // A search skips unusable files.
+  const Bundles packs({directory_ + "/none.bundle", directory_ + "/a", directory_ + "/d",
+                       write("good.bundle", good)});
   EXPECT_EQ(packs.count(), 1u);
   EXPECT_EQ(packs.get("key a"), "AAAA");
 }
@@ -100,13 +100,13 @@ TEST_F(BundleFile, KernelsComeFromItBeforeAnythingElse) {
   const KernelSource source{"small", "this is no program: nothing could compile it"};
   const KernelImage image{"machine code", "what the compiler said", KernelImage::From::compiler};
   const std::string path =
-      write("one.pack", encode_bundle("sm_90a", {packed(source, "sm_90a", image)}));
+      write("one.bundle", encode_bundle("sm_90a", {packed(source, "sm_90a", image)}));
   KernelImages images(FileCache(""), Bundles({path}));
   const auto found = images.get(source, "sm_90a");
   EXPECT_EQ(found->from, KernelImage::From::pack);
   EXPECT_EQ(found->cubin, image.cubin);
   EXPECT_EQ(found->log, image.log);
-  EXPECT_THROW(images.get(source, "sm_80"), Error) << "of another architecture";
+  EXPECT_THROW(images.get(source, "sm_80"), Error) << "a different architecture";
 }
 
 Graph small_graph() {
@@ -123,7 +123,7 @@ TEST_F(BundleFile, IsMadeWithoutAGpu) {
   EXPECT_EQ(builder.kernel_count(), 1);
   EXPECT_EQ(builder.regions_without_kernel(), 0);
   int calls = 0;
-  const std::string path = write("made.pack", builder.build([&](int done, int all) {
+  const std::string path = write("made.bundle", builder.build([&](int done, int all) {
     EXPECT_EQ(done, ++calls);
     EXPECT_EQ(all, 1);
   }));

@@ -1,4 +1,4 @@
-// A stream of a test, and what is captured in it as a CUDA graph.
+// RAII helpers for tests: a stream, and a CUDA graph captured from it.
 #pragma once
 
 #include "cuda/driver/context.hpp"
@@ -24,11 +24,11 @@ class Stream {
 class Executable {
  public:
   explicit Executable(GraphHandle graph) { instantiate(graph); }
-  // Of what `run` puts into the stream.
+  // Captures what `run` enqueues into the stream.
   template <class Run>
   Executable(const Stream& stream, const Run& run) {
     const DriverApi& api = driver_api();
-    constexpr int kGlobal = 0;  // the strictest: no thread may allocate meanwhile
+    constexpr int kGlobal = 0;  // the strictest mode: no thread may allocate during capture
     check(api.begin_capture(stream.handle(), kGlobal), "begin");
     run();
     GraphHandle graph = nullptr;

@@ -1,5 +1,5 @@
-// Batch, instance and group norm: kernels of the main shapes compile without spills, and small ones
-// agree with the oracle.
+// Batch, instance and group norm: kernels of the main shapes compile without spills, and small
+// problems agree with the reference.
 #include <ashlar/memory.hpp>
 
 #include "captured_run.hpp"
@@ -54,7 +54,7 @@ Graph training(DType dtype, const Layout& layout, const NormForward& op,
   return graph;
 }
 
-// The gradient of relu and norm, with the gradient of the residual as a result; or that of norm.
+// Backward of norm + relu with the gradient of the residual as an output; or of the norm alone.
 Graph gradient(DType dtype, const Layout& layout, const NormBackward& op, bool given,
                const Dims& images = kNormedImages, bool of_relu = true) {
   Graph graph;
@@ -108,7 +108,7 @@ class ChannelNormRuns : public testing::Test {
   }
 };
 
-// Packets of channels and of pixels, several slices, rows that are left over.
+// NHWC and NCHW packets, several slices, partial packets.
 TEST_F(ChannelNormRuns, Forward) {
   const Dims even = {5, 24, 12, 16}, odd = {3, 7, 9, 5};
   const NormForward batch{.mode = NormMode::batch};
@@ -139,9 +139,8 @@ TEST_F(ChannelNormRuns, Backward) {
   }
 }
 
-// What is kept on the chip, by groups of several blocks: packets of pixels, of channels and of
-// both, all of the elements and a part of them, sums that every block reads and sums that are
-// handed on.
+// The persistent kernel with several CTAs per group: NCHW, NHWC and joined packets, all or part of
+// the elements in shared memory, redundant and distributed reductions.
 TEST_F(ChannelNormRuns, Kept) {
   struct Case {
     Layout layout;
@@ -167,7 +166,7 @@ TEST_F(ChannelNormRuns, Kept) {
   }
 }
 
-// The mean of numbers with an infinity is that infinity.
+// The mean of values with an infinity is that infinity.
 TEST_F(ChannelNormRuns, Infinities) {
   for (const Layout& layout : {channels_last, row_major}) {
     const Graph graph = training(f32, layout, {.mode = NormMode::batch}, {3, 8, 4, 6});
@@ -177,8 +176,8 @@ TEST_F(ChannelNormRuns, Infinities) {
   }
 }
 
-// Blocks that wait for each other, launched by a graph again and again: the counters they wait at
-// begin at 0 every time.
+// The cooperative kernel replayed by a CUDA graph: the barrier counters are reset before every
+// launch.
 TEST_F(ChannelNormRuns, PersistentInGraphs) {
   const Device device = Device::named("cuda:0");
   Graph graph;

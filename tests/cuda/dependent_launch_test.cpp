@@ -1,5 +1,5 @@
-// Launches that begin while the one before them ends read nothing too early: products in a row,
-// each of which takes what the last one left, give the bits that they give with a pause after each.
+// Programmatic dependent launch: back-to-back GEMMs, each reading the previous result, give the
+// same bits as with a synchronisation after each.
 #include <array>
 #include <ashlar/plan.hpp>
 #include <map>
@@ -13,12 +13,12 @@ namespace ashlar::cuda {
 namespace {
 
 struct Chain {
-  std::int64_t rows;         // of x
-  DType weights = bf16;      // i4: with scales of blocks of 128
-  bool never_change = true;  // else every product's weights are written just before it
+  std::int64_t rows;         // rows of x
+  DType weights = bf16;      // i4: with block scales over 128 elements
+  bool never_change = true;  // false: the weights of every GEMM are written just before it
 };
 
-// y = tanh(x w), as wide as x: the next one's x.
+// y = tanh(x w), as wide as x: the input of the next layer.
 Graph product(const Chain& chain, std::int64_t depth) {
   Graph graph;
   const Value x = graph.input("x", {chain.rows, depth}, bf16);
@@ -45,7 +45,7 @@ class GpuDependentLaunch : public GpuTest {
     const std::int64_t depth = is_emulated_gpu() ? 256 : 1024;
     const Device device = Device::named("cuda:0");
     const Graph graph = product(chain, depth);
-    // x of every layer, its weights and their scales; weights where the products find them.
+    // x, weights and scales of every layer.
     std::vector<std::map<std::string, Memory>> layers(kLayers + 1);
     for (int i = 0; i <= kLayers; ++i) {
       support::BoundMemory host(graph);

@@ -1,6 +1,6 @@
-// What users read when something of a GPU is missing or broken. The driver, the compiler and the
-// environment are looked at once per process, so every case is a process of its own: this program
-// again, with one test that tells what it finds.
+// Error messages when a part of the GPU stack is missing or broken. The driver, the compiler and
+// the environment are examined once per process, so every case is a child process: this program
+// with one test that prints what it finds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kProbe = "ASHLAR_CUDA_PROBE";  // bytes to allocate
 
-// Runs one kernel on the GPU that is there, and tells how that went.
+// Runs one kernel on the GPU and prints the outcome.
 TEST(DriverProbe, TellsWhatItFinds) {
   const char* bytes = std::getenv(kProbe);
   if (bytes == nullptr) GTEST_SKIP() << "for the other tests of this file";
@@ -68,8 +68,7 @@ class DriverFailures : public testing::Test {
     if (!folder_.empty()) fs::remove_all(folder_);
   }
 
-  // What the probe says on the emulated GPU with these settings of the environment, in the words of
-  // a shell.
+  // Output of the probe on the emulated GPU with these environment settings, in shell syntax.
   std::string probe(const std::string& settings = {}, const std::string& before = {}) const {
     const std::string emulator = ASHLAR_EMULATOR_FOLDER;
     const std::string program = fs::read_symlink("/proc/self/exe");
@@ -86,7 +85,7 @@ class DriverFailures : public testing::Test {
   }
   std::string cache() const { return folder_ / "cache"; }
   std::string counted() const { return "compiles=" + (folder_ / "compiles").string(); }
-  // How often the compiler was called.
+  // Number of compilations.
   int compiles() const {
     std::ifstream lines(folder_ / "compiles");
     int count = 0;
@@ -135,10 +134,10 @@ TEST_F(DriverFailures, NoCompiler) {
                       "ASHLAR_NVRTC to a libnvrtc.so"),
             HasSubstr("Tried:\n  /no/such/libnvrtc.so: ")));
   EXPECT_THAT(probe("ASHLAR_NVRTC=libm.so.6"),
-              HasSubstr("is no NVRTC that Ashlar can use: it has no nvrtcGetErrorString"));
+              HasSubstr("is not a supported NVRTC: it has no nvrtcGetErrorString"));
 }
 
-// What is cached needs no compiler.
+// Cached kernels need no compiler.
 TEST_F(DriverFailures, NoCompilerButACache) {
   probe();
   EXPECT_THAT(probe("ASHLAR_NVRTC=/no/such/libnvrtc.so"),
@@ -152,7 +151,7 @@ TEST_F(DriverFailures, OutOfDeviceMemory) {
                         "workspace"));
 }
 
-// A cache that cannot be used costs time, and the log says why.
+// An unusable cache only costs time, and the log says why.
 TEST_F(DriverFailures, CacheThatOthersMayWriteTo) {
   fs::create_directories(cache() + "/cubin");
   fs::permissions(cache() + "/cubin", fs::perms::all);
@@ -192,7 +191,7 @@ TEST_F(DriverFailures, DamagedCache) {
   EXPECT_EQ(compiles(), 2);
 }
 
-// A whole entry whose code is for another GPU.
+// An intact entry with code for another GPU.
 TEST_F(DriverFailures, CodeForAnotherGpu) {
   probe();
   EXPECT_THAT(probe("EMULATED_CUDA=capability=80"), HasSubstr("image: compiler"));

@@ -10,10 +10,10 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMargin = 256;  // before and after each tensor
+constexpr std::int64_t kMargin = 256;  // guard zone before and after each tensor
 constexpr std::byte kPaint{0xA5};
 
-// The tensors of a graph on the GPU, each at `offset` bytes past a margin.
+// The tensors of a graph on the GPU, each `offset` bytes past its guard zone.
 class Copies {
  public:
   Copies(const support::BoundMemory& host, const Device& device, std::int64_t offset)
@@ -25,7 +25,7 @@ class Copies {
       std::memcpy(painted.data() + start_, host.pointers()[i],
                   static_cast<std::size_t>(byte_size(tensor(i))));
       memory_.back().upload(painted.data(), bytes);
-      // Scalars are read by the host.
+      // Scalars stay on the host.
       pointers_.push_back(tensor(i).kind == TensorKind::scalar
                               ? host.pointers()[i]
                               : static_cast<std::byte*>(memory_.back().data()) + start_);
@@ -33,7 +33,7 @@ class Copies {
   }
   std::span<void* const> pointers() const { return pointers_; }
 
-  // Brings everything back; false when a margin was written.
+  // Downloads everything; false when a guard zone was overwritten.
   bool download() {
     bool whole = true;
     for (std::size_t i = 0; i < memory_.size(); ++i) {
@@ -70,7 +70,7 @@ std::vector<SavedChoice> choices_for(const Graph& graph, std::string_view engine
         ++taken;
       }
   }
-  EXPECT_GT(taken, 0) << engine << " takes no region of\n" << outline->explain();
+  EXPECT_GT(taken, 0) << engine << " supports no region of\n" << outline->explain();
   return choices;
 }
 
@@ -91,7 +91,7 @@ void expect_agrees(const Graph& graph, std::string_view engine, const GpuRunOpti
     memory.paint_outputs();
     Copies copies(memory, device, run.offset);
     plan->run(copies.pointers(), workspace.data(), nullptr);
-    EXPECT_TRUE(copies.download()) << "written outside of a tensor\n" << plan->explain();
+    EXPECT_TRUE(copies.download()) << "a tensor was overrun\n" << plan->explain();
     if (time == 0) first = memory.output_bytes();
   }
   EXPECT_EQ(memory.damage(), "") << plan->explain();

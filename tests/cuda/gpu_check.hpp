@@ -1,4 +1,4 @@
-// A graph run on the GPU, real or emulated, by a certain engine, and compared with the oracle.
+// Runs a graph on the GPU, real or emulated, with a given engine, and compares with the reference.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,8 +13,7 @@
 
 namespace ashlar::cuda {
 
-// Suites whose name begins with Gpu are skipped where there is none; ctest runs them on the
-// emulated one.
+// Suites whose name starts with Gpu are skipped without a GPU; ctest runs them on the emulated one.
 class GpuTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -27,12 +26,12 @@ inline constexpr std::string_view kGenericEngine = "cuda.generic";
 
 struct GpuRunOptions {
   support::Fill fill = support::Fill::plain;
-  // Where tensors begin, in bytes past a multiple of 256: a multiple of every element's size.
+  // Offset of tensors in bytes from a multiple of 256; a multiple of every element size.
   std::int64_t offset = 0;
   CompileOptions options = {};
 };
-// Every region is given to `engine` if it takes it, and at least one must be. Runs twice with
-// guards around all memory, expects equal bits, and results within the oracle's bounds.
+// Assigns every region that `engine` supports to it, at least one. Runs twice with guard zones
+// around all memory; expects identical bits, and results within the reference's error bounds.
 void expect_agrees(const Graph& graph, std::string_view engine, const GpuRunOptions& run = {});
 
 }  // namespace ashlar::cuda

@@ -1,4 +1,4 @@
-// What the emulated GPU finds that a real one would not tell. Skipped on a real one.
+// Errors that the emulated GPU detects and a real one does not report. Skipped on a real GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ struct TestArgs {
   long long n;
 };
 
-// Runs a kernel of this body on `memory`: one block.
+// Runs a kernel with this body on `memory`, one CTA.
 void run(const std::string& body, const Memory& memory, unsigned threads = 64,
          unsigned shared_bytes = 0) {
   const std::string text = "struct Args { void* x; long long n; };\n" + body;
@@ -55,7 +55,7 @@ class GpuEmulator : public GpuTest {
   static Memory memory_of(std::int64_t floats) {
     return Memory(Device::named("cuda:0"), floats * 4);
   }
-  // Runs, and expects the launch to fail; the emulator says why on the error stream.
+  // Expects the launch to fail; the emulator prints the reason to stderr.
   static void expect_failure(const std::function<void()>& launch, const std::string& said) {
     testing::internal::CaptureStderr();
     EXPECT_THROW(launch(), Error);
@@ -71,12 +71,12 @@ TEST_F(GpuEmulator, Deadlock) {
                    "__shfl_sync(~0u, x[0], 0); else __syncthreads();\n"),
             memory);
       },
-      "the threads wait for each other");
-  // The GPU is usable afterwards.
+      "deadlock, all threads wait");
+  // The GPU stays usable.
   run(kernel("  __syncthreads(); x[threadIdx.x] = 1;\n"), memory);
 }
 
-// Copies of threads come as late as they may: with the group that is waited for.
+// cp.async data arrives as late as allowed: when its group is waited for.
 TEST_F(GpuEmulator, UnawaitedCopies) {
   const Memory memory = memory_of(64);
   run(assemble("lib/ptx_cp_async.cuh", "") +
@@ -89,7 +89,7 @@ TEST_F(GpuEmulator, UnawaitedCopies) {
                  "  own[1] = to[0];  // no group yet\n"
                  "  cp_async_commit_group();\n"
                  "  cp_async_wait_group<1>();\n"
-                 "  own[2] = to[0];  // one may be on its way\n"
+                 "  own[2] = to[0];  // one group may be in flight\n"
                  "  cp_async_wait_group<0>();\n"
                  "  own[3] = to[0];\n"),
       memory, 16, 256);
@@ -108,7 +108,7 @@ TEST_F(GpuEmulator, MismatchedWarpCollectives) {
       [&] {
         run(kernel("  if (threadIdx.x & 1) __syncwarp(); else __ballot_sync(~0u, 1);\n"), memory);
       },
-      "different functions or with different masks");
+      "different collectives or use different masks");
 }
 
 TEST_F(GpuEmulator, WritesOutsideOfMemory) {
@@ -120,14 +120,14 @@ TEST_F(GpuEmulator, WritesOutsideOfMemory) {
         } catch (const Error&) {
         }
       },
-      "kernel 'kernel': the allocation of 252 bytes at .* was written outside");
+      "kernel 'kernel': the allocation of 252 bytes at .* was overrun");
 }
 
 TEST_F(GpuEmulator, WritesOutsideOfSharedMemory) {
   const Memory memory = memory_of(64);
   expect_failure(
       [&] { run(kernel("  ((float*)shared_memory())[threadIdx.x] = 1;\n"), memory, 64, 240); },
-      "shared memory of 240 bytes was written outside");
+      "shared memory of 240 bytes was overrun");
 }
 
 TEST_F(GpuEmulator, MoreThreadsThanLaunchBounds) {
@@ -135,7 +135,7 @@ TEST_F(GpuEmulator, MoreThreadsThanLaunchBounds) {
   EXPECT_THROW(run(kernel(""), memory, 65), Error);
 }
 
-// Neither memory of the GPU nor shared memory begins as zeros.
+// Global and shared memory are poisoned, not zeroed.
 TEST_F(GpuEmulator, MemoryIsPoisoned) {
   const Memory memory = memory_of(64);
   run(kernel("  __shared__ float s[64];\n"
@@ -160,7 +160,8 @@ std::string lines_of(std::string_view file) {
   return text;
 }
 
-// Every f16 to f32, and back from it, from the halfway point above it, and from beside that.
+// Every f16 to f32 and back: from the value, from the midpoint to the next one, and from both
+// neighbours of the midpoint.
 TEST_F(GpuConvert, EveryHalf) {
   constexpr int kHalves = 1 << 16;
   Memory memory(Device::named("cuda:0"), 4 * kHalves * 5);
@@ -191,7 +192,7 @@ TEST_F(GpuConvert, EveryHalf) {
   for (std::uint32_t i = 0; i < kHalves; ++i) {
     const auto own = static_cast<std::uint16_t>(i), above = static_cast<std::uint16_t>(i + 1);
     const auto wide = static_cast<float>(load_element(f16, &own, 0));
-    if (std::isnan(wide) || (i & 0x7fff) >= 0x7bff) continue;  // the largest has none above
+    if (std::isnan(wide) || (i & 0x7fff) >= 0x7bff) continue;  // the largest value has no successor
     ASSERT_EQ(words[i], std::bit_cast<std::uint32_t>(wide)) << i;
     const auto half = ((i + 1) & 0x7fff) != 0
                           ? 0.5f * wide + 0.5f * static_cast<float>(load_element(f16, &above, 0))

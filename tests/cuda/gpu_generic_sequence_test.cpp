@@ -1,5 +1,5 @@
-// The generic engine on a GPU, real or emulated: one graph of every family whose units are rows,
-// channels or sequences, with many options at once. tests/ops walks all of them.
+// The generic engine on a GPU, real or emulated: one graph per family of block passes (rows,
+// channels, sequences), with many options at once. tests/ops covers all of them.
 #include "cuda/gpu_check.hpp"
 #include "graph/rnn_shapes.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 class GpuGenericSequence : public GpuTest {};
 
-// Gradients of parameters need the statistics of every group, which nobody hands over.
+// Parameter gradients need the statistics of every group, which are not operands here.
 TEST_F(GpuGenericSequence, GroupNormBackward) {
   Graph graph;
   const Dims dims = {2, 6, 3, 50};
@@ -82,7 +82,7 @@ TEST_F(GpuGenericSequence, AttentionBackward) {
   expect_agrees(graph, kGenericEngine);
 }
 
-// Two layers, both ways, of packed sequences, with projection and dropout between the layers.
+// Two bidirectional layers over packed sequences, with projection and dropout between layers.
 TEST_F(GpuGenericSequence, RecurrentForward) {
   using Op = RnnForward;
   RnnAttributes network;

@@ -1,5 +1,5 @@
-// The generic engine on a GPU, real or emulated: what the walk over operations does not reach.
-// Every operation, dtype and layout is tests/ops/engine_sweep_test.cpp's business.
+// The generic engine on a GPU, real or emulated: cases that the operation tests do not cover. Every
+// operation, dtype and layout is covered by tests/ops/engine_sweep_test.cpp.
 #include "cuda/gpu_check.hpp"
 
 namespace ashlar::cuda {
@@ -7,7 +7,7 @@ namespace {
 
 class GpuGeneric : public GpuTest {};
 
-// Work before and behind a product, more than one store, and numbers that the host holds.
+// A convolution with prologue and epilogue, several stores, and host scalars.
 TEST_F(GpuGeneric, FusedConvolution) {
   Graph graph;
   const Value x = graph.input("x", {2, 6, 9, 7}, f16, channels_last);
@@ -23,7 +23,7 @@ TEST_F(GpuGeneric, FusedConvolution) {
   expect_agrees(graph, kGenericEngine);
 }
 
-// Integers are exact: products of bytes, and words that only move.
+// Integers are exact: int8 convolution, and data movement of 64-bit integers.
 TEST_F(GpuGeneric, Integers) {
   Graph graph;
   const Value x = graph.input("x", {1, 8, 5, 5}, i8), w = graph.input("w", {3, 8, 3, 3}, i8);
@@ -33,7 +33,7 @@ TEST_F(GpuGeneric, Integers) {
   expect_agrees(graph, kGenericEngine, {.fill = support::Fill::whole_numbers});
 }
 
-// Few outputs of many terms: threads share them, over inner or outer axes.
+// Few outputs of many terms: threads split them, over inner or outer axes.
 TEST_F(GpuGeneric, LongReductions) {
   for (const ReductionMode mode : {ReductionMode::avg, ReductionMode::mul_no_zeros}) {
     Graph graph;

@@ -1,4 +1,4 @@
-// The pointwise engine on a GPU, real or emulated.
+// The pointwise engines on a GPU, real or emulated.
 #include "cuda/gpu_check.hpp"
 #include "graph/pointwise_traits.hpp"
 
@@ -32,7 +32,7 @@ TEST_F(GpuPointwise, EveryDtypeIsConverted) {
     }
 }
 
-// In whole vectors, where pairs of floats are narrowed by one instruction.
+// Whole vectors, in which one instruction converts two floats.
 TEST_F(GpuPointwise, PackedConversions) {
   Graph graph;
   const Value x = graph.input("x", {37, 80}, f32);
@@ -44,7 +44,7 @@ TEST_F(GpuPointwise, PackedConversions) {
     expect_agrees(graph, kPointwiseEngine, {.fill = fill});
 }
 
-// Rows that are no multiple of a vector, and of a byte.
+// Rows that are not a multiple of a vector, or of a byte.
 TEST_F(GpuPointwise, EveryDtypeInOddRows) {
   for (const DType dtype : {f64, f32, f16, bf16, e4m3, i32, i8, u8, i4, boolean}) {
     SCOPED_TRACE(to_string(dtype));
@@ -72,7 +72,7 @@ TEST_F(GpuPointwise, BroadcastsStridesScalarsAndIndices) {
     expect_agrees(graph, kPointwiseEngine, {.offset = offset});
 }
 
-// Some operands lie along the rows, some along the columns, in squares and their remainders.
+// Operands contiguous along rows and along columns, in full and partial tiles.
 TEST_F(GpuPointwise, TransposedOperands) {
   for (const DType dtype : {f32, f16, u8}) {
     SCOPED_TRACE(to_string(dtype));
@@ -87,7 +87,7 @@ TEST_F(GpuPointwise, TransposedOperands) {
   }
 }
 
-// Every mode, and the sum of all, in few launches.
+// Every mode, and the sum of all results, in few launches.
 TEST_F(GpuPointwise, EveryMode) {
   Graph graph;
   const Value x = graph.input("x", {5, 66}, f32), b = graph.input("b", {5, 66}, f32);
@@ -107,7 +107,7 @@ TEST_F(GpuPointwise, EveryMode) {
   expect_agrees(graph, kPointwiseEngine, {.fill = support::Fill::special, .offset = 4});
 }
 
-// Tensors are empty, of one element, of rank 8.
+// Empty tensors, one element, rank 8.
 TEST_F(GpuPointwise, UnusualShapes) {
   for (const Dims& dims :
        {Dims{0, 3}, Dims{1}, Dims{1, 1, 1}, Dims{2, 1, 3, 1, 2, 2, 1, 3}, Dims{70000}}) {

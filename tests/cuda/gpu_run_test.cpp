@@ -1,4 +1,4 @@
-// Runs of plans on streams, several at once, and as CUDA graphs. On a GPU, real or emulated.
+// Runs of plans on streams, concurrently, and as CUDA graphs. On a GPU, real or emulated.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +18,7 @@ namespace {
 
 constexpr std::int64_t kRunRows = 5, kRunColumns = 36;
 
-// Several regions with intermediates between them, a number of the host's, and enough columns for
-// vectors.
+// Several regions with intermediates, a host scalar, and enough columns for vectors.
 Graph sample_graph() {
   Graph g("sample");
   const Value x = g.input("x", {kRunRows, kRunColumns}, f32),
@@ -29,7 +28,7 @@ Graph sample_graph() {
   return g;
 }
 
-// The tensors of one run, on the GPU; `factor` on the host.
+// The tensors of one run on the GPU; `factor` on the host.
 struct Operands {
   Memory x, b, y;
   float factor;
@@ -109,7 +108,7 @@ class GpuRun : public testing::TestWithParam<Way> {
     scope_ = std::make_unique<ContextScope>(0);
   }
   static Plan make_plan() { return compile(sample_graph(), Operands::gpu(), GetParam().options); }
-  // What the operands give by a plain run.
+  // The result of a plain run on these operands.
   static std::vector<float> expected(const Plan& plan, const Operands& operands) {
     plan.run(operands.binding(plan), operands.scratch());
     synchronize(Operands::gpu());
@@ -157,7 +156,7 @@ TEST_P(GpuRun, GraphsArePopulatedAndTakeOtherPointers) {
   Executable(graph.handle()).launch(stream);
   const std::vector<float> first = one.result();
   EXPECT_EQ(first, expected(plan, one));
-  // Other pointers, another workspace, another number.
+  // Other pointers, workspace and scalar.
   update(graph.handle(), plan, two.binding(plan), two.scratch());
   Executable(graph.handle()).launch(stream);
   const std::vector<float> second = two.result();
@@ -173,7 +172,7 @@ TEST_P(GpuRun, EveryRunGivesTheSameBits) {
   for (int run = 0; run < 3; ++run) EXPECT_EQ(expected(plan, operands), first);
 }
 
-// Each thread with a stream, operands and (unless the plan owns memory) a workspace of its own.
+// Each thread has its own stream, operands and (unless the plan owns memory) workspace.
 TEST_P(GpuRun, ManyThreadsAndStreamsShareOnePlan) {
   constexpr int kThreads = 4, kRuns = 3;
   const Plan plan = make_plan();
@@ -226,7 +225,7 @@ TEST(GpuGraphMisuse, IsSaidInASentence) {
   }
 }
 
-// Only where the error is an emulated one: a real one would end the context of all tests.
+// Only on the emulated GPU: a real error would poison the context of all tests.
 TEST(GpuErrors, NameKernelAndRegion) {
   if (device_count() == 0) GTEST_SKIP() << driver().reason;
   if (detect_gpu(0).description.find("Emulated") == std::string::npos)

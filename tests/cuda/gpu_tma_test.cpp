@@ -1,5 +1,4 @@
-// Tensor copies and barriers in shared memory, as PTX describes them: on a real GPU these tests say
-// whether the emulated one is right.
+// TMA and mbarriers as documented by PTX: on a real GPU these tests validate the emulator.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -12,19 +11,19 @@ namespace {
 
 class GpuTma : public HopperTest {};
 
-// 0 is what lies outside.
+// Never 0, which is the fill value out of bounds.
 std::uint8_t some_byte(std::int64_t i) { return static_cast<std::uint8_t>(1 + i * 37 % 251); }
 
 struct CopyArgs {
   TensorMapWords map;
   void* out;
-  int shared_offset;  // from a multiple of 1024
+  int shared_offset;  // relative to a multiple of 1024
   int bytes;
   std::array<int, 5> at;
   std::array<int, 3> tap;
   std::array<int, 4> to_64_bytes{};
 };
-// One copy to shared memory, whose bytes go to `out` as they lie there.
+// One TMA load to shared memory, whose bytes are dumped to `out`.
 std::string copy_text(int rank, const std::string& call) {
   const std::string count = std::to_string(rank);
   return "struct Args { TensorMap map; void* out; int shared_offset, bytes; int at[5]; int tap[3]; "
@@ -64,8 +63,8 @@ std::vector<std::uint8_t> copy_box(const TensorMapForm& form, const Memory& from
   return from_gpu<std::uint8_t>(out);
 }
 
-// A box that reaches past the tensor's last row; it does not begin at a multiple of the pattern, so
-// that the pattern is seen to be one of addresses.
+// A box past the last row. Its shared-memory address is not a multiple of the swizzle pattern, to
+// show that the swizzle applies to addresses.
 TEST_F(GpuTma, EverySwizzle) {
   constexpr int kRows = 24, kBoxRows = 16, kFirstRow = 11;
   for (const int swizzle : {0, 32, 64, 128}) {
@@ -115,8 +114,7 @@ TEST_F(GpuTma, RoundsToTf32) {
   }
 }
 
-// Boxes of a tensor of 16 x 9 x 7 bytes that begin before its first element, or take every second
-// or third of them.
+// Boxes of a 16 x 9 x 7 tensor of bytes that start out of bounds, or have element strides.
 void expect_box(const std::array<int, 3>& at, const std::array<int, 3>& box,
                 const std::array<int, 3>& step) {
   constexpr int kC = 16, kX = 9, kY = 7;
@@ -146,9 +144,8 @@ TEST_F(GpuTma, CornersOutside) {
   expect_box({0, 7, 5}, {16, 4, 5}, {1, 1, 1});
 }
 
-// The input of a convolution of 1 to 3 spatial axes, against the loop that says what it is:
-// strides, padding and dilation that differ from axis to axis, from one image into the next and
-// past the last one.
+// TMA im2col of 1 to 3 spatial axes against a reference loop: strides, padding and dilation that
+// differ per axis, across images and past the last one.
 struct Axis {
   int extent, window, pad_before, pad_after, stride, dilation;
   int outputs() const {
@@ -182,9 +179,9 @@ void expect_pixels(const std::vector<Axis>& axes) {  // W, H, D
           std::to_string(spatial) +
           "; ++i) tap[i] = args.tap[i];\n    load_im2col(box, args.map, barrier, at, tap);");
   const TensorMapWords map = map_at(form, memory);
-  // Where output `pixel` begins in its image, before the filter's offset.
+  // Corner of output `pixel` in its image, before the filter offset.
   const auto corner_of = [&](std::int64_t pixel) {
-    std::array<int, 4> corner{};  // and the image
+    std::array<int, 4> corner{};  // and the image index
     for (std::size_t i = 0; i < spatial; ++i) {
       corner[i] = static_cast<int>(pixel % axes[i].outputs()) * axes[i].stride - axes[i].pad_before;
       pixel /= axes[i].outputs();
@@ -192,8 +189,7 @@ void expect_pixels(const std::vector<Axis>& axes) {  // W, H, D
     corner[spatial] = static_cast<int>(pixel);
     return corner;
   };
-  // The first pixel must be one: a copy that begins before the bounding box is an illegal
-  // instruction.
+  // The first pixel must exist: starting outside the bounding box is an illegal instruction.
   ASSERT_GE(outputs, 9);
   for (const std::int64_t first : {std::int64_t{0}, outputs - 7, 2 * outputs - 5, 3 * outputs - 9})
     for (const bool last_tap : {false, true}) {
@@ -241,7 +237,7 @@ TEST_F(GpuTma, PixelsOfThreeAxes) {
   expect_pixels({{5, 3, 1, 1, 1, 1}, {4, 2, 1, 0, 2, 1}, {6, 3, 2, 2, 1, 2}});
 }
 
-// From shared memory: what lies outside stays as it is.
+// TMA store: elements out of bounds stay untouched.
 TEST_F(GpuTma, StoresWhatIsInside) {
   constexpr int kRows = 20, kColumns = 160, kBoxRows = 16;
   const Memory memory = on_gpu(std::vector<std::uint8_t>(kRows * kColumns, 0));
@@ -280,7 +276,8 @@ TEST_F(GpuTma, StoresWhatIsInside) {
     }
 }
 
-// Tiles with steps: apart, so that what a GPU does not know takes nothing else with it.
+// Element strides in tiled mode: a suite of their own, so that an unsupported feature does not hide
+// other failures.
 class GpuTmaElementStrides : public HopperTest {};
 TEST_F(GpuTmaElementStrides, StepsThatDivideTheBox) {
   expect_box({0, -2, 1}, {16, 8, 6}, {1, 2, 3});
@@ -296,7 +293,7 @@ struct Pointers {
 
 class GpuMbarrier : public HopperTest {};
 
-// A warp writes, another reads, three stages between them.
+// A producer and a consumer warp with a three-stage pipeline.
 TEST_F(GpuMbarrier, ProducerAndConsumer) {
   constexpr int kRounds = 20;
   const Memory out = on_gpu(std::vector<int>(kRounds * 32, -1));
@@ -335,7 +332,7 @@ TEST_F(GpuMbarrier, ProducerAndConsumer) {
       ASSERT_EQ(values[static_cast<std::size_t>(round * 32 + lane)], 100 * round + 31 - lane);
 }
 
-// Each of two blocks brings half of a tile to both; a block goes on when both have read theirs.
+// Each of two CTAs multicasts half of a tile to both; a CTA continues when both have read theirs.
 TEST_F(GpuMbarrier, BlocksOfAClusterShareTheirTiles) {
   constexpr int kRounds = 5, kTile = 2 * 256;
   std::vector<std::uint8_t> bytes;
@@ -383,7 +380,7 @@ TEST_F(GpuMbarrier, BlocksOfAClusterShareTheirTiles) {
     ASSERT_EQ(values[i], bytes[i % bytes.size()]) << i;
 }
 
-// What a real GPU would not tell.
+// Misuse that a real GPU does not report.
 class GpuTmaMisuse : public HopperTest {
  protected:
   void SetUp() override {
@@ -418,30 +415,30 @@ class GpuTmaMisuse : public HopperTest {
   }
 };
 TEST_F(GpuTmaMisuse, Barriers) {
-  expect_said("wait_for(&barrier, 0);", "for the phase of parity 0 of the barrier at byte ");
+  expect_said("wait_for(&barrier, 0);", "for the phase of parity 0 of the mbarrier at byte ");
   expect_said("wait_for(&barrier, 0);", "which awaits 1 of 1 arrivals and 0 bytes");
   expect_said("arrive(&other);", "was not initialised");
   expect_said("arrive_and_expect_tx(&barrier, 64); arrive(&barrier);",
-              "more threads arrive at a barrier in shared memory than it waits for (1)");
+              "more arrivals at an mbarrier than it expects (1)");
 }
 TEST_F(GpuTmaMisuse, Copies) {
   expect_said(
       "arrive_and_expect_tx(&barrier, 128); load_box(tile, args.map, &barrier, at); "
       "wait_for(&barrier, 0);",
-      "more bytes arrive at a barrier in shared memory than it was told to expect (128 more)");
+      "more bytes complete at an mbarrier than expect_tx announced (128 more)");
   expect_said(
       "arrive_and_expect_tx(&barrier, 512); load_box(tile, args.map, &barrier, at); "
       "wait_for(&barrier, 0);",
       "which awaits 0 of 1 arrivals and 256 bytes");
   expect_said("arrive_and_expect_tx(&barrier, 256); load_box(tile + 64, args.map, &barrier, at);",
-              "a tile in shared memory that is not at a multiple of 128");
+              "TMA: the shared-memory address is not a multiple of 128");
   expect_said(
       "load_box(tile, args.map, &barrier, at); arrive_and_expect_tx(&barrier, 256); "
       "wait_for(&barrier, 0); load_box(tile, args.map, &barrier, at);",
-      "the block ends ");  // while its barrier awaits -256 bytes, or before they have come
-  expect_said("const int beside[2] = {8, 0}; load_box(tile, args.map, &barrier, beside);",
-              "a corner that is not at a multiple of 16 bytes of the contiguous axis");
-  // 4 images of 16 pixels of 64 channels, windows of 3 pixels and padding of 1.
+      "the CTA exits ");  // while its mbarrier awaits -256 bytes, or before they arrive
+  expect_said("const int off[2] = {8, 0}; load_box(tile, args.map, &barrier, off);",
+              "TMA: the innermost coordinate is not a multiple of 16 bytes");
+  // 4 images of 16 pixels of 64 channels, windows of 3 pixels, padding 1.
   const TensorMapForm images{.dtype = u8,
                              .swizzle = 64,
                              .axes = {{.extent = 64, .stride = 1, .box = 64},
@@ -451,9 +448,9 @@ TEST_F(GpuTmaMisuse, Copies) {
   for (const char* pixel : {"-2", "15"})
     expect_said(std::string("const int from[3] = {0, ") + pixel +
                     ", 0}, tap[1] = {0}; load_im2col(tile, args.map, &barrier, from, tap);",
-                "the first pixel of an im2col copy is outside of the bounding box", images);
+                "TMA im2col: the first pixel is outside the bounding box", images);
   expect_said("store_box(args.map, tile, at); tma_store_commit_group();",
-              "a thread ends and has not waited for its copies from shared memory");
+              "a thread exits without waiting for its bulk stores");
 }
 
 }  // namespace

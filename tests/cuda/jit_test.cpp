@@ -1,4 +1,4 @@
-// What can be known about kernels without a GPU: their text, and that it compiles.
+// Kernel text and its compilation, without a GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ TEST(KernelText, LibraryFilesComeOnceAndFirst) {
   EXPECT_THROW(assemble("no_such_kernel.cuh", ""), Error);
 }
 
-// A folder with kernel files, until the end of the scope.
+// A temporary folder with kernel files.
 class KernelFolder {
  public:
   KernelFolder() {
@@ -89,8 +89,8 @@ TEST(KernelText, FilesOfAFolderComeFirst) {
   folder.write("notes.txt", "not a kernel");
   const std::string text = KernelTexts(folder.path).assemble(files, "// the head\n");
   EXPECT_THAT(text, testing::EndsWith("what is new\n// the head\nthe kernel\n"));
-  EXPECT_THAT(text, HasSubstr("struct bf16 {"));  // the library's lib/elements.cuh
-  EXPECT_THAT(text, HasSubstr("philox"));         // and what the folder's file includes of it
+  EXPECT_THAT(text, HasSubstr("struct bf16 {"));  // the embedded lib/elements.cuh
+  EXPECT_THAT(text, HasSubstr("philox"));         // included by the folder's file
   EXPECT_THAT(text, Not(HasSubstr("__global__")));
 }
 
@@ -112,7 +112,7 @@ TEST(KernelText, FoldersThatCannotBeUsed) {
   EXPECT_THAT(reason(folder.path), HasSubstr("no kernel file 'lib/missing.cuh'"));
 }
 
-// n / d on the device: the upper half of a product, shifted.
+// n / d on the device: the upper half of a multiplication, shifted.
 TEST(Divider, IsExactForAllNumbersBelowTwoToThe31) {
   const auto divide = [](std::uint32_t n, std::int64_t word) {
     const auto multiplier = static_cast<std::uint32_t>(word);

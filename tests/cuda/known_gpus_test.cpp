@@ -25,7 +25,7 @@ TEST(KnownGpus, AreFoundByTheDriversNames) {
   EXPECT_EQ(name("Emulated GPU", 132), "none");
 }
 
-// What engines choose by is the same with a GPU as without.
+// Engines see the same properties with a GPU as without.
 TEST(KnownGpus, AreAsTheDriverSays) {
   if (device_count() == 0) GTEST_SKIP() << driver().reason;
   const DeviceProps real = detect_gpu(0);

@@ -1,4 +1,4 @@
-// Kernels on a GPU, real or emulated: what threads do together, arguments, capture.
+// Kernel launches on a GPU, real or emulated: synchronisation, arguments, capture.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,8 +69,8 @@ TEST_F(GpuLaunch, BuiltInVariables) {
   EXPECT_EQ(download<int>(memory), values);
 }
 
-// A sum over a block: shuffles in each warp, then shared memory; the last warp is not full, and
-// threads past the end leave early.
+// A block reduction: shuffles in each warp, then shared memory; the last warp is partial, and
+// threads past the end exit early.
 TEST_F(GpuLaunch, BlockReduction) {
   const LoadedKernel kernel = load(
       "extern \"C\" __global__ void __launch_bounds__(256) kernel(const __grid_constant__ Args "
@@ -107,7 +107,7 @@ TEST_F(GpuLaunch, BlockReduction) {
 }
 
 TEST_F(GpuLaunch, SharedMemorySizedAtLaunch) {
-  constexpr unsigned kBytes = 100 << 10;  // more than a kernel gets without asking
+  constexpr unsigned kBytes = 100 << 10;  // above the 48 KiB default limit
   const LoadedKernel kernel = load(
       "#if defined(__CUDA_ARCH__)\n"
       "__device__ unsigned char* shared_memory() { extern __shared__ uint4 s[]; return (unsigned "
@@ -129,8 +129,8 @@ TEST_F(GpuLaunch, SharedMemorySizedAtLaunch) {
   EXPECT_EQ(download<int>(memory), expected);
 }
 
-// Every block sends each of its cluster a number, in three rounds to static and dynamic shared
-// memory of the other, with a barrier that counts bytes; in a fourth it writes it there.
+// Every CTA sends a value to each CTA of its cluster, in three rounds to static and dynamic shared
+// memory, with an mbarrier that counts bytes; in a fourth round by DSMEM stores.
 TEST_F(GpuLaunch, BlocksOfAClusterReachEachOther) {
   if (detect_gpu(0).compute_capability / 10 != 9) GTEST_SKIP() << "clusters come with sm_90";
   const LoadedKernel kernel = load(
@@ -189,15 +189,15 @@ TEST_F(GpuLaunch, CaptureFromTheFirstLaunchOn) {
   const Executable captured(stream, [&] {
     Args args{memory.data(), 5};
     kernel.launch(*context_, stream.handle(), {.threads = 32}, &args);
-    args.n = 100;  // a copy was taken
+    args.n = 100;  // the launch has copied the arguments
   });
   EXPECT_EQ(download<int>(memory), std::vector<int>(32, 0));
   for (int run = 0; run < 3; ++run) captured.launch(stream);
   EXPECT_EQ(download<int>(memory), std::vector<int>(32, 15));
 }
 
-// A thread without a context keeps the first device's from then on, once however often it comes; a
-// thread that has one keeps its own.
+// A thread without a context keeps that of device 0 from then on, pushed once; a thread with a
+// context keeps its own.
 TEST_F(GpuLaunch, ThreadsKeepTheContextTheyHave) {
   const auto pop = [] {
     ContextHandle context = nullptr;

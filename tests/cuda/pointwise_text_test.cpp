@@ -1,4 +1,4 @@
-// Programs as kernel text: every mode, dtype and kind of view compiles; the usual types without
+// Printed pointwise programs: every mode, dtype and kind of view compiles; common types without
 // spills.
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ class PointwiseText : public testing::Test {
     if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
   }
 
-  // Every region of the graph on a GPU of each of the architectures.
+  // Compiles every region of the graph for each architecture.
   void expect_compiles(const Graph& graph, const std::vector<const char*>& architectures,
                        int max_spilled_bytes = 0) {
     const LoweredGraph lowered = lower(graph, true);
@@ -80,12 +80,12 @@ TEST_F(PointwiseText, EveryDtypeOnEveryArchitecture) {
     const std::string name(to_string(dtype));
     const Value x = graph.input("x_" + name, {33, 80}, dtype);
     const Value operands[] = {x};
-    // Scales of blocks are only converted.
+    // e8m0 scales are only converted.
     graph.output("y_" + name,
                  dtype == e8m0 ? graph.pointwise(PointwiseMode::identity, operands) : relu(x + 1.0),
                  {.dtype = dtype});
   }
-  constexpr int kOfNarrowTypes = 16;  // 16 elements at a time, each converted by hand
+  constexpr int kOfNarrowTypes = 16;  // 16 elements per vector, converted in software
   std::vector<const char*> architectures = {"sm_75", kHopper, "sm_120"};
   if (is_long()) architectures.insert(architectures.end(), {"sm_80", "sm_86", "sm_89", "sm_100"});
   expect_compiles(graph, architectures, kOfNarrowTypes);

@@ -1,5 +1,5 @@
-// Reductions of their own: the kernels of the main shapes compile without spills, and on a GPU,
-// real or emulated, every way of sharing the work agrees with the oracle.
+// Standalone reductions: kernels of the main shapes compile without spills, and on a GPU, real or
+// emulated, every tiling agrees with the reference.
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
@@ -27,7 +27,7 @@ Graph reduction(const ReducedShape& shape) {
   return graph;
 }
 
-// The gradient of the bias before a relu, added to the one there is.
+// The bias gradient behind a relu, accumulated onto an existing one.
 Graph fused(const ReducedShape& shape) {
   Graph graph;
   const Value dy = graph.input("dy", shape.dims, shape.dtype, shape.layout);
@@ -49,7 +49,7 @@ Graph statistics(const Dims& dims, const Layout& layout) {
   return graph;
 }
 
-// --- texts
+// --- compilation
 
 class Reductions : public testing::Test {
  protected:
@@ -95,7 +95,7 @@ TEST(ReductionSupport, Refusals) {
                                   {Reduction::y, Reduction::index});
   position.output("y", out[Reduction::y]);
   position.output("index", out[Reduction::index]);
-  EXPECT_EQ(support_of(position).reason(), "the position of the result is asked for");
+  EXPECT_EQ(support_of(position).reason(), "the index output (arg min / arg max) is not supported");
 
   Graph coordinates;
   const Value matrix = coordinates.input("x", {8, 16}, f32);
@@ -136,7 +136,7 @@ TEST_F(GpuReduction, Modes) {
   }
 }
 
-// Rows and columns that are no whole packets, of one packet, and that blocks share.
+// Rows and columns with partial packets, of one packet, and split over CTAs.
 TEST_F(GpuReduction, Matrices) {
   for (const Dims& axes : {Dims{0}, Dims{1}, Dims{0, 1}}) {
     for (const Dims& dims : {Dims{3, 1}, Dims{300, 8}, Dims{33, 1001}})
@@ -162,7 +162,7 @@ TEST_F(GpuReduction, Channels) {
   }
 }
 
-// Kept and reduced axes in turn; what is reduced is read again along some of them.
+// Alternating kept and reduced axes; broadcast operands.
 TEST_F(GpuReduction, ManyAxes) {
   for (const Dims& axes : {Dims{0, 2}, Dims{1, 3}, Dims{1}, Dims{2}, Dims{0, 1, 3}})
     expect_agrees(reduction({{5, 6, 7, 8}, axes}));
@@ -210,7 +210,7 @@ TEST_F(GpuReduction, UnalignedFallback) {
   }
 }
 
-// Two launches, with other scratch in every run.
+// Two launches, with different workspace contents in every run.
 TEST_F(GpuReduction, SameBits) {
   for (const Dims& axes : {Dims{0}, Dims{1}, Dims{0, 1}})
     cuda::expect_agrees(reduction({{4100, 16}, axes, f32}), "cuda.reduction");

@@ -1,5 +1,5 @@
 // Norms and softmax over rows: the main shapes compile without spills, and on a GPU, real or
-// emulated, rows of every kind agree with the oracle in every configuration.
+// emulated, rows of every length agree with the reference in every configuration.
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/row_norm/row_layout.hpp"
 #include "engine_compiles.hpp"
@@ -15,7 +15,7 @@ struct RowsShape {
   NormMode mode = NormMode::rms;
   DType dtype = bf16;
 };
-// Hidden layers of language models; the first ones are compiled always.
+// Hidden sizes of language models; the first kAlways are always compiled.
 constexpr RowsShape kShapes[] = {
     {16384, 4096}, {4096, 16384}, {131072, 128}, {1024, 12288, NormMode::layer},
     {8192, 8192},  {8192, 5120},  {4096, 6144},  {4096, 8192},
@@ -25,7 +25,7 @@ constexpr std::size_t kAlways = 4;
 
 bool is_centred(const RowsShape& shape) { return shape.mode != NormMode::rms; }
 
-// With an addition before and an activation after, where `fused`.
+// `fused`: with a residual addition in the prologue and an activation in the epilogue.
 Graph forward(const RowsShape& shape, bool fused = false) {
   Graph graph;
   const Dims dims = {shape.rows, shape.length}, parameters = {1, shape.length};
@@ -40,7 +40,8 @@ Graph forward(const RowsShape& shape, bool fused = false) {
   return graph;
 }
 
-// The sum that is normalised is a result too, and much work follows: its chunks are a loop.
+// The normalised sum is an output too, and a large epilogue makes the kernel compute-bound (rolled
+// loop).
 Graph residual_gelu_dropout(const RowsShape& shape) {
   Graph graph;
   const Dims dims = {shape.rows, shape.length}, parameters = {1, shape.length};
@@ -56,7 +57,7 @@ Graph residual_gelu_dropout(const RowsShape& shape) {
   return graph;
 }
 
-// Statistics that are given, or found again.
+// With given or recomputed statistics.
 Graph backward(const RowsShape& shape, bool given = true) {
   Graph graph;
   const Dims dims = {shape.rows, shape.length};
@@ -90,7 +91,7 @@ Graph softmax_backward(const RowsShape& shape, bool log = false) {
   return graph;
 }
 
-// --- texts
+// --- compilation
 
 class RowNorm : public testing::Test {
  protected:
@@ -101,7 +102,7 @@ class RowNorm : public testing::Test {
     return std::span(kShapes).first(is_long() ? std::size(kShapes) : kAlways);
   }
   static void expect_compiles(const Graph& graph, const char* architecture = kHopper) {
-    // Layouts are an H200's: what others would have is the first at most.
+    // Layouts are tuned for an H200: other architectures compile the first one only.
     const bool all_configs = is_long() && architecture == std::string_view(kHopper);
     cuda::expect_compiles(row_norm_engine(), graph, {architecture}, all_configs);
   }
@@ -135,7 +136,7 @@ class GpuRowNorm : public testing::Test {
       GTEST_SKIP() << "ASHLAR_TEST_DEVICE names no GPU";
   }
 
-  // Every configuration of the engine for the graph's region, the others as they are chosen.
+  // Every configuration of the engine for the graph's region; other regions as planned.
   static void expect_agrees(const Graph& graph) {
     const DeviceProps& device = support::test_device().props();
     const auto outline = build_plan(graph, device, {}, nullptr, false);
@@ -159,8 +160,8 @@ class GpuRowNorm : public testing::Test {
     }));
   }
 
-  // Every `stride`th layout that could be a configuration and shares rows among so many blocks at
-  // least, for a graph of one region.
+  // Every `stride`-th possible layout that splits rows over at least `slices` CTAs, for a graph of
+  // one region.
   static void expect_layouts_agree(const Graph& graph, std::size_t stride, int slices = 1) {
     const DeviceProps& device = support::test_device().props();
     support::Problem problem(graph, 3);
@@ -190,7 +191,7 @@ TEST_F(GpuRowNorm, ForwardOfEveryLength) {
   if (!is_long()) return;
   expect_agrees(forward({7, 1000, NormMode::rms, f16}));
   expect_agrees(forward({2, 16384, NormMode::layer, bf16}));
-  expect_agrees(forward({1, 70001, NormMode::rms, bf16}));  // past what registers hold
+  expect_agrees(forward({1, 70001, NormMode::rms, bf16}));  // too long for registers
 }
 
 TEST_F(GpuRowNorm, BackwardOfEveryLength) {
@@ -214,8 +215,8 @@ TEST_F(GpuRowNorm, SoftmaxOfEveryLength) {
   }
 }
 
-// Rows that are more than the ring's stages and no multiple of the tiles, and ends of rows at which
-// some threads have nothing.
+// More rows than pipeline stages, not a multiple of the tiles, and row ends at which some threads
+// are idle.
 TEST_F(GpuRowNorm, EveryLayout) {
   const std::size_t step = is_long() ? 3 : 15;
   expect_layouts_agree(forward({1500, 264, NormMode::layer, bf16}), step);
@@ -229,7 +230,7 @@ TEST_F(GpuRowNorm, EveryLayout) {
   expect_layouts_agree(softmax_backward({1000, 520, NormMode::rms, bf16}), step);
 }
 
-// The blocks of a cluster have a part of every row each.
+// The CTAs of a cluster split every row.
 TEST_F(GpuRowNorm, RowsOfClusters) {
   if (support::test_device().props().compute_capability / 10 != 9) GTEST_SKIP();
   const std::size_t step = is_long() ? 3 : 15;
@@ -242,7 +243,7 @@ TEST_F(GpuRowNorm, RowsOfClusters) {
   expect_layouts_agree(softmax_backward({5, 16400, NormMode::rms, bf16}), step, 2);
 }
 
-// A scale and bias for every image, rows that do not lie next to each other, elements that do not.
+// Several parameter sets, padded rows, strided elements.
 TEST_F(GpuRowNorm, SetsOfParametersAndStrides) {
   Graph graph;
   const Dims dims = {3, 40, 64}, parameters = {3, 1, 64};
@@ -260,7 +261,7 @@ TEST_F(GpuRowNorm, SetsOfParametersAndStrides) {
   expect_agrees(graph);
 }
 
-// One pass finds both moments; a mean of 1000 deviations must not drown the variance.
+// The one-pass moments: a mean of 1000 standard deviations must not cancel the variance.
 TEST_F(GpuRowNorm, LargeMeanKeepsItsVariance) {
   Graph graph;
   const Value x = graph.input("x", {40, 1024}, f32) + graph.constant(1000.0, f32, 2);
@@ -276,8 +277,7 @@ TEST_F(GpuRowNorm, DoublePrecision) {
   if (is_long()) expect_agrees(softmax({20, 300, NormMode::rms, f64}));
 }
 
-// Numbers that are exact in any order: what pointers of every alignment give is the same to the
-// bit.
+// Values whose sums are exact in any order: all pointer alignments give identical bits.
 TEST_F(GpuRowNorm, PointersThatAreNotAligned) {
   const RowsShape shape{20, 64, NormMode::rms, f32};
   Graph graph;

@@ -1,4 +1,4 @@
-// Tuning on a GPU, real or emulated: one run by itself, and many in a row as a CUDA graph.
+// Tuning on a GPU, real or emulated: single runs, and runs back to back as a CUDA graph.
 #include <ashlar/memory.hpp>
 #include <ashlar/tune.hpp>
 
@@ -45,7 +45,7 @@ TEST_F(GpuTuning, EveryCandidateIsTimed) {
   const Device device = Device::named("cuda:0");
   const Memory weights(device, std::int64_t{256} * 128 * 2);
   for (const bool back_to_back : {false, true}) {
-    SCOPED_TRACE(back_to_back ? "in a row" : "alone");
+    SCOPED_TRACE(back_to_back ? "back to back" : "alone");
     CompileOptions options{.tune = true, .tune_back_to_back = back_to_back, .max_candidates = 2};
     options.constants = {{"w", weights.data()}};
     const std::vector<RegionTrials> regions =
@@ -58,7 +58,7 @@ TEST_F(GpuTuning, EveryCandidateIsTimed) {
     }
     const Plan plan = compile(tuned_gemm(), device, options);
     EXPECT_NE(plan.explain().find("us measured"), std::string::npos);
-    options.constants.clear();  // weights of the test's own
+    options.constants.clear();  // the check binds its own weights
     expect_agrees(tuned_gemm(), "cuda.gemm_skinny", {.options = options});
   }
 }

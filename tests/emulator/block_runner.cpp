@@ -19,10 +19,11 @@ namespace emulated {
 
 namespace {
 
-constexpr unsigned char kPoison = 0xff;  // a NaN in every type of float, -1 as an integer
+constexpr unsigned char kPoison = 0xff;  // NaN in every floating-point type, -1 as an integer
 constexpr std::size_t kGuardBytes = 256;
 constexpr unsigned char kGuard = 0xa7;
-constexpr std::size_t kSharedAlignment = 1024;  // addresses and pointers are equal modulo this
+constexpr std::size_t kSharedAlignment = 1024;  // 32-bit addresses and pointers are equal modulo
+                                                // this
 
 bool goes_on() { return !now.is_over && now.block->live > 0; }
 
@@ -45,7 +46,7 @@ void become(int thread) {
   now.state->lane = thread % kLanes;
 }
 
-// --- turns
+// --- scheduling
 
 int in_order(int place, int count) { return options().reverse ? count - 1 - place : place; }
 
@@ -59,7 +60,7 @@ void leave(int thread) {
   thread_at(thread).left = true;
   warp.live &= ~bit;
   --now.block->live;
-  // Those who wait for all need not wait for this one.
+  // Barriers over all live threads no longer wait for this one.
   const int first = thread / kLanes * kLanes;
   for (int lane = 0; lane < kLanes && warp.waiting != 0; ++lane)
     if (warp.waiting >> lane & 1) complete_warp_sync(warp, first, thread_at(first + lane).mask);
@@ -68,8 +69,8 @@ void leave(int thread) {
   complete_cluster_barrier(of_cluster);
 }
 
-// A fiber's work: threads that have not started, until one of them waits. When that one is done,
-// those that are left.
+// Body of a fiber: runs threads that have not started until one of them blocks. After that thread
+// finishes, runs the remaining ones.
 void run_threads() {
   while (goes_on() && now.block->next < now.block->unstarted_end) {
     const int thread = in_order(now.block->next++, now.threads);
@@ -96,7 +97,7 @@ Fiber* idle_fiber() {
   return fiber;
 }
 
-// Runs what can run in a warp.
+// Runs the ready lanes of a warp.
 bool run_warp(int warp_index) {
   Warp& warp = now.block->warps[static_cast<std::size_t>(warp_index)];
   bool ran = false;
@@ -109,13 +110,13 @@ bool run_warp(int warp_index) {
       become(thread);
       resume(thread_at(thread).fiber);
     }
-    if (now.yields > 0) break;  // others first
+    if (now.yields > 0) break;  // let other warps run first
   }
   return ran;
 }
 
 std::string deadlock_text() {
-  std::string text = "the threads wait for each other:";
+  std::string text = "deadlock, all threads wait:";
   int shown = 0;
   for (const auto& block : now.cluster) {
     switch_to_block(block.get());
@@ -124,10 +125,10 @@ std::string deadlock_text() {
       if (t.left) continue;
       ++shown;
       std::array<char, 100> mask{};
-      std::snprintf(mask.data(), mask.size(), "for the lanes %08x of its warp", t.mask);
+      std::snprintf(mask.data(), mask.size(), "for lanes %08x of its warp", t.mask);
       text += "\n  " + position_text(thread) + " waits " +
               (t.barrier == kMbarrier         ? mbarrier_text(*block, t)
-               : t.barrier == kClusterBarrier ? "at the barrier of the cluster"
+               : t.barrier == kClusterBarrier ? "at the cluster barrier"
                : t.barrier >= 0               ? "at barrier " + std::to_string(t.barrier)
                                               : mask.data());
     }
@@ -135,12 +136,12 @@ std::string deadlock_text() {
   return text;
 }
 
-// Everything as a block finds it when it starts.
+// Initial state of a CTA.
 void prepare(Block& block, const Triple& position) {
   const Launch& launch = *now.launch;
   block.position = position;
   block.statics.assign(static_bytes(), kPoison);
-  // Between two guards.
+  // Shared memory between two guard zones.
   block.memory.assign(launch.shared_bytes + 2 * kGuardBytes + kSharedAlignment, kGuard);
   block.shared = block.memory.data() + kGuardBytes;
   block.shared +=
@@ -165,7 +166,7 @@ void run_cluster() {
   const auto switch_to = [&](int place) {
     switch_to_block(now.cluster[static_cast<std::size_t>(in_order(place, blocks))].get());
   };
-  // Each warp in turn starts its threads and goes as far as it can.
+  // Each warp starts its threads and runs until all of them block.
   for (int b = 0; b < blocks; ++b) {
     switch_to(b);
     for (int place = 0; place < warps && goes_on(); ++place) {
@@ -190,13 +191,13 @@ void run_cluster() {
   }
 }
 
-// Tells which thread it was, and where, before the process ends.
+// Prints the faulting thread and a backtrace before the process ends.
 void report_fault(int signal, siginfo_t* info, void*) {
   std::array<char, 64> address{};
   std::snprintf(address.data(), address.size(), " %p", info->si_addr);
   const std::string text = "emulated CUDA: kernel '" + now.launch->name + "': " +
                            (signal == SIGFPE   ? "division by zero"
-                            : signal == SIGILL ? "an address that is not aligned"
+                            : signal == SIGILL ? "misaligned address"
                                                : "illegal address") +
                            address.data() + " in " + position_text(now.current) + "\n";
   std::fputs(text.c_str(), stderr);
@@ -208,7 +209,7 @@ void report_fault(int signal, siginfo_t* info, void*) {
 class FaultReport {
  public:
   FaultReport() {
-    // The thread's own stack may be what it ran out of.
+    // The fault may be a stack overflow: use an alternate signal stack.
     static std::array<char, 64 << 10> stack;
     const stack_t ours = {.ss_sp = stack.data(), .ss_flags = 0, .ss_size = stack.size()};
     sigaltstack(&ours, &stack_before_);
@@ -243,7 +244,7 @@ std::string run_launch(const Launch& launch) {
   now.is_over = false;
   now.block = nullptr;
   now.commits_wgmma = false;
-  // Blocks that wait for each other are like a cluster.
+  // The CTAs of a cooperative launch run concurrently, like a cluster.
   const unsigned long long blocks =
       static_cast<unsigned long long>(launch.grid.x) * launch.grid.y * launch.grid.z;
   const unsigned long long at_once = launch.cooperative ? blocks : launch.cluster;
@@ -282,11 +283,11 @@ std::string run_launch(const Launch& launch) {
             block->shared[launch.shared_bytes + i] != kGuard) {
           switch_to_block(block.get());
           now.error = "shared memory of " + std::to_string(launch.shared_bytes) +
-                      " bytes was written outside in " + position_text(0);
+                      " bytes was overrun in " + position_text(0);
         }
   }
   if (!now.error.empty()) {
-    // Fibers that wait are not needed any more; their stacks are.
+    // Drops blocked fibers; their stacks stay allocated.
     now.idle.clear();
     now.fibers.clear();
   }

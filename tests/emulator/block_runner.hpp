@@ -1,5 +1,5 @@
-// Runs the threads of a launch: clusters of blocks one after another, or all blocks where they wait
-// for each other; the threads of a cluster in turns that change where they wait for each other.
+// Runs a launch: clusters one after another, or all CTAs concurrently for cooperative launches. The
+// threads of a cluster are fibers that switch where they block.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ struct Launch {
   std::string name;
   Triple grid, block;
   unsigned shared_bytes;
-  bool cooperative;  // all blocks are there at once
+  bool cooperative;  // cooperative launch: all CTAs are resident
   std::vector<void*> parameters;
-  unsigned cluster = 1;                   // blocks, along x
-  ClusterState* cluster_state = nullptr;  // of the image; null: none, from an older shim
+  unsigned cluster = 1;                   // cluster size along x
+  ClusterState* cluster_state = nullptr;  // of the image; null: compiled with an older shim
   TensorState* tensor_state = nullptr;    // the same
 };
 
-// Empty, or what went wrong. One launch at a time.
+// Empty, or an error message. Launches are serialised.
 std::string run_launch(const Launch& launch);
 
 }  // namespace emulated

@@ -1,6 +1,5 @@
-// cp.async: copies to shared memory that a thread waits for in groups. They are done as late as
-// they may be, so that a kernel that reads too soon, or forgets that only groups are waited for,
-// sees what was there before.
+// Emulated cp.async with commit groups. Copies are performed as late as allowed, so that a kernel
+// that reads too early, or waits without a commit, sees the old data.
 #include <cstring>
 
 #include "running.hpp"
@@ -34,7 +33,7 @@ void thread_commit() {
 
 void thread_wait(int pending) {
   auto& groups = own_copies();
-  const auto kept = static_cast<std::size_t>(pending) + 1;  // and the open one
+  const auto kept = static_cast<std::size_t>(pending) + 1;  // plus the open group
   if (groups.size() <= kept) return;
   const auto done = groups.end() - static_cast<std::ptrdiff_t>(kept);
   for (auto group = groups.begin(); group != done; ++group)

@@ -1,5 +1,5 @@
-// A stand-in for NVIDIA's driver: devices, contexts, memory. What the library asks for is declared
-// in src/cuda/driver/driver_api.hpp; types that differ do not compile.
+// Emulated libcuda: devices, contexts, memory. The functions match the declarations of
+// src/cuda/driver/driver_api.hpp; a type mismatch is a compile error.
 #include <array>
 #include <cstring>
 
@@ -106,7 +106,7 @@ Result cuDeviceGetName(char* name, int length, DeviceOrdinal device) {
   name[length - 1] = '\0';
   return Result::success;
 }
-// Those of an H200.
+// Attributes of an H200.
 Result cuDeviceGetAttribute(int* value, DeviceAttribute attribute, DeviceOrdinal device) {
   if (!exists(device)) return kInvalidDevice;
   switch (attribute) {

@@ -15,19 +15,19 @@ constexpr std::size_t kStackBytes = 256 << 10, kPageBytes = 4096;
 Jump main_stack;
 Fiber* running = nullptr;
 
-// The compiler's own pair: no system call and no register is saved that need not be. It has to
-// leave by a function of its own.
+// __builtin_setjmp/longjmp: no system call, minimal register state. longjmp must be called from a
+// different function.
 [[noreturn, gnu::noipa]] void jump(Jump& to) { __builtin_longjmp(to, 1); }
 [[gnu::noipa]] void change(Jump& from, Jump& to) {
   if (__builtin_setjmp(from) == 0) jump(to);
 }
 
-// Lives as long as the process; a page that cannot be touched lies below.
+// Lives as long as the process; a guard page below catches overflows.
 char* new_stack() {
   void* memory = mmap(nullptr, kStackBytes + kPageBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED || mprotect(memory, kPageBytes, PROT_NONE) != 0) {
-    std::fprintf(stderr, "emulated CUDA: no memory for the stacks of threads\n");
+    std::fprintf(stderr, "emulated CUDA: out of memory for thread stacks\n");
     std::abort();
   }
   return static_cast<char*>(memory) + kPageBytes;

@@ -1,22 +1,22 @@
-// Functions that stop in the middle and go on later, each on a stack of its own.
+// Fibers: functions that can suspend and resume, each on its own stack.
 #pragma once
 
 #include <cstddef>
 
 namespace emulated {
 
-using Jump = void* [5];  // what the compiler's setjmp keeps
+using Jump = void* [5];  // buffer of __builtin_setjmp
 
-// `run` is called again and again: each call of resume() runs until pause() or its end.
+// `run` is called repeatedly; each resume() runs it until pause() or until it returns.
 class Fiber {
  public:
   explicit Fiber(void (*run)());
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // From the main stack.
+  // Called from the main stack.
   void resume();
-  // From the fiber that runs.
+  // Called from the running fiber.
   static void pause();
 
  private:

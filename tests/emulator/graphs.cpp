@@ -1,5 +1,4 @@
-// CUDA graphs of the emulated driver: nodes in the order they were added, which is one of those
-// that their edges allow.
+// CUDA graphs of the emulated driver. Nodes run in insertion order, which is a topological order.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +9,7 @@ namespace emulated {
 
 namespace {
 
-// Null where the bytes are not all there.
+// Null where the range is not inside one allocation.
 char* place(const CopyNode::Side& side, std::size_t bytes) {
   if (side.memory_type == 1) return static_cast<char*>(side.host);
   return is_inside(side.device, bytes) ? reinterpret_cast<char*>(side.device) : nullptr;
@@ -115,7 +114,7 @@ Result cuGraphNodeGetType(GraphNodeHandle node, GraphNodeType* type) {
   return Result::success;
 }
 
-// --- the contents of nodes
+// --- node parameters
 
 Result cuGraphKernelNodeGetParams_v2(GraphNodeHandle node, KernelNode* what) {
   if (node->type != GraphNodeType::kernel) return Result::invalid_value;

@@ -1,4 +1,4 @@
-// Machine code of the emulated GPU, which is a shared library of the host, and its launches.
+// Modules and launches of the emulated GPU: a "cubin" is a shared library of the host.
 #include <dlfcn.h>
 #include <elf.h>
 #include <sys/mman.h>
@@ -17,9 +17,9 @@ namespace emulated {
 namespace {
 
 constexpr unsigned kSharedWithoutAsking = 48 << 10;
-constexpr std::uint16_t kMachineCuda = 190;  // of ELF files for real GPUs
+constexpr std::uint16_t kMachineCuda = 190;  // e_machine of real cubins
 
-// Bytes of an ELF file in memory: 0 when it is none. The sections end with their own table.
+// Size of an ELF file in memory from its section table; 0: not ELF.
 std::size_t file_bytes(const void* code) {
   Elf64_Ehdr header;
   std::memcpy(&header, code, sizeof header);
@@ -27,8 +27,8 @@ std::size_t file_bytes(const void* code) {
   return header.e_shoff + std::size_t{header.e_shentsize} * header.e_shnum;
 }
 
-// `file` stays open as long as the library: the loader knows libraries by their names, and numbers
-// of closed files are used again.
+// `file` stays open as long as the library: the loader identifies libraries by path, and
+// descriptors of closed files are reused.
 void* open_code(const void* code, std::size_t bytes, int& file) {
   file = memfd_create("emulated_kernel", MFD_CLOEXEC);
   if (file < 0) return nullptr;
@@ -45,7 +45,7 @@ void* open_code(const void* code, std::size_t bytes, int& file) {
   return handle;
 }
 
-// The cubin of "sm_90a" runs on 9.0 alone, that of "sm_80" on 8.0 and later 8s.
+// "sm_90a" runs on 9.0 only, "sm_80" on 8.0 and later 8.x.
 bool runs_here(const std::string& architecture) {
   const int made_for = std::atoi(architecture.c_str() + 3), have = options().capability;
   return architecture.back() == 'a' ? made_for == have
@@ -56,8 +56,8 @@ void report(const Launch& launch, const std::string& error) {
   std::fprintf(stderr, "emulated CUDA: kernel '%s': %s\n", launch.name.c_str(), error.c_str());
 }
 
-// What lies where a program, its heap and its libraries lie, and is no memory of the GPU, is an
-// address of the host that no GPU could follow. Empty, or which word of the parameters it is.
+// Finds host pointers in the parameters: values in the address range of the program, its heap and
+// its libraries that are not GPU memory. Empty, or a message.
 std::string host_address(const Launch& launch) {
   constexpr std::uint64_t kLowest = 0x55ull << 40, kHighest = 1ull << 47;
   for (std::size_t p = 0; p < launch.parameters.size(); ++p)
@@ -65,8 +65,8 @@ std::string host_address(const Launch& launch) {
       std::uint64_t word = 0;
       std::memcpy(&word, static_cast<const char*>(launch.parameters[p]) + at, sizeof word);
       if (word >= kLowest && word < kHighest && !is_inside(word, 0))
-        return "byte " + std::to_string(at) + " of its parameters is an address (" +
-               std::to_string(word) + ") outside of the GPU's memory";
+        return "byte " + std::to_string(at) + " of the parameters is a host address (" +
+               std::to_string(word) + "), not GPU memory";
     }
   return {};
 }
@@ -91,9 +91,9 @@ int static_shared_bytes(const Image& image) {
   return static_cast<int>(image.shared_end - image.shared_begin);
 }
 
-// As many as shared memory and threads allow.
+// Occupancy by shared memory and threads.
 int blocks_at_once(const KernelObject& kernel, unsigned threads, std::size_t shared_bytes) {
-  constexpr int kOfBlock = 1 << 10;  // shared memory that the system takes of every block
+  constexpr int kOfBlock = 1 << 10;  // shared memory reserved by the system per CTA
   const int shared =
       static_shared_bytes(*kernel.library->image) + static_cast<int>(shared_bytes) + kOfBlock;
   return std::min({32, 2048 / static_cast<int>(std::max(threads, 1u)), (228 << 10) / shared});
@@ -106,7 +106,7 @@ bool is_cooperative(const LaunchConfig& config) {
   return false;
 }
 
-// Blocks of a cluster along x; 0 where it has more than one along another axis.
+// Cluster size along x; 0: the cluster has another dimension, which is not supported.
 unsigned cluster_of(const LaunchConfig& config) {
   unsigned blocks = 1;
   for (unsigned i = 0; i < config.attribute_count; ++i) {
@@ -166,7 +166,7 @@ const KernelObject& kernel_of(const GraphNodeObject& node) {
 
 }  // namespace
 
-// The caller's may be gone when a graph runs.
+// Copies the arguments: the caller's may be gone when a graph runs.
 void take_arguments(GraphNodeObject& node) {
   const Kernel& kernel = *kernel_of(node).kernel;
   node.arguments.clear();
@@ -178,7 +178,7 @@ void take_arguments(GraphNodeObject& node) {
 
 Result launch(const GraphNodeObject& node) {
   const KernelObject& kernel = kernel_of(node);
-  // Kernels may write to theirs. Where they lie is a multiple of what any type may want.
+  // Kernels may modify their parameters: each launch gets an aligned copy.
   std::vector<AlignedBytes> copies(node.arguments.begin(), node.arguments.end());
   Launch what{.image = kernel.library->image,
               .kernel = kernel.kernel,

@@ -1,6 +1,6 @@
-// Barriers in shared memory: 8 bytes that hold, from the lowest bit, the bytes that are awaited (21
-// bits, signed), the arrivals that are (20), the arrivals of a phase (20), the phase's parity, and
-// a mark of two bits that shared memory without a barrier does not have.
+// Emulated mbarrier: 8 bytes that hold, from the lowest bit, the pending transaction bytes (21
+// bits, signed), the pending arrivals (20), the arrival count of a phase (20), the phase parity,
+// and a two-bit mark that detects uninitialised barriers.
 #include <algorithm>
 #include <cstring>
 
@@ -38,7 +38,7 @@ void write(unsigned char* at, const State8& state) {
 
 unsigned checked_address(const void* barrier) {
   const unsigned address = shared_address(barrier);
-  if (address % 8 != 0) stop("a barrier in shared memory that is not at a multiple of 8");
+  if (address % 8 != 0) stop("an mbarrier address is not a multiple of 8");
   return address;
 }
 
@@ -59,16 +59,15 @@ void wake(Block& block, unsigned address, unsigned parity) {
 std::string change_mbarrier(Block& block, unsigned address, unsigned arrivals, int bytes) {
   unsigned char* at = shared_bytes_at(block, address, 8);
   State8 state{};
-  if (!read(at, state)) return "a barrier in shared memory that was not initialised is changed";
+  if (!read(at, state)) return "an mbarrier that was not initialised is used";
   if (arrivals > state.pending)
-    return "more threads arrive at a barrier in shared memory than it waits for (" +
-           std::to_string(state.arrivals) + ")";
+    return "more arrivals at an mbarrier than it expects (" + std::to_string(state.arrivals) + ")";
   state.bytes += bytes;
   state.pending -= arrivals;
   if (state.bytes > kMaxBytes || state.bytes < -kMaxBytes)
-    return "a barrier in shared memory cannot await that many bytes";
+    return "the transaction count of an mbarrier overflows";
   if (state.pending == 0 && state.bytes < 0)
-    return "more bytes arrive at a barrier in shared memory than it was told to expect (" +
+    return "more bytes complete at an mbarrier than expect_tx announced (" +
            std::to_string(-state.bytes) + " more)";
   const unsigned parity = state.parity;
   const bool is_complete = state.pending == 0 && state.bytes == 0;
@@ -82,8 +81,7 @@ std::string change_mbarrier(Block& block, unsigned address, unsigned arrivals, i
 }
 
 void mbarrier_init(void* barrier, unsigned count) {
-  if (count == 0 || count > kMaxArrivals)
-    stop("a barrier in shared memory for a number of arrivals that it cannot count");
+  if (count == 0 || count > kMaxArrivals) stop("mbarrier.init: the arrival count is out of range");
   const unsigned address = checked_address(barrier);
   write(shared_bytes_at(address, 8), {0, count, count, 0});
   now.mbarriers.emplace_back(now.block, address);
@@ -100,13 +98,13 @@ void mbarrier_change(void* barrier, int rank, unsigned arrivals, int bytes) {
   if (!error.empty()) stop(error);
 }
 
-// A phase is complete when the barrier is in the next one, which has the other parity.
+// A phase is complete when the barrier has moved to the next one, which has the other parity.
 bool mbarrier_wait(void* barrier, unsigned parity, bool until_complete) {
   const unsigned address = checked_address(barrier);
   State8 state{};
   if (!read(shared_bytes_at(address, 8), state))
-    stop("a thread waits at a barrier in shared memory that was not initialised");
-  if (parity > 1) stop("a thread waits for a phase whose parity is neither 0 nor 1");
+    stop("a thread waits at an mbarrier that was not initialised");
+  if (parity > 1) stop("mbarrier wait: the phase parity is neither 0 nor 1");
   if (state.parity != parity) return true;
   if (!until_complete) {
     complete_copies();
@@ -127,8 +125,8 @@ std::string unfinished_mbarriers() {
   for (const auto& [block, address] : now.mbarriers) {
     State8 state{};
     if (read(shared_bytes_at(*block, address, 8), state) && state.bytes != 0)
-      return "the block ends while a barrier in shared memory awaits " +
-             std::to_string(state.bytes) + " bytes: not all copies, or more of them, have come";
+      return "the CTA exits while an mbarrier awaits " + std::to_string(state.bytes) +
+             " bytes: copies are missing, or there are too many";
   }
   return {};
 }
@@ -138,7 +136,7 @@ std::string mbarrier_text(Block& block, const Thread& thread) {
   read(shared_bytes_at(block, thread.mbarrier, 8), state);
   const unsigned dynamic = dynamic_begin();
   return "for the phase of parity " + std::to_string(thread.mbarrier_parity) +
-         " of the barrier at byte " +
+         " of the mbarrier at byte " +
          (thread.mbarrier >= dynamic ? std::to_string(thread.mbarrier - dynamic) + " of dynamic"
                                      : std::to_string(thread.mbarrier) + " of") +
          " shared memory, which awaits " + std::to_string(state.pending) + " of " +

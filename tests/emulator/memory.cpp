@@ -19,7 +19,7 @@ constexpr unsigned char kNew = 0xcb, kGone = 0xdd, kFenceByte = 0xa7;
 struct Allocation {
   std::size_t bytes;
   bool on_device;
-  unsigned char* block;  // with its fences
+  unsigned char* block;  // with its guard zones
 };
 std::mutex mutex;
 std::map<std::uint64_t, Allocation> allocations;
@@ -45,7 +45,7 @@ bool is_whole(const Allocation& allocation) {
 
 std::string damage_text(std::uint64_t address, const Allocation& allocation) {
   char text[160];
-  std::snprintf(text, sizeof text, "the allocation of %zu bytes at %#llx was written outside",
+  std::snprintf(text, sizeof text, "the allocation of %zu bytes at %#llx was overrun",
                 allocation.bytes, static_cast<unsigned long long>(address));
   return text;
 }

@@ -1,4 +1,4 @@
-// The memory of the emulated GPUs: poisoned, fenced, and known byte by byte.
+// Memory of the emulated GPUs: poisoned, between guard zones, with bounds checks.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,17 @@
 
 namespace emulated {
 
-// 0 when the device has not that much left.
+// 0: out of memory.
 std::uint64_t allocate(std::size_t bytes);
-// Memory of the host that kernels may read as well.
+// Pinned host memory, which kernels may access.
 void* allocate_host(std::size_t bytes);
-// False for an address that was not allocated. Ends the process when something was written outside.
+// False for an address that was not allocated. Aborts where a guard zone was overwritten.
 bool release(std::uint64_t address);
 std::size_t free_bytes();
 
-// Whether all these bytes are of one allocation.
+// Whether the range is inside one allocation.
 bool is_inside(std::uint64_t address, std::size_t bytes);
-// Empty, or which allocation was written outside of its bytes.
+// Empty, or a message about an allocation whose guard zone was overwritten.
 std::string overrun_allocation();
 
 }  // namespace emulated

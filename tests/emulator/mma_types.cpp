@@ -11,8 +11,8 @@ namespace emulated {
 
 namespace {
 
-// Of a sign, kExponent and kFraction bits. The largest exponent is infinity and NaN; of e4m3, which
-// has no infinity, NaN only where all bits are ones.
+// A float of a sign, kExponent and kFraction bits. The largest exponent encodes infinity and NaN;
+// e4m3 has no infinity, and NaN only where all bits are ones.
 template <int kExponent, int kFraction>
 float small_float(unsigned bits) {
   constexpr int kBias = (1 << (kExponent - 1)) - 1, kLargest = (1 << kExponent) - 1;

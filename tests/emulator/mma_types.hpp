@@ -1,4 +1,4 @@
-// Numbers of the matrix units, from memory.
+// Decodes the operand types of tensor cores.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace emulated {
 
 unsigned bytes_of(MmaType number);
-// `count` of them at `from`; integers as unsigned words, wrapping.
+// Decodes `count` elements at `from`; integers as unsigned, wrapping.
 void decode(MmaType number, const void* from, unsigned count, float* to);
 void decode(MmaType number, const void* from, unsigned count, double* to);
 void decode(MmaType number, const void* from, unsigned count, unsigned* to);

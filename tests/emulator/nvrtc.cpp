@@ -1,5 +1,5 @@
-// A stand-in for NVIDIA's run-time compiler: the text is compiled by the host's C++ compiler, and a
-// shared library takes the place of the cubin.
+// Emulated NVRTC: compiles the kernel text with the host C++ compiler into a shared library, which
+// takes the place of the cubin.
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -32,7 +32,7 @@ enum Status : int { kSuccess = 0, kInvalidInput = 3, kInvalidOption = 5, kCompil
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// From the parenthesis at `open` to the one that closes it.
+// Index of the parenthesis that closes the one at `open`.
 std::size_t closing(std::string_view text, std::size_t open) {
   int depth = 0;
   for (std::size_t at = open; at < text.size(); ++at) {
@@ -64,7 +64,7 @@ std::vector<Entry> entries_of(const std::string& text) {
       const std::size_t comma = text.find(',', open);
       entry.most_threads = text.substr(open + 1, std::min(comma, at - 1) - open - 1);
     }
-    // Only those that can be found by their name.
+    // Only extern "C" kernels, which can be found by name.
     const std::size_t line = text.rfind("extern \"C\"", text.rfind(kGlobal, at));
     if (line != std::string::npos && text.find_first_of(";}", line) > text.rfind(kGlobal, at))
       entries.push_back(std::move(entry));
@@ -72,7 +72,7 @@ std::vector<Entry> entries_of(const std::string& text) {
   return entries;
 }
 
-// Parameters of the grid are not copied for each thread.
+// __grid_constant__ parameters become references, to avoid a copy per thread.
 std::string with_references(std::string text) {
   constexpr std::string_view kGrid = "__grid_constant__ ";
   for (std::size_t at = 0; (at = text.find(kGrid, at)) != std::string::npos;) {
@@ -102,7 +102,7 @@ std::string host_text(const Program& program, const std::string& architecture) {
 
 // --- the compiler
 
-// A folder that goes with its owner.
+// A temporary folder, removed by the destructor.
 class Folder {
  public:
   Folder() {
@@ -131,7 +131,7 @@ std::string contents(const std::string& path) {
   return all.str();
 }
 
-// Runs a compiler, its words going to a file. False when it cannot be started or fails.
+// Runs a compiler with its output in a file. False when it cannot be started or fails.
 bool run(const char* compiler, const Folder& folder) {
   const std::string source = folder.file("kernel.cpp"), output = folder.file("kernel.so"),
                     log = folder.file("log");
@@ -140,10 +140,10 @@ bool run(const char* compiler, const Folder& folder) {
       "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off",
       "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables", "-fno-math-errno",
       "-fmax-errors=20", "-include", EMULATOR_SHIM, source.c_str(), "-o", output.c_str(),
-      // The same text gives the same bytes.
+      // Reproducible output.
       "-s", "-Wl,--build-id=none", "-Wl,-z,defs", "-nostartfiles", "-nodefaultlibs", "-lm", "-lc",
       "-lgcc"};
-  // A GPU reads 16 bytes at multiples of 16 only.
+  // GPUs fault on misaligned vector accesses.
   if (emulated::options().aligned)
     arguments.insert(arguments.end(),
                      {"-fsanitize=alignment", "-fsanitize-undefined-trap-on-error"});
@@ -240,7 +240,7 @@ int nvrtcCompileProgram(Program* program, int count, const char* const* options)
   }
   program->cubin = contents(folder.file("kernel.so"));
   if (!good) return kCompilation;
-  // What the real one is asked to tell.
+  // The ptxas report of the real compiler.
   for (const Entry& entry : entries_of(program->text))
     program->log += "emulated: function '" + entry.name +
                     "': 0 bytes spill stores, 0 bytes spill loads, Used 32 registers\n";

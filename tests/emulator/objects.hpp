@@ -1,4 +1,4 @@
-// What the handles of the emulated driver point to.
+// The objects behind the handles of the emulated driver.
 #pragma once
 
 #include <chrono>
@@ -18,9 +18,9 @@ struct ContextObject {
 };
 struct LibraryObject {
   void* handle;
-  int file;  // it was opened from
+  int file;  // descriptor it was opened from
   const emulated::Image* image;
-  emulated::ClusterState* cluster;  // null: an older shim's
+  emulated::ClusterState* cluster;  // null: compiled with an older shim
   emulated::TensorState* tensor;    // the same
   std::vector<KernelHandle> kernels;
 };
@@ -28,20 +28,20 @@ struct KernelObject {
   LibraryHandle library;
   const emulated::Kernel* kernel;
   std::string name;
-  int dynamic_shared_bytes;  // allowed
+  int dynamic_shared_bytes;  // opt-in limit
 };
-// One operation of a stream; run at once, or by a graph as often as it is launched.
+// One stream operation; runs immediately, or on every launch of its graph.
 struct GraphNodeObject {
   GraphNodeType type;
   KernelNode kernel = {};
-  bool is_cooperative = false;                    // an attribute of the kernel's node
-  unsigned cluster = 1;                           // blocks of the kernel, along x
-  std::vector<std::vector<char>> arguments = {};  // of the kernel, copied
-  std::vector<void*> argument_pointers = {};      // what a caller who asks is given
+  bool is_cooperative = false;                    // launch attribute
+  unsigned cluster = 1;                           // cluster size along x
+  std::vector<std::vector<char>> arguments = {};  // copies of the kernel arguments
+  std::vector<void*> argument_pointers = {};      // returned by cuGraphKernelNodeGetParams
   CopyNode copy = {};
   FillNode fill = {};
   HostNode host = {};
-  std::function<Result()> other = {};  // for types that the library has no name for
+  std::function<Result()> other = {};  // for other node types
   std::vector<GraphNodeHandle> after = {};
   GraphHandle graph = nullptr;
 };
@@ -53,8 +53,8 @@ struct GraphExecObject {
 };
 struct StreamObject {
   ContextHandle context;
-  GraphHandle capture;  // null: operations run
-  bool is_broken;       // the capture: something was done that cannot be captured
+  GraphHandle capture;  // null: not capturing
+  bool is_broken;       // the capture was invalidated
 };
 struct EventObject {
   std::chrono::steady_clock::time_point time;
@@ -74,19 +74,19 @@ constexpr auto kCooperativeTooLarge = static_cast<Result>(720);
 constexpr auto kNotSupported = static_cast<Result>(801);
 constexpr auto kCaptureInvalidated = static_cast<Result>(901);
 
-// Current in this thread; null: none.
+// The current context of this thread; null: none.
 ContextHandle current_context();
-// Puts an operation into a stream.
+// Enqueues an operation into a stream.
 Result submit(StreamHandle stream, GraphNodeObject operation);
 constexpr auto kOtherNode = static_cast<GraphNodeType>(7);
-// Does it, now.
+// Executes an operation.
 Result perform(const GraphNodeObject& operation);
 Result launch(const GraphNodeObject& operation);  // of a kernel
-void take_arguments(GraphNodeObject& operation);  // of a kernel: copies what they point to
-// For what no capture may see: breaks those that go on, and is refused.
+void take_arguments(GraphNodeObject& operation);  // kernel nodes: copies the arguments
+// For operations that are illegal during capture: invalidates active captures and returns true.
 bool refuse_while_capturing();
 
-// An exported function has the type that the library calls it by.
+// Checks that an exported function has the type that the library expects.
 #define EMULATES(function, member) \
   static_assert(std::is_same_v<decltype(&function), decltype(DriverApi::member)>)
 #define EMULATES_FOR_GRAPHS(function, member) \

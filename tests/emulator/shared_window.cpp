@@ -1,6 +1,5 @@
-// Shared memory as instructions see it: addresses of 32 bits, first what the system takes of every
-// block, then what kernels declare, then what launches ask for. Pointers are equal to them in the
-// bits below 1024, so that kernels may align either.
+// The 32-bit shared-memory window: system-reserved bytes, then static, then dynamic shared memory.
+// Addresses and pointers agree in the bits below 1024, so that kernels may align either.
 #include <cstdint>
 
 #include "running.hpp"
@@ -15,7 +14,7 @@ unsigned static_begin() {
   const auto pointer = reinterpret_cast<std::uintptr_t>(now.launch->image->shared_begin);
   return kOfSystem + static_cast<unsigned>(pointer % kAlignment);
 }
-// Of the block that runs, the image's own; of others, their copies.
+// The running CTA uses the image's memory, others their saved copies.
 unsigned char* statics_of(Block& block) {
   return &block == now.block ? now.launch->image->shared_begin : block.statics.data();
 }
@@ -26,7 +25,7 @@ std::size_t static_bytes() {
   return static_cast<std::size_t>(now.launch->image->shared_end - now.launch->image->shared_begin);
 }
 
-// A multiple of 16, of 1024 where the kernel declares nothing.
+// A multiple of 16; of 1024 without static shared memory.
 unsigned dynamic_begin() {
   if (static_bytes() == 0) return kOfSystem;
   return (static_begin() + static_cast<unsigned>(static_bytes()) + 15) / 16 * 16;
@@ -39,7 +38,7 @@ unsigned shared_address(const void* pointer) {
     return dynamic_begin() + static_cast<unsigned>(byte - shared);
   if (byte >= statics && byte <= statics + static_bytes())
     return static_begin() + static_cast<unsigned>(byte - statics);
-  stop("an address that is not of shared memory");
+  stop("the address is not in shared memory");
 }
 
 unsigned char* shared_bytes_at(Block& block, unsigned address, unsigned bytes) {
@@ -49,8 +48,8 @@ unsigned char* shared_bytes_at(Block& block, unsigned address, unsigned bytes) {
   if (address >= statics && address + bytes <= statics + static_bytes())
     return statics_of(block) + (address - statics);
   stop("bytes from " + std::to_string(address) + " to " + std::to_string(address + bytes) +
-       " of shared memory, which has " + std::to_string(now.launch->shared_bytes) + " from " +
-       std::to_string(dynamic) + " on");
+       " of shared memory are out of range: it has " + std::to_string(now.launch->shared_bytes) +
+       " bytes from " + std::to_string(dynamic) + " on");
 }
 unsigned char* shared_bytes_at(unsigned address, unsigned bytes) {
   return shared_bytes_at(*now.block, address, bytes);
@@ -59,9 +58,9 @@ unsigned char* shared_bytes_at(unsigned address, unsigned bytes) {
 unsigned rank_in_cluster() { return now.block->index % now.launch->cluster; }
 
 Block& block_of_cluster(unsigned rank) {
-  if (rank >= now.launch->cluster) stop("a block that the cluster does not have");
+  if (rank >= now.launch->cluster) stop("the CTA rank is outside the cluster");
   Block& block = *now.cluster[now.block->index - rank_in_cluster() + rank];
-  if (block.live == 0) stop("a block of the cluster that has ended");
+  if (block.live == 0) stop("the CTA of the cluster has exited");
   return block;
 }
 

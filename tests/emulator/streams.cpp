@@ -1,5 +1,5 @@
-// Streams and events of the emulated driver. What is put into a stream is done at once,
-// unless the stream is captured.
+// Streams and events of the emulated driver. Operations execute immediately unless the stream is
+// being captured.
 #include <atomic>
 #include <mutex>
 #include <set>
@@ -16,7 +16,7 @@ std::set<StreamHandle> streams, captured;
 bool is_capturing(StreamHandle stream) { return stream != nullptr && stream->capture != nullptr; }
 bool is_stream(StreamHandle stream) {
   const std::lock_guard lock(mutex);
-  // 0, 1 and 2 stand for the default streams.
+  // Handles 0, 1 and 2 are the default streams.
   return reinterpret_cast<std::uintptr_t>(stream) <= 2 || streams.count(stream) != 0;
 }
 StreamHandle own(StreamHandle stream) {

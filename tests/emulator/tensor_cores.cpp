@@ -1,5 +1,5 @@
-// The matrix units: products of a warp (mma.sync) and of a warpgroup (wgmma), and the loads and
-// stores of 8 x 8 matrices. The lanes of a warp meet; the last one does the work of all.
+// Emulated tensor cores: mma.sync of a warp, wgmma of a warpgroup, ldmatrix and stmatrix. The lanes
+// of a warp rendezvous; the last lane to arrive computes for all.
 #include <cstring>
 
 #include "mma_types.hpp"
@@ -14,7 +14,7 @@ constexpr std::size_t kMaxN = 256, kMaxK = 32, kRows = 16;
 template <class T>
 using Lanes = std::array<const T*, kLanes>;
 
-// All lanes with their own T; true for the one that works.
+// Gathers every lane's T; true for the lane that computes.
 template <class T>
 bool warp_sync_with(WarpOp purpose, const T& own, Lanes<T>& of_all) {
   const unsigned long long* met = warp_sync_all(purpose, &own);
@@ -26,10 +26,10 @@ bool warp_sync_with(WarpOp purpose, const T& own, Lanes<T>& of_all) {
 
 bool is_integer(MmaType number) { return number == MmaType::s8 || number == MmaType::u8; }
 
-// --- how the registers of lanes hold a matrix
+// --- register fragments
 
-// Word `word` of a lane's A has `count` elements of row(), from column() on. B is the same with
-// columns as rows, without the second eight.
+// Register `word` of a lane's A holds `count` elements of row a_row() from a_column() on. B is the
+// same with columns as rows, without the upper eight rows.
 struct Fragment {
   unsigned group, in_group;
   explicit Fragment(std::size_t lane)
@@ -42,19 +42,19 @@ struct Fragment {
     return count * in_group + 4 * count * word;
   }
   unsigned b_column() const { return group; }
-  // Of sum i of four: of 8 columns.
+  // Row and column of accumulator i of four, within 8 columns.
   unsigned d_row(unsigned i) const { return group + 8 * (i >> 1); }
   unsigned d_column(unsigned i) const { return 2 * in_group + (i & 1); }
 };
 
-// 16 rows of A and some columns of B, as numbers that are multiplied.
+// 16 rows of A and up to kMaxN columns of B, decoded.
 template <class T>
 struct Operands {
   std::array<std::array<T, kMaxK>, kRows> a;
   std::array<std::array<T, kMaxN>, kMaxK> b;
 };
 
-// sums[row][column] += A B.
+// D += A B.
 #define EMULATED_FAST __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
 template <class T>
 using Sums = std::array<std::array<T, kMaxN>, kRows>;
@@ -93,9 +93,9 @@ void multiply(const Operands<double>& x, int n, int k, Sums<double>& sums) {
 // --- matrices in shared memory
 
 constexpr unsigned kLineBytes = 128;
-SharedLines* lines_read = nullptr;  // of the product that is being made
+SharedLines* lines_read = nullptr;  // read by the wgmma in progress
 
-// A descriptor: where rows and columns of a matrix are.
+// A decoded wgmma matrix descriptor.
 struct Matrix {
   unsigned start, leading, stride;
   int swizzle;  // 0: none, else rows of 16 << swizzle bytes
@@ -108,13 +108,13 @@ struct Matrix {
         swizzle(static_cast<int>((4 - (bits >> 62)) & 3)),
         is_mn_major(mn_major) {
     if ((bits >> 49 & 7) != 0)
-      stop("a matrix descriptor with a base offset, which the emulator does not know");
+      stop("wgmma: matrix descriptors with a base offset are not emulated");
     if ((bits >> 14 & 3) != 0 || (bits >> 30 & 3) != 0 || (bits >> 46 & 7) != 0 ||
         (bits >> 52 & 0x3ff) != 0)
-      stop("a matrix descriptor with bits that mean nothing");
+      stop("wgmma: a matrix descriptor has reserved bits set");
   }
-  // The 16 bytes that begin at column `piece` * 16 bytes of row `row`: rows are along M or N, or,
-  // MN-major, along K.
+  // The 16 bytes at column `at` * 16 bytes of row `row`; rows are along M or N, or along K if
+  // MN-major.
   const unsigned char* piece(unsigned row, unsigned at) const {
     const unsigned row_bytes = 16u << swizzle, pieces = 1u << swizzle;
     unsigned address = start + row % 8 * row_bytes;
@@ -130,7 +130,7 @@ struct Matrix {
   }
 };
 
-// Calls put(along MN, along K, number) for the elements of a matrix from `first` on.
+// Calls put(index along MN, index along K, value) for the elements of a matrix from `first` on.
 template <class T, class Put>
 void read_matrix(const Matrix& matrix, MmaType number, unsigned first, unsigned count, bool negates,
                  const Put& put) {
@@ -153,7 +153,7 @@ void read_matrix(const Matrix& matrix, MmaType number, unsigned first, unsigned 
     }
 }
 
-// --- products of warpgroups
+// --- wgmma
 
 bool are_equal(const WarpgroupMma& x, const WarpgroupMma& y) {
   return x.a == y.a && x.b == y.b && x.n == y.n && x.a_matrix == y.a_matrix &&
@@ -166,12 +166,13 @@ void check(const WarpgroupMma& x) {
   const bool is_small = bytes_of(x.a) == 1;
   const bool is_pair =
       x.a == x.b || (is_small && bytes_of(x.b) == 1 && is_integer(x.a) == is_integer(x.b));
-  if (!is_pair || x.a == MmaType::f64) stop("wgmma has no product of these types");
+  if (!is_pair || x.a == MmaType::f64) stop("wgmma: unsupported operand types");
   if (x.n < 8 || x.n > 256 || x.n % 8 != 0 || (is_integer(x.a) && x.n > 32 && x.n % 16 != 0))
-    stop("wgmma has no product of this width");
+    stop("wgmma: unsupported N");
   if ((x.a_is_mn_major || x.b_is_mn_major) && bytes_of(x.a) != 2)
-    stop("wgmma transposes numbers of 16 bits only");
-  if (is_integer(x.a) && (x.negates_a || x.negates_b)) stop("wgmma does not negate integers");
+    stop("wgmma: MN-major operands must be 16-bit types");
+  if (is_integer(x.a) && (x.negates_a || x.negates_b))
+    stop("wgmma: integer operands cannot be negated");
 }
 
 template <class T, class Sum>
@@ -214,7 +215,7 @@ void multiply_rows(const Lanes<WarpgroupMma>& lanes, unsigned warp) {
   exchange([](Sum& d, T sum) { d = static_cast<Sum>(sum); });
 }
 
-// --- products of warps
+// --- mma.sync
 
 template <class T, class Sum>
 void multiply_small(const Lanes<WarpMma>& lanes) {
@@ -224,7 +225,7 @@ void multiply_small(const Lanes<WarpMma>& lanes) {
   const unsigned bytes = bytes_of(first.a), count = bytes < 4 ? 4 / bytes : 1;
   const auto k = static_cast<unsigned>(first.k);
   const unsigned a_rows = static_cast<unsigned>(first.m) / 8;
-  // A word is 4 bytes, or a number of 8.
+  // A register is 4 bytes, or 8 for f64.
   const unsigned word_bytes = bytes * count, a_words = a_rows * k / 4 / count,
                  b_words = k / 4 / count, d_count = 2 * a_rows;
   for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
@@ -264,10 +265,10 @@ void check(const WarpMma& x) {
       ((x.m == 8 && x.k == 4) || (x.m == 16 && (x.k == 4 || x.k == 8 || x.k == 16)));
   const bool is_other = x.a != MmaType::f64 && x.m == 16 && (bytes_of_k == 16 || bytes_of_k == 32);
   if (!is_pair || x.n != 8 || !(is_double || is_other))
-    stop("mma.sync has no product of these types and sizes");
+    stop("mma.sync: unsupported types or shape");
 }
 
-// --- matrices of 8 x 8 words of 16 bits
+// --- ldmatrix and stmatrix: 8 x 8 matrices of 16-bit elements
 
 struct MatrixRows {
   const void* row;
@@ -277,7 +278,7 @@ struct MatrixRows {
   bool transposed;
 };
 
-// Calls exchange(word of a lane, half, element) for all elements.
+// Calls exchange(lane, matrix, half, element) for all elements.
 template <class Exchange>
 void for_elements(const Lanes<MatrixRows>& lanes, const Exchange& exchange) {
   const MatrixRows& first = *lanes[0];
@@ -294,13 +295,13 @@ void for_elements(const Lanes<MatrixRows>& lanes, const Exchange& exchange) {
 void check(const Lanes<MatrixRows>& lanes) {
   const MatrixRows& first = *lanes[0];
   if (first.count != 1 && first.count != 2 && first.count != 4)
-    stop("matrices of a warp that are not 1, 2 or 4");
+    stop("ldmatrix/stmatrix: the number of matrices is not 1, 2 or 4");
   for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
     if (lanes[lane]->count != first.count || lanes[lane]->transposed != first.transposed)
-      stop("the lanes of a warp load or store different matrices");
+      stop("ldmatrix/stmatrix: the lanes of a warp disagree on the operation");
     if (lane >= 8 * static_cast<std::size_t>(first.count)) continue;
     const unsigned address = shared_address(lanes[lane]->row);
-    if (address % 16 != 0) stop("a row of a matrix that is not at a multiple of 16");
+    if (address % 16 != 0) stop("ldmatrix/stmatrix: a row address is not a multiple of 16");
     shared_bytes_at(address, 16);
   }
 }
@@ -311,7 +312,7 @@ void multiply_warpgroup(const WarpgroupMma& product) {
   check(product);
   const int warp = now.current / kLanes % 4;
   if (now.threads % 128 != 0 && now.current / 128 == now.threads / 128)
-    stop("wgmma by less than four warps");
+    stop("wgmma: the warpgroup has fewer than four warps");
   Lanes<WarpgroupMma> lanes;
   if (!warp_sync_with(WarpOp::product, product, lanes)) return;
   for (const WarpgroupMma* other : lanes)
@@ -325,7 +326,7 @@ void multiply_warpgroup(const WarpgroupMma& product) {
     multiply_rows<float, float>(lanes, static_cast<unsigned>(warp));
 }
 
-// The first lane tells: no lane is ahead of it by a product.
+// Recorded by lane 0: the lanes of a warp issue wgmma in lockstep.
 void wgmma_commit_group() {
   now.commits_wgmma = true;
   std::vector<SharedLines>& groups = warp_of(now.current).wgmma_groups;
@@ -372,7 +373,7 @@ void load_matrix(unsigned* registers, const void* row, int count, bool transpose
   Lanes<MatrixRows> lanes;
   if (!warp_sync_with(WarpOp::load, own, lanes)) return;
   check(lanes);
-  if (!transposed) {  // whole words
+  if (!transposed) {  // whole registers
     for (unsigned matrix = 0; matrix < static_cast<unsigned>(count); ++matrix)
       for (unsigned lane = 0; lane < kLanes; ++lane)
         std::memcpy(&lanes[lane]->loaded[matrix],

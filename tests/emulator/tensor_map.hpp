@@ -1,4 +1,4 @@
-// What a tensor map of the emulated driver says: its 128 bytes are opaque to everybody else.
+// The decoded form of a tensor map of the emulated driver; its 128 bytes are opaque elsewhere.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ enum class TensorType : std::uint8_t {
 };
 unsigned bytes_of(TensorType type);
 
-// Axes from the innermost one on.
+// Axes from the innermost on.
 struct TensorMap {
   TensorType type;
   bool is_im2col;
@@ -40,7 +40,7 @@ struct TensorMap {
   std::array<int, kMostSpatial> lower, upper;  // im2col: W, H, D
   unsigned channels, pixels;                   // im2col
 
-  // Of an axis of the box, in shared memory.
+  // Elements of a box along an axis in shared memory.
   unsigned box_elements(int axis) const {
     const auto a = static_cast<std::size_t>(axis);
     return axis == 0 ? box[a] : (box[a] + element_strides[a] - 1) / element_strides[a];
@@ -48,7 +48,7 @@ struct TensorMap {
   unsigned row_bytes() const { return (is_im2col ? channels : box[0]) * bytes_of(type); }
 };
 
-// False where it is none, or was damaged.
+// False for invalid or damaged tensor maps.
 bool read_tensor_map(const void* map, TensorMap& result);
 
 }  // namespace emulated

@@ -1,4 +1,4 @@
-// The driver's part of tensor copies: maps, and what the documentation asks of them.
+// Tensor maps of the emulated driver: encoding, and the documented restrictions.
 #include "tensor_map.hpp"
 
 #include <cstring>
@@ -10,8 +10,7 @@ namespace emulated {
 
 namespace {
 
-// Words of 64 bits whose upper byte is the mark, so that none of them looks like an address, but
-// for the one that is.
+// 64-bit words marked in their upper byte, so that only the address word looks like an address.
 using Words = std::array<std::uint64_t, 16>;
 constexpr std::uint64_t kMark = 0xa7ull << 56;
 constexpr std::size_t kAddress = 1, kDims = 2, kStrides = 7, kCorners = 12, kPixels = 15;
@@ -47,7 +46,7 @@ struct Request {
 
 bool is_tensor_float(int type) { return type >= 6 && type <= 12; }
 
-// What both kinds of maps have, as far as it is allowed.
+// Checks and reads what tiled and im2col maps share; false: invalid.
 bool read_request(const Request& request, unsigned min_rank, TensorMap& map) {
   constexpr std::uint64_t kMaxElements = 1ull << 32, kStrideEnd = 1ull << 40;
   if (reinterpret_cast<std::uintptr_t>(request.map) % 64 != 0) return false;
@@ -71,7 +70,7 @@ bool read_request(const Request& request, unsigned min_rank, TensorMap& map) {
     if (request.dims[i] == 0 || request.dims[i] > kMaxElements) return false;
     map.dims[i] = request.dims[i];
     if (request.element_strides[i] == 0 || request.element_strides[i] > 8) return false;
-    // That of the innermost axis is not used.
+    // The innermost element stride is ignored.
     map.element_strides[i] = i == 0 ? 1 : request.element_strides[i];
     if (i == 0) continue;
     const std::uint64_t stride = request.strides[i - 1];
@@ -81,7 +80,7 @@ bool read_request(const Request& request, unsigned min_rank, TensorMap& map) {
   return true;
 }
 
-// Rows of the box in shared memory.
+// Checks the row length of a box in shared memory.
 bool is_row_allowed(const TensorMap& map) {
   return map.row_bytes() % 16 == 0 && (map.swizzle == 0 || map.row_bytes() <= 16u << map.swizzle);
 }
@@ -165,12 +164,12 @@ Result cuTensorMapEncodeIm2col(void* to, TensorMapType type, unsigned rank, void
           3, map))
     return Result::invalid_value;
   map.is_im2col = true;
-  // Corners share 16 bits, up to 5 for each of three.
+  // The corners share 16 bits: 16, 8 or 5 bits per spatial axis.
   const int limit = rank == 3 ? 1 << 15 : rank == 4 ? 1 << 7 : 1 << 4;
   for (std::size_t i = 0; i + 2 < rank; ++i) {
     if (lower[i] < -limit || lower[i] >= limit || upper[i] < -limit || upper[i] >= limit)
       return Result::invalid_value;
-    // A box that is not empty.
+    // The bounding box must not be empty.
     if (static_cast<std::int64_t>(map.dims[i + 1]) + upper[i] <= lower[i])
       return Result::invalid_value;
     map.lower[i] = lower[i];

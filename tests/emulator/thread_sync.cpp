@@ -1,4 +1,4 @@
-// What threads of a launch call to wait for each other.
+// Synchronisation of emulated threads: warp collectives, named barriers, cluster barriers.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -31,7 +31,7 @@ void make_ready(Block& block, int thread) {
   block.warps[static_cast<std::size_t>(thread / kLanes)].ready |= 1u << thread % kLanes;
 }
 
-// The lanes that wait for `mask` go on if all of them that have not left are there.
+// Releases the lanes that wait for `mask` once all live lanes of it have arrived.
 void complete_warp_sync(Warp& warp, int first_thread, unsigned mask) {
   const unsigned wanted = mask & warp.live;
   if (wanted == 0 || (warp.waiting & wanted) != wanted) return;
@@ -58,7 +58,7 @@ ClusterBarrier& cluster_barrier_of(const Block& block) {
   return now.cluster_barriers[block.index / now.launch->cluster];
 }
 
-// When all threads of the cluster that have not left have arrived.
+// Completes when all live threads of the cluster have arrived.
 void complete_cluster_barrier(ClusterBarrier& barrier) {
   const auto first = static_cast<std::size_t>(&barrier - now.cluster_barriers.data());
   int live = 0;
@@ -80,7 +80,7 @@ void complete_cluster_barrier(ClusterBarrier& barrier) {
 
 namespace {
 
-// Unless it has become ready meanwhile.
+// Blocks unless the thread has become ready in the meantime.
 void wait_at_barrier(int thread) {
   Warp& warp = warp_of(thread);
   const unsigned bit = 1u << thread % kLanes;
@@ -90,18 +90,17 @@ void wait_at_barrier(int thread) {
     wait();
 }
 
-// True for the lane that came last.
+// True for the last lane to arrive.
 bool arrive_in_warp(WarpOp purpose, unsigned mask, unsigned long long value) {
   const int self = now.current, lane = self % kLanes;
   Warp& warp = warp_of(self);
   Thread& thread = thread_at(self);
   now.yields = 0;
-  if ((mask >> lane & 1) == 0)
-    stop("a lane calls a function of its warp without being in the mask");
+  if ((mask >> lane & 1) == 0) stop("a lane calls a warp collective without being in its mask");
   if (const unsigned there = warp.waiting & mask; there != 0) {
     const Thread& other = thread_at(self - lane + __builtin_ctz(there));
     if (other.mask != mask || other.purpose != purpose)
-      stop("lanes of a warp wait for each other in different functions or with different masks");
+      stop("lanes of a warp call different collectives or use different masks");
   }
   thread.mask = mask;
   thread.purpose = purpose;
@@ -119,12 +118,12 @@ WarpValues warp_sync(WarpOp purpose, unsigned mask, unsigned long long value) {
 }
 
 int barrier(int id, int threads, int predicate, bool waits) {
-  if (id < 0 || id >= kBarriers) stop("a barrier that does not exist");
+  if (id < 0 || id >= kBarriers) stop("the barrier id is out of range");
   const int self = now.current;
   Barrier& barrier = now.block->barriers[static_cast<std::size_t>(id)];
   now.yields = 0;
   if (barrier.arrived > 0 && barrier.wanted != threads)
-    stop("threads wait at one barrier for different numbers of threads");
+    stop("threads use one barrier with different thread counts");
   barrier.wanted = threads;
   ++barrier.arrived;
   barrier.predicates += predicate != 0;
@@ -145,14 +144,14 @@ void arrive_or_wait_in_cluster(bool arrives, bool waits) {
   now.yields = 0;
   if (arrives) {
     if (thread.cluster_phase == barrier.phase)
-      stop("a thread arrives at the barrier of the cluster without having waited");
+      stop("a thread arrives twice at the cluster barrier without waiting");
     thread.cluster_phase = barrier.phase;
     ++barrier.arrivals;
     complete_cluster_barrier(barrier);
   }
   if (!waits) return;
   if (thread.cluster_phase < 0)
-    stop("a thread waits at the barrier of the cluster without having arrived");
+    stop("a thread waits at the cluster barrier without having arrived");
   if (thread.cluster_phase < barrier.phase) return;
   barrier.waiting.emplace_back(now.block, self);
   thread.barrier = kClusterBarrier;
@@ -162,7 +161,7 @@ void cluster_sync() { arrive_or_wait_in_cluster(true, true); }
 
 void yield() {
   constexpr long long kMaxYields = 100'000'000;
-  if (++now.yields > kMaxYields) stop("threads wait for memory that nobody changes");
+  if (++now.yields > kMaxYields) stop("threads spin on memory that no thread changes");
   warp_of(now.current).ready |= 1u << now.current % kLanes;
   wait();
 }
@@ -178,7 +177,7 @@ unsigned blocks_of_cluster() { return now.launch->cluster; }
 const unsigned long long* warp_sync_all(WarpOp purpose, const void* own) {
   const bool is_last = arrive_in_warp(purpose, ~0u, reinterpret_cast<std::uintptr_t>(own));
   if (thread_at(now.current).lanes != ~0u)
-    stop("a function of a whole warp is called by a part of it");
+    stop("a warp-wide collective is called by a partial warp");
   return is_last ? warp_of(now.current).values.data() : nullptr;
 }
 

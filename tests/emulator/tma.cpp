@@ -1,7 +1,6 @@
-// Copies that go on by themselves: between global memory and shared memory, by boxes of a tensor or
-// by bytes. Usually they are done at once. With threads in reverse order they are put off as long
-// as somebody can go on without them, so that whoever does not wait finds that nothing has come, or
-// overwrites what was to be stored.
+// Emulated TMA: asynchronous tensor and bulk copies between global and shared memory. Usually they
+// complete immediately. In reverse order (options) they are delayed until no thread can proceed
+// without them, so that a missing wait reads stale data or overwrites a pending store.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -24,19 +23,19 @@ struct Load {
   int swizzle;
   std::function<Bytes()> read;
 };
-// Of one thread; done when it waits.
+// A store of one thread; completes when the thread waits.
 struct Store {
   const Block* block;
   int thread;
   long long group;
-  std::function<void()> run;  // empty: done
+  std::function<void()> run;  // empty: complete
 };
 std::vector<Load> loads;
 std::vector<Store> stores;
-std::map<std::pair<const Block*, int>, long long> commits;  // of a thread: groups so far
+std::map<std::pair<const Block*, int>, long long> commits;  // committed groups per thread
 
-// Rows of 32, 64 or 128 bytes: their pieces of 16 are exchanged by the bits of the address above
-// the lowest 7.
+// 32-, 64- or 128-byte swizzle: XORs the 16-byte chunk index with the address bits above the lowest
+// 7.
 unsigned swizzled(unsigned address, int swizzle) {
   const unsigned mask = (1u << swizzle) - 1;
   return address ^ (address >> 7 & mask) << 4;
@@ -46,9 +45,9 @@ std::string perform(const Load& load) {
   const Bytes bytes = load.read();
   const auto count = static_cast<unsigned>(bytes.size());
   for (Block* block : load.to) {
-    if (block->live == 0) return "the block ends before a copy to its shared memory has come";
+    if (block->live == 0) return "the CTA exits before a copy to its shared memory completes";
     if (is_read_by_wgmma(*block, load.shared, count))
-      return "a copy to shared memory that products, which nobody has waited for, still read";
+      return "a copy overwrites shared memory that an outstanding wgmma still reads";
     for (unsigned at = 0; at < count; at += 16)
       std::memcpy(shared_bytes_at(*block, swizzled(load.shared + at, load.swizzle), 16),
                   bytes.data() + at, 16);
@@ -59,9 +58,9 @@ std::string perform(const Load& load) {
 }
 
 void start(Load load, unsigned bytes) {
-  // Wrong places are found now.
+  // Checks the destination at issue time.
   for (Block* block : load.to) shared_bytes_at(*block, load.shared, bytes);
-  if (load.barrier % 8 != 0) stop("a barrier in shared memory that is not at a multiple of 8");
+  if (load.barrier % 8 != 0) stop("an mbarrier address is not a multiple of 8");
   if (options().reverse) {
     loads.push_back(std::move(load));
     return;
@@ -90,25 +89,26 @@ std::vector<Block*> receivers(unsigned multicast) {
 TensorMap checked_map(const void* from, const int* corner, int rank, bool is_im2col) {
   TensorMap map;
   if (reinterpret_cast<std::uintptr_t>(from) % 64 != 0)
-    stop("a tensor map that is not at a multiple of 64");
-  if (!read_tensor_map(from, map)) stop("a tensor map that the driver did not write");
-  if (map.rank != rank) stop("a tensor copy of another rank than its map");
-  if (map.is_im2col != is_im2col) stop("a tensor copy of another mode than its map");
-  // An H200 calls it an illegal instruction.
+    stop("TMA: the address of a tensor map is not a multiple of 64");
+  if (!read_tensor_map(from, map)) stop("TMA: the tensor map was not encoded by the driver");
+  if (map.rank != rank) stop("TMA: the rank differs from that of the tensor map");
+  if (map.is_im2col != is_im2col)
+    stop("TMA: the mode (tiled, im2col) differs from that of the tensor map");
+  // A real H200 reports an illegal instruction.
   if (corner[0] * static_cast<int>(bytes_of(map.type)) % 16 != 0)
-    stop("a corner that is not at a multiple of 16 bytes of the contiguous axis");
+    stop("TMA: the innermost coordinate is not a multiple of 16 bytes");
   if (map.swizzle != 0 && map.row_bytes() != 16u << map.swizzle)
-    stop("rows that are shorter than the swizzle, which the emulator does not know");
+    stop("TMA: box rows shorter than the swizzle are not emulated");
   return map;
 }
 
-// Elements [first, first + count) of the innermost axis at `coordinates` of the other axes, which
-// may all lie outside.
+// `count` elements along the innermost axis from `coordinates` on; any of them may be out of
+// bounds.
 struct Row {
   std::array<std::int64_t, kMostRank> coordinates;
   unsigned count;
 };
-// Calls copy(pointer, place of the first element that exists, elements).
+// Calls copy(pointer, byte offset of the first in-bounds element, bytes).
 template <class Copy>
 void for_existing(const TensorMap& map, const Row& row, const Copy& copy) {
   std::uint64_t address = map.address;
@@ -127,7 +127,7 @@ void for_existing(const TensorMap& map, const Row& row, const Copy& copy) {
        static_cast<std::size_t>(begin - row.coordinates[0]) * map.strides[0], bytes);
 }
 
-// Rows in the order in which shared memory has them.
+// The rows of a box in shared-memory order.
 std::vector<Row> tiled_rows(const TensorMap& map, const std::array<int, kMostRank>& coordinates) {
   std::vector<Row> rows;
   std::array<unsigned, kMostRank> at{};
@@ -143,8 +143,8 @@ std::vector<Row> tiled_rows(const TensorMap& map, const std::array<int, kMostRan
     if (axis >= rank) return rows;
   }
 }
-// Pixels of the bounding box from `coordinates` on, along W, then H, D, N; each is read at the
-// filter's offsets.
+// The pixels of the im2col bounding box from `coordinates` on, along W, then H, D, N, each shifted
+// by the filter offsets.
 std::vector<Row> im2col_rows(const TensorMap& map, const std::array<int, kMostRank>& coordinates,
                              const std::array<unsigned short, kMostSpatial>& offsets) {
   std::vector<Row> rows;
@@ -166,23 +166,24 @@ std::vector<Row> im2col_rows(const TensorMap& map, const std::array<int, kMostRa
   return rows;
 }
 
-// An H200 calls it an illegal instruction. Images past the last one are zeros.
+// A real H200 reports an illegal instruction. Images past the last one read as zeros.
 void check_first_pixel(const TensorMap& map, const std::array<int, kMostRank>& coordinates) {
   for (std::size_t axis = 1; axis + 1 < static_cast<std::size_t>(map.rank); ++axis)
     if (coordinates[axis] < map.lower[axis - 1] ||
         coordinates[axis] >= static_cast<std::int64_t>(map.dims[axis]) + map.upper[axis - 1])
-      stop("the first pixel of an im2col copy is outside of the bounding box");
+      stop("TMA im2col: the first pixel is outside the bounding box");
 }
 
 void check_global(const TensorMap& map, const std::vector<Row>& rows) {
   for (const Row& row : rows)
     for_existing(map, row, [](const unsigned char* at, std::size_t, std::size_t bytes) {
       if (!is_inside(reinterpret_cast<std::uint64_t>(at), bytes))
-        stop("a tensor copy outside of the GPU's memory");
+        stop("TMA: the box is outside GPU memory");
     });
 }
 
-// What types change on the way: numbers of 10 bits of fraction, to nearest even; small ones to 0.
+// Conversions by TMA: tf32 rounds to 10 bits of fraction, nearest even; ftz flushes subnormals to
+// 0.
 void convert(TensorType type, Bytes& bytes) {
   const bool rounds = type == TensorType::tf32 || type == TensorType::tf32_ftz;
   const bool flushes = type == TensorType::f32_ftz || type == TensorType::tf32_ftz;
@@ -214,7 +215,7 @@ Bytes read_rows(const TensorMap& map, const std::vector<Row>& rows) {
 
 unsigned checked_tile(const void* shared) {
   const unsigned address = shared_address(shared);
-  if (address % 128 != 0) stop("a tile in shared memory that is not at a multiple of 128");
+  if (address % 128 != 0) stop("TMA: the shared-memory address is not a multiple of 128");
   return address;
 }
 
@@ -227,8 +228,8 @@ bool is_own(const Store& store) { return store.block == now.block && store.threa
 void check_bulk(unsigned shared, const void* global, unsigned bytes) {
   const auto address = reinterpret_cast<std::uint64_t>(global);
   if (shared % 16 != 0 || address % 16 != 0 || bytes % 16 != 0)
-    stop("a bulk copy whose addresses or bytes are not multiples of 16");
-  if (!is_inside(address, bytes)) stop("a bulk copy outside of the GPU's memory");
+    stop("cp.async.bulk: addresses or size are not multiples of 16");
+  if (!is_inside(address, bytes)) stop("cp.async.bulk: the range is outside GPU memory");
 }
 
 }  // namespace
@@ -244,7 +245,7 @@ void tensor_load(void* shared, const void* map_at, void* barrier, const int* coo
     std::copy_n(offsets, rank - 2, by.begin());
     const unsigned limit = rank == 3 ? 1 << 16 : rank == 4 ? 1 << 8 : 1 << 5;
     for (const unsigned offset : by)
-      if (offset >= limit) stop("an offset of im2col that is too large");
+      if (offset >= limit) stop("TMA im2col: a filter offset is out of range");
     check_first_pixel(map, at);
     rows = im2col_rows(map, at, by);
   } else {
@@ -342,7 +343,7 @@ bool complete_copies() {
 std::string unfinished_copies(const Block& block, int thread) {
   for (const Store& store : stores)
     if (store.block == &block && store.thread == thread)
-      return "a thread ends and has not waited for its copies from shared memory";
+      return "a thread exits without waiting for its bulk stores";
   return {};
 }
 

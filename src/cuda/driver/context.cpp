@@ -10,16 +10,18 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr DeviceOrdinal kMaxDevices = 64;
-// By device; null: not retained. The driver gives them up when the process ends.
+// Retained primary contexts by device; null: not retained. The driver releases them at process
+// exit.
 std::array<std::atomic<ContextHandle>, kMaxDevices> primary_contexts;
 
 std::atomic<ContextHandle>& primary_slot(DeviceOrdinal device) {
   if (device < 0 || device >= kMaxDevices)
-    fail(ErrorCode::device, "cuda: device {}: expected one below {}", device, kMaxDevices);
+    fail(ErrorCode::device, "cuda: got device {}, expected an ordinal below {}", device,
+         kMaxDevices);
   return primary_contexts[static_cast<std::size_t>(device)];
 }
 
-// Retained once, or once more by threads that come at the same time.
+// Retained once; concurrent first calls may retain it again, which is harmless.
 ContextHandle primary_context(DeviceOrdinal device) {
   std::atomic<ContextHandle>& slot = primary_slot(device);
   ContextHandle context = slot.load(std::memory_order_acquire);
@@ -29,7 +31,7 @@ ContextHandle primary_context(DeviceOrdinal device) {
   return context;
 }
 
-// A program that has another context for the device may have no primary one, and is given none.
+// Checks the state first, so that a program with its own context does not get a primary one.
 bool is_primary_of(DeviceOrdinal device, ContextHandle context) {
   unsigned flags = 0;
   int active = 0;
@@ -41,7 +43,7 @@ bool is_primary_of(DeviceOrdinal device, ContextHandle context) {
 
 ContextScope::ContextScope(DeviceOrdinal device) {
   ContextHandle current = nullptr;
-  check(driver_api().current_context(&current), "asking for the current context");
+  check(driver_api().current_context(&current), "querying the current context");
   is_primary_ =
       current != nullptr && current == primary_slot(device).load(std::memory_order_acquire);
   if (!is_primary_) enter(device, current);

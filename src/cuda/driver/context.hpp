@@ -1,14 +1,14 @@
-// Which context work goes to.
+// The CUDA context in which work is enqueued.
 #pragma once
 
 #include "cuda/driver/driver_api.hpp"
 
 namespace ashlar::cuda {
 
-// Makes a context current for a scope: the caller's own where there is one for this device (a
-// program's or PyTorch's), else the device's primary context, which is kept from then on. In a
-// thread that has no context the first device's stays current, which is what such a thread means
-// to CUDA's runtime too: every later scope is one question to the driver.
+// Makes a context current for a scope: the caller's own where it belongs to this device (the
+// application's or PyTorch's), else the device's primary context, which stays retained. In a thread
+// without a context, device 0's primary context stays current, as it does with the CUDA runtime:
+// every later scope is a single driver query.
 class ContextScope {
  public:
   explicit ContextScope(DeviceOrdinal device);
@@ -18,7 +18,7 @@ class ContextScope {
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
 
-  // The context is the device's primary one.
+  // Whether the context is the device's primary one.
   bool is_primary() const { return is_primary_; }
 
  private:

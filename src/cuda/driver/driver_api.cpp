@@ -7,13 +7,13 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr int kOldestVersion = 12000;  // the first whose kernels belong to no context
+constexpr int kOldestVersion = 12000;  // the first with context-independent kernels (cuLibrary*)
 
 std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// The first symbol that is missing, or null.
+// Returns the first missing symbol, or null.
 const char* load_functions(const SharedLibrary& library, DriverApi& api) {
   const char* missing = nullptr;
   const auto load = [&](auto*& function, const char* name) {
@@ -146,14 +146,14 @@ void check(Result result, const char* what) {
     case Result::misaligned_address:
     case Result::launch_failed:
       advice =
-          "; this kernel, or one before it, touched memory it must not: ASHLAR_CUDA_SYNC=1 tells "
+          "; this kernel, or an earlier one, accessed invalid memory: ASHLAR_CUDA_SYNC=1 tells "
           "which, compute-sanitizer where";
       break;
     case Result::launch_out_of_resources:
       advice = "; the launch asks for more registers or shared memory than this GPU has";
       break;
     case Result::no_binary_for_gpu:
-    case Result::invalid_image: advice = "; the kernel was made for another GPU"; break;
+    case Result::invalid_image: advice = "; the kernel was compiled for another GPU"; break;
     case Result::out_of_memory: advice = "; free device memory or grant a smaller workspace"; break;
     default: break;
   }

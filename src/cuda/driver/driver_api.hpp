@@ -1,5 +1,5 @@
-// The part of NVIDIA's driver interface that is used here, declared from its documentation:
-// libcuda.so.1 is opened at run time, nothing of CUDA is needed to build.
+// The part of the CUDA driver API that is used here, declared from its documentation: libcuda.so.1
+// is opened at run time, and no CUDA header is needed to build.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +51,7 @@ enum class DeviceAttribute : int {
   capability_major = 75,
   capability_minor = 76,
   shared_bytes_per_sm = 81,
-  shared_bytes_per_block = 97,  // what a kernel may ask for
+  shared_bytes_per_block = 97,  // opt-in maximum
 };
 
 enum class KernelAttribute : int {
@@ -90,7 +90,7 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 
-// One pointer per function; the member is named after what it does.
+// One pointer per function; members are named after what they do.
 struct DriverApi {
   Result (*init)(unsigned flags);
   Result (*driver_version)(int* version);  // 13000 for 13.0
@@ -126,7 +126,7 @@ struct DriverApi {
   Result (*blocks_per_sm)(int* blocks, FunctionHandle function, int threads,
                           std::size_t shared_bytes);
 
-  // Of 128 bytes, aligned to 64; the copy engine's view of a tensor. Null where they are missing.
+  // TMA descriptors: 128 bytes, aligned to 64. Null where the driver lacks them.
   Result (*encode_tiled)(void* map, TensorMapType type, std::uint32_t rank, void* address,
                          const std::uint64_t* extents, const std::uint64_t* byte_strides,
                          const std::uint32_t* box, const std::uint32_t* steps, int interleave,
@@ -173,20 +173,20 @@ struct DriverApi {
   Result (*destroy_graph_exec)(GraphExecHandle exec);
 };
 
-// What opening the driver gave.
+// The result of opening the driver.
 struct Driver {
-  const DriverApi* api = nullptr;  // null: cannot be used,
+  const DriverApi* api = nullptr;  // null: unusable,
   std::string reason;              // for this reason
   std::string path;                // of the library
   int version = 0;
   int devices = 0;
 };
-// Opened on first use, in a process that may have no driver at all.
+// Opened on first use; the process may have no driver at all.
 const Driver& driver();
-// The interface; throws Error(device) with the reason when there is none.
+// The API; throws Error(device) with the reason when there is none.
 const DriverApi& driver_api();
 
-// Throws Error with a sentence: `what` was being done.
+// Throws Error on failure; `what` names the operation.
 void check(Result result, const char* what);
 std::string describe(Result result);
 

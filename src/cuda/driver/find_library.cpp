@@ -15,7 +15,7 @@ namespace {
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-// Directories in which Python keeps packages: of this process, of its environment, of the system.
+// Python package directories: of this process, of its environment, of the system.
 std::vector<std::string> package_folders() {
   std::vector<std::string> folders;
   for (const std::string& path : loaded_files("lib"))
@@ -56,7 +56,7 @@ std::vector<std::string> matching_files(const std::string& pattern) {
   if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
     paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
-  std::reverse(paths.begin(), paths.end());  // newer versions sort behind older ones
+  std::reverse(paths.begin(), paths.end());  // newest version first
   return paths;
 }
 
@@ -82,7 +82,7 @@ FoundLibrary find_library(const LibraryQuery& query) {
     return false;
   };
   if (!query.own.empty()) {
-    open(query.own);  // the user's word is final
+    open(query.own);  // an explicit path is final
     return result;
   }
   for (const std::string& path : loaded_files(query.file))
@@ -97,7 +97,7 @@ FoundLibrary find_library(const LibraryQuery& query) {
 std::vector<SearchFolder> fallback_folders(const LibraryQuery& query) {
   std::vector<SearchFolder> folders;
   for (const std::string& path : loaded_files("libcudart.so"))
-    folders.push_back({folder_of(path), "beside libcudart"});
+    folders.push_back({folder_of(path), "next to libcudart"});
   for (const std::string& folder : package_folders())
     for (const std::string& place : query.wheel_folders)
       folders.push_back({folder + "/" + place, "Python package"});

@@ -42,7 +42,7 @@ OpenedGraphApi open_graph_api() {
 }  // namespace
 
 const GraphApi& graph_api() {
-  driver_api();  // throws without one
+  driver_api();  // throws without a driver
   static const OpenedGraphApi opened = open_graph_api();
   if (opened.missing != nullptr)
     fail(ErrorCode::device, "cuda: the NVIDIA driver is too old for CUDA graphs: it has no {}",

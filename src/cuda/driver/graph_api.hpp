@@ -1,5 +1,4 @@
-// The part of NVIDIA's driver interface that looks into CUDA graphs, declared from its
-// documentation.
+// The part of the CUDA driver API for CUDA graph nodes, declared from its documentation.
 #pragma once
 
 #include "cuda/driver/driver_api.hpp"
@@ -14,15 +13,14 @@ struct KernelNode {
   unsigned shared_bytes = 0;
   void** arguments = nullptr;
   void** extra = nullptr;
-  KernelHandle kernel = nullptr;  // where there is no function
+  KernelHandle kernel = nullptr;  // used where function is null
   ContextHandle context = nullptr;
 };
-// Between arrays of up to three dimensions. Copies of a plan are bytes in a row: width_bytes of
-// them, one row of one plane.
+// A 3D copy. Copies of a plan are linear: width_bytes bytes, one row of one plane.
 struct CopyNode {
   struct Side {
     std::size_t x_bytes = 0, y = 0, z = 0, level = 0;
-    int memory_type = 0;  // 1: of the host, 2: of the device, 4: wherever the address points
+    int memory_type = 0;  // 1: host, 2: device, 4: unified address
     void* host = nullptr;
     DeviceAddress device = 0;
     void *array = nullptr, *reserved = nullptr;
@@ -52,7 +50,7 @@ struct GraphApi {
                        std::size_t after_count, const KernelNode* what);
   Result (*get_kernel)(GraphNodeHandle node, KernelNode* what);
   Result (*set_kernel)(GraphNodeHandle node, const KernelNode* what);
-  Result (*copy_attributes)(GraphNodeHandle to, GraphNodeHandle from);  // of kernel nodes
+  Result (*copy_attributes)(GraphNodeHandle to, GraphNodeHandle from);  // kernel nodes only
 
   Result (*add_copy)(GraphNodeHandle* node, GraphHandle graph, const GraphNodeHandle* after,
                      std::size_t after_count, const CopyNode* what, ContextHandle context);
@@ -69,7 +67,7 @@ struct GraphApi {
   Result (*get_host)(GraphNodeHandle node, HostNode* what);
   Result (*set_host)(GraphNodeHandle node, const HostNode* what);
 };
-// Opened on first use; throws Error(device) when there is no driver or it lacks something.
+// Loaded on first use; throws Error(device) without a driver or where a function is missing.
 const GraphApi& graph_api();
 
 }  // namespace ashlar::cuda

@@ -15,13 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What /etc/ld.so.cache has for a name. Its form, all numbers 4 bytes: a header of 48 bytes that
-// begins with a magic word and has the number of entries at 20; then entries of 24 bytes: flags,
-// and where in the file the name and the path begin.
+// The entries of /etc/ld.so.cache for a library name. Its format, all integers of 4 bytes: a header
+// of 48 bytes that starts with a magic string and has the number of entries at offset 20; then
+// entries of 24 bytes: flags, and the file offsets of name and path.
 std::vector<std::string> cached_paths(const std::string& name) {
   constexpr std::string_view kMagic = "glibc-ld.so.cache1.1";
   constexpr std::size_t kHeader = 48, kEntry = 24;
-  constexpr std::uint32_t kForThisKind = 0xff00;  // zero: of 32-bit programs
+  constexpr std::uint32_t kForThisKind = 0xff00;  // zero: 32-bit libraries
   std::ifstream file("/etc/ld.so.cache", std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const std::size_t begin = bytes.find(kMagic);

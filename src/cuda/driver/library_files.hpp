@@ -1,4 +1,4 @@
-// The libraries that are looked for, and every copy of them on this machine.
+// The libraries that Ashlar looks for, and every copy of them on this machine.
 #pragma once
 
 #include "cuda/driver/find_library.hpp"
@@ -11,12 +11,13 @@ LibraryQuery cublaslt_query();
 LibraryQuery cudnn_query();
 
 struct LibraryFile {
-  std::string path;   // under which it was found
-  std::string file;   // with links followed
+  std::string path;   // path as found
+  std::string file;   // canonical path
   std::string place;  // "LD_LIBRARY_PATH", "Python package", ...
   bool is_loaded = false, on_loader_path = false;
 };
-// In the order of find_library, which takes the first that opens; each file once. None is opened.
+// In the search order of find_library, which uses the first that opens; each file once. Opens none
+// of them.
 std::vector<LibraryFile> files_of(const LibraryQuery& query);
 
 }  // namespace ashlar::cuda

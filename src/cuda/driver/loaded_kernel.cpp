@@ -8,10 +8,11 @@ namespace ashlar::cuda {
 
 namespace {
 
-// What several users of one function ask for: the most of it. The driver keeps one number.
+// Raises the kernel's dynamic shared-memory limit, a single value in the driver, to the maximum
+// over its users.
 void allow_shared_bytes(KernelHandle kernel, DeviceOrdinal device, unsigned bytes,
                         const char* what) {
-  constexpr unsigned kWithoutAsking = 32 << 10;  // 48 KiB with what kernels declare themselves
+  constexpr unsigned kWithoutAsking = 32 << 10;  // below 48 KiB including static shared memory
   if (bytes <= kWithoutAsking) return;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -33,7 +34,7 @@ LoadedCode::LoadedCode(const std::string& cubin, const std::string& name) {
       fmt::format("loading kernel '{}'", name).c_str());
 }
 
-// Fails only where the context is gone already.
+// Fails only where the context no longer exists.
 LoadedCode::~LoadedCode() { driver_api().unload_library(library_); }
 
 LoadedKernel::LoadedKernel(DeviceOrdinal device, std::shared_ptr<const LoadedCode> code,
@@ -49,7 +50,7 @@ LoadedKernel::LoadedKernel(DeviceOrdinal device, std::shared_ptr<const LoadedCod
   const std::string what = "loading " + title_;
   check(api.library_kernel(&kernel_, code_->library(), name.c_str()), what.c_str());
   allow_shared_bytes(kernel_, device, shared_bytes, what.c_str());
-  // A kernel handle stands for its function in whichever context is current.
+  // A CUkernel handle stands for its function in the current context.
   anywhere_ = in_primary_ = reinterpret_cast<FunctionHandle>(kernel_);
   FunctionHandle here = nullptr;
   check(api.kernel_function(&here, kernel_), what.c_str());
@@ -92,14 +93,14 @@ void LoadedKernel::wait(StreamHandle stream) const {
 int LoadedKernel::registers() const {
   int value = 0;
   check(driver_api().kernel_attribute(&value, KernelAttribute::registers, kernel_, device_),
-        "asking for registers");
+        "querying the register count");
   return value;
 }
 
 int LoadedKernel::local_bytes() const {
   int value = 0;
   check(driver_api().kernel_attribute(&value, KernelAttribute::local_bytes, kernel_, device_),
-        "asking for local memory");
+        "querying local memory");
   return value;
 }
 

@@ -1,4 +1,4 @@
-// Machine code on the GPU, ready to be launched.
+// A loaded cubin and its kernels, ready to launch.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,14 @@ struct Grid {
 
 struct LaunchForm {
   Grid grid = {};
-  unsigned threads = 1;  // of a block
-  unsigned cluster = 1;  // blocks along x that run together and reach each other's shared memory
-  bool cooperative = false;  // all blocks are on the GPU at once and may wait for each other; an
+  unsigned threads = 1;      // per CTA
+  unsigned cluster = 1;      // cluster size along x (DSMEM)
+  bool cooperative = false;  // cooperative launch: all CTAs are co-resident and may synchronise; an
                              // error where they do not fit
-  bool is_dependent_launch = false;  // may start before the launch before it is done
+  bool is_dependent_launch = false;  // programmatic dependent launch (PDL)
 };
 
-// A cubin in the driver's hands.
+// A cubin loaded into the driver (CUlibrary).
 class LoadedCode {
  public:
   LoadedCode(const std::string& cubin, const std::string& name);  // `name`: for messages
@@ -34,11 +34,11 @@ class LoadedCode {
   LibraryHandle library_ = nullptr;
 };
 
-// One function of a cubin. Loading it takes place here and now, so that launches may be captured
-// from the first one on. Immutable, used by many threads.
+// One function of a cubin. It is loaded eagerly, so that launches can be captured from the first
+// one on. Immutable and thread-safe.
 class LoadedKernel {
  public:
-  // `name`: of the function in the cubin. Messages call it by this name and by `purpose`.
+  // `name`: the function in the cubin. Error messages use it and `purpose`.
   LoadedKernel(DeviceOrdinal device, std::shared_ptr<const LoadedCode> code,
                const std::string& name, unsigned shared_bytes = 0, const std::string& purpose = {});
   LoadedKernel(DeviceOrdinal device, const std::string& cubin, const std::string& name,
@@ -48,7 +48,7 @@ class LoadedKernel {
   // `arguments`: the struct that is the function's only parameter.
   void launch(const ContextScope& scope, StreamHandle stream, const LaunchForm& form,
               void* arguments) const;
-  // Until all of the stream is done; an error is taken to be this kernel's.
+  // Waits for the stream; errors are attributed to this kernel.
   void wait(StreamHandle stream) const;
   int registers() const;
   int local_bytes() const;
@@ -58,8 +58,8 @@ class LoadedKernel {
   std::string title_;  // "kernel 'NAME' of 'PURPOSE'"
   DeviceOrdinal device_;
   KernelHandle kernel_ = nullptr;
-  // The kernel itself, by a handle that is good in every context; and what it is in the device's
-  // primary context, which the driver need not look up at each launch.
+  // A handle that is valid in every context, and the function in the device's primary context,
+  // which saves the driver a lookup per launch.
   FunctionHandle anywhere_ = nullptr, in_primary_ = nullptr;
   unsigned shared_bytes_;
 };

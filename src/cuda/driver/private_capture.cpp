@@ -6,7 +6,8 @@ namespace {
 
 constexpr const char* kWhat = "capturing a CUDA graph";
 
-thread_local StreamHandle plain_stream = nullptr;  // this thread's, while there is one
+thread_local StreamHandle plain_stream = nullptr;  // this thread's private stream with plain edges,
+                                                   // if any
 
 class PrivateStream {
  public:

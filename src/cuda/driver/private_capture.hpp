@@ -1,4 +1,4 @@
-// Work as a CUDA graph, captured on a stream of our own.
+// Captures work into a CUDA graph on a private stream.
 #pragma once
 
 #include <functional>
@@ -7,12 +7,12 @@
 
 namespace ashlar::cuda {
 
-// Whether a launch may begin while the one before it ends. Nodes that are copied into a graph of
-// somebody else's have plain edges there.
+// Whether the captured graph may have programmatic (PDL) edges. Nodes that are copied into a
+// caller's graph have plain edges there.
 enum class GraphEdges { plain, programmatic };
 
-// What `run` puts into the stream it is given. Other threads may do as they like meanwhile,
-// allocating included, and so may `run`. The graph goes at the end of the scope.
+// The graph of the work that `run` enqueues. The capture is relaxed: other threads, and `run`
+// itself, may allocate in the meantime. The destructor destroys the graph.
 class CapturedGraph {
  public:
   explicit CapturedGraph(const std::function<void(void* stream)>& run,
@@ -21,7 +21,7 @@ class CapturedGraph {
   CapturedGraph(const CapturedGraph&) = delete;
   CapturedGraph& operator=(const CapturedGraph&) = delete;
   GraphHandle handle() const { return graph_; }
-  // Whether this thread captures such a graph, with plain edges, on that stream now.
+  // Whether this thread is capturing a graph with plain edges on that stream.
   static bool has_plain_edges(void* stream);
 
  private:

@@ -12,7 +12,7 @@ RecordedGraph::RecordedGraph(DeviceOrdinal device, const std::function<void(void
 }
 
 RecordedGraph::~RecordedGraph() {
-  // Nothing can be done about a failure: the graph goes with the process.
+  // A failure is ignored: the graph is freed with the process.
   try {
     const ContextScope scope(device_);
     driver_api().destroy_graph_exec(exec_);

@@ -1,4 +1,4 @@
-// Work as a CUDA graph that can be launched again and again.
+// An instantiated CUDA graph that can be replayed.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@ namespace ashlar::cuda {
 
 class RecordedGraph final : public Recording {
  public:
-  // Throws Error where something that `work` does cannot be captured.
+  // Throws Error where `work` cannot be captured.
   RecordedGraph(DeviceOrdinal device, const std::function<void(void* stream)>& work);
   ~RecordedGraph() override;
   RecordedGraph(const RecordedGraph&) = delete;

@@ -7,11 +7,11 @@ namespace ashlar::cuda {
 
 bool is_capturing(void* stream) {
   int status = 0;
-  // The default stream cannot be captured; asking about it while another one is, is an error. The
-  // driver knows it by two names, 0 and 1.
+  // The default stream cannot be captured, and querying it while another stream is captured is an
+  // error. Its handle is 0 or 1.
   if (reinterpret_cast<std::uintptr_t>(stream) <= 1) return false;
   check(driver_api().is_capturing(static_cast<StreamHandle>(stream), &status),
-        "asking whether a stream is being captured");
+        "querying the capture state of a stream");
   return status != 0;
 }
 
@@ -27,7 +27,7 @@ StreamEvent::StreamEvent(DeviceOrdinal device) : device_(device) {
 }
 
 StreamEvent::~StreamEvent() {
-  // Nothing can be done about a failure: the event goes with the process.
+  // A failure is ignored: the event is freed with the process.
   driver_api().destroy_event(event_);
 }
 
@@ -51,7 +51,7 @@ double StreamEvent::seconds_since(const Marker& earlier) const {
   float milliseconds = 0;
   check(driver_api().synchronize_event(event_), "waiting for the GPU");
   check(driver_api().elapsed_milliseconds(&milliseconds, other.event_, event_),
-        "asking for the time between two events");
+        "querying the time between two events");
   return 1e-3 * static_cast<double>(milliseconds);
 }
 

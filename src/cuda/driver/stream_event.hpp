@@ -1,4 +1,4 @@
-// A point in a stream's work.
+// A CUDA event as a marker in a stream.
 #pragma once
 
 #include "cuda/driver/driver_api.hpp"
@@ -13,8 +13,7 @@ class StreamEvent final : public Marker {
   StreamEvent(const StreamEvent&) = delete;
   StreamEvent& operator=(const StreamEvent&) = delete;
 
-  // Both do nothing while the stream is being captured: an event inside a graph cannot order work
-  // outside it.
+  // Both do nothing during capture: an event inside a graph cannot order work outside it.
   void record(void* stream) override;
   void stream_wait(void* stream) override;
   double seconds_since(const Marker& earlier) const override;
@@ -26,8 +25,8 @@ class StreamEvent final : public Marker {
 };
 
 bool is_capturing(void* stream);
-// Whether a launch may begin before the one before it in this stream is done: in a graph, drivers
-// from CUDA 12.3 on can tell so. Not in one whose nodes are taken out of it again.
+// Whether launches into this stream may use PDL. In a capture the driver must support programmatic
+// edges (CUDA 12.3 on), and the graph must not have plain edges only.
 bool supports_dependent_launch(void* stream);
 
 }  // namespace ashlar::cuda

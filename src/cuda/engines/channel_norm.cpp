@@ -1,4 +1,5 @@
-// Batch, instance and group norm, forward and backward.
+// Engine for batch, instance and group norm, forward and backward: persistent in shared memory or
+// registers, or multi-launch with slices.
 #include <fmt/format.h>
 
 #include "cuda/engines/channel_axes.hpp"
@@ -17,12 +18,12 @@ namespace {
 
 using Persistent = ChannelNormPersistent;
 
-// Where a statistic comes from, as the kernels number it.
+// Origin of the statistics; value of kStatistics.
 enum class Source : std::uint8_t { scratch, operands };
 
 std::int64_t register_bytes(const Region& region) { return region.precision() == f64 ? 8 : 4; }
 
-// Names of arguments that are scratch memory, and their sizes in registers.
+// Workspace arguments: names, and sizes in elements.
 struct Reserved {
   const char* name;
   std::int64_t count;
@@ -153,13 +154,13 @@ class ChannelNormEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.channel_norm"; }
   std::string_view description() const override {
-    return "batch, instance and group norm in slices, merged in a fixed order";
+    return "batch, instance and group norm, persistent or in slices merged in fixed order";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     const auto* forward = region.anchor_as<NormForward>();
     const auto* backward = region.anchor_as<NormBackward>();
-    if (!forward && !backward) return Support::other_operation("the anchor is no normalisation");
+    if (!forward && !backward) return Support::other_operation("the anchor is not a norm");
     const NormMode mode = forward ? forward->mode : backward->mode;
     if (mode != NormMode::batch && mode != NormMode::instance && mode != NormMode::group)
       return Support::no("the norm is per row");
@@ -168,10 +169,10 @@ class ChannelNormEngine final : public CudaEngine {
     const ChannelNormShape shape(region);
     for (const PointwiseProgram* program : shape.programs())
       if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
-    if (shape.pixels == 0) return Support::no("a statistic of no elements");
-    if (!shape.simple) return Support::no("the pixels of a channel do not lie as one axis");
+    if (shape.pixels == 0) return Support::no("the statistics are over 0 elements");
+    if (!shape.simple) return Support::no("the spatial axes do not merge into one axis");
     if (shape.columns && shape.outers > kMaxGridY)
-      return Support::no("{} images, {} at most", shape.outers, kMaxGridY);
+      return Support::no("{} images, at most {} are supported", shape.outers, kMaxGridY);
     return Support::yes();
   }
 
@@ -188,7 +189,7 @@ class ChannelNormEngine final : public CudaEngine {
                       {"held", persistent_packets},
                       {"chunk_channels", 0}};
       config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
-      // What is reduced is read twice, and in several launches.
+      // The multi-launch reduction reads its input twice.
       if (persistent_packets == 0 && (!shape.given || shape.backward != nullptr)) {
         constexpr double kLaunches = 10e-6;
         const bool backward = shape.backward != nullptr;
@@ -205,7 +206,7 @@ class ChannelNormEngine final : public CudaEngine {
       result.push_back(std::move(config));
     };
     add_persistent(region, shape, device, result);
-    // As many registers for packets on the way forward and backward, which has two tensors.
+    // Registers for packets in flight: half as many packets backward, which streams two tensors.
     const std::int64_t most = shape.backward != nullptr ? 16 : 32;
     const std::int64_t unroll = std::min<std::int64_t>(most / shape.vector, 16);
     if (shape.persistent_packets() > 0) add(unroll, 2, 1, 0.8, shape.persistent_packets());

@@ -14,13 +14,15 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kLeastPackets = 2;     // of a thread, where blocks could be fewer
-constexpr std::int64_t kMaxDirect = 1 << 11;  // sums of a group that all its blocks read
-constexpr std::int64_t kReserved = 1 << 10;   // of shared memory per block, by the system
-constexpr std::int64_t kCounterBytes = 128;   // a line each
+constexpr std::int64_t kLeastPackets = 2;     // packets per thread below which groups get fewer
+                                              // CTAs
+constexpr std::int64_t kMaxDirect = 1 << 11;  // partials up to which every CTA of a group reduces
+                                              // all of them
+constexpr std::int64_t kReserved = 1 << 10;   // shared memory per CTA reserved by the system
+constexpr std::int64_t kCounterBytes = 128;   // one cache line per counter
 constexpr std::int64_t kMaxTaken = 512;
 constexpr std::size_t kMaxChoices = 4;
-constexpr std::int64_t kLeastBusy = 216;  // threads of a block that have packets
+constexpr std::int64_t kLeastBusy = 216;  // threads of a CTA that must have packets
 
 std::int64_t bytes_of(DType dtype) { return bit_width(dtype) / 8; }
 
@@ -35,7 +37,7 @@ DType persistent_type(const PointwiseProgram& program, DType precision) {
   };
   if (program.result < 0) return precision;
   const auto& step = program.steps[static_cast<std::size_t>(program.result)];
-  // What relu lets through is the gradient itself, or 0.
+  // relu_bwd passes the gradient unchanged, or 0: the type of memory is exact.
   if (step.kind == Kind::compute && step.op.mode == PointwiseMode::relu_bwd && !step.round_to &&
       step.op.relu_lower_slope == 0.0)
     return loaded(step.args[0]);
@@ -58,7 +60,7 @@ ChannelNormPersistent::ChannelNormPersistent(const ChannelNormShape& traversed_s
       rows(shape.pixels / (shape.columns ? shape.spread : shape.vector)) {
   const std::int64_t across = shape.columns ? chunk_channels * shape.spread / shape.vector : 1;
   const std::int64_t down = kThreads / across, number = bytes_of(precision);
-  // Numbers that blocks merge through: two of every thread, the channels, the columns.
+  // Static shared memory of the reductions: two slots per thread, the channels, the columns.
   const std::int64_t sums = (shape.backward != nullptr ? 2 : 3) * number;
   const std::int64_t merging =
       (2 * kThreads + (shape.spread > 1 ? chunk_channels * shape.spread : 0)) * sums +
@@ -71,13 +73,13 @@ ChannelNormPersistent::ChannelNormPersistent(const ChannelNormShape& traversed_s
   const std::int64_t at_once = kBlocks * device.compute_units;
   const std::int64_t needed = ceil_div(rows, std::max<std::int64_t>(max_held, 1) * down);
   groups = std::clamp<std::int64_t>(at_once / std::min(needed, at_once), 1, chunks);
-  groups = ceil_div(chunks, ceil_div(chunks, groups));  // as many turns, all of them full
+  groups = ceil_div(chunks, ceil_div(chunks, groups));  // same number of waves, all of them full
   group_blocks = std::clamp<std::int64_t>(rows / (kLeastPackets * down), 1, at_once / groups);
   packets = ceil_div(rows, group_blocks * down);
   persistent_packets = std::min(packets, max_held);
   distributed_reduce = group_blocks > 1 && chunk_channels * group_blocks > kMaxDirect;
 
-  // As few steps as the registers allow, all of them full.
+  // The largest unroll that fits registers, evened out over the steps.
   const std::int64_t most = std::min<std::int64_t>((shape.backward != nullptr ? 32
                                                     : shape.columns           ? 48
                                                                               : 56) /
@@ -114,7 +116,8 @@ KernelDesign ChannelNormPersistent::design(const Graph& graph, const Region& reg
   arguments.number("chunks", chunks);
   arguments.number("groups_at_once", groups);
   for (const char* name : {"partial", "finished", "counters"})
-    if (group_blocks == 1) arguments.number(name, 0);  // named, but not used
+    if (group_blocks == 1)
+      arguments.number(name, 0);  // referenced by the kernel text, but not read
   for (const auto& [name, bytes] : scratch(region.precision()))
     arguments.scratch(name, result.scratch.add(name, bytes));
   const bool forward = shape.forward != nullptr;
@@ -172,8 +175,8 @@ bool ChannelNormPersistent::can_copy_async() const {
 
 std::vector<ChannelNormPersistent::Schedule> ChannelNormPersistent::schedule(
     bool has_other_tensors) const {
-  // Measured on an H200: large groups of lines do better with packets in registers, and with what
-  // comes next on its way to L2 unless other tensors are read meanwhile.
+  // Measured on an H200: large NCHW groups are faster with packets loaded through registers, and
+  // with the next chunk prefetched to L2 unless other tensors are read as well.
   const bool forward_short = shape.backward == nullptr && bytes_of(x_type) < 4;
   const bool prefers_async = shape.columns || group_blocks <= 16 || forward_short;
   const bool has_next = groups < chunks, staggers = can_stagger();
@@ -192,7 +195,7 @@ double ChannelNormPersistent::traffic(const DeviceProps& device) const {
   const double persistent_share =
       static_cast<double>(persistent_packets) / static_cast<double>(packets);
   double again = tensors * (1 - persistent_share);
-  // What the groups have on the way and do not keep is found in L2 if it is less than half of it.
+  // Packets that are not persistent hit L2 if all groups' working sets take less than half of it.
   const double chunk = static_cast<double>(chunk_channels * shape.pixels * bytes_of(x_type));
   const double of_l2 =
       again * chunk * static_cast<double>(groups) / static_cast<double>(device.l2_bytes);
@@ -200,12 +203,12 @@ double ChannelNormPersistent::traffic(const DeviceProps& device) const {
   return (tensors + again + 1) / (tensors + 1);
 }
 
-// As measured on an H200: shares of the speed that the driver names, seconds per chunk in which
-// memory has nothing to do.
+// Measured on an H200: fractions of the nominal bandwidth, and seconds per chunk in which memory
+// idles.
 double ChannelNormPersistent::fraction(double bytes, bool async, const DeviceProps& device) const {
   const bool backward = shape.backward != nullptr, is_short = bytes_of(x_type) < 4;
   double share = backward ? (is_short ? 0.875 : 0.862) : 0.855;
-  // Of rows in pieces, memory gives less the shorter they are.
+  // Short row segments waste DRAM bandwidth.
   if (shape.columns && chunks > 1) {
     const std::int64_t piece = chunk_channels * shape.spread * bytes_of(x_type);
     share *= piece >= 512   ? 1.0
@@ -219,7 +222,7 @@ double ChannelNormPersistent::fraction(double bytes, bool async, const DevicePro
                                 : 7e-6) +
                     (shape.columns ? 3e-6 : 0) + 0.018e-6 * static_cast<double>(group_blocks);
   if (async) of_chunk *= shape.columns ? 0.8 : 0.65;
-  const double reset = group_blocks > 1 ? 3e-6 : 0;  // the launch before
+  const double reset = group_blocks > 1 ? 3e-6 : 0;  // the counter-reset launch
   const auto turns = static_cast<double>(ceil_div(chunks, groups));
   return bandwidth_fraction(share, bytes * traffic(device), turns * of_chunk + reset, device);
 }
@@ -235,7 +238,7 @@ std::vector<std::int64_t> ChannelNormPersistent::choices(const ChannelNormShape&
     return persistent.persistent_packets > 0 ? std::vector<std::int64_t>{1}
                                              : std::vector<std::int64_t>{};
   }
-  // All of a row, or pieces of it that are short enough for the chip and L2.
+  // The whole row, or segments short enough for shared memory and L2.
   std::vector<std::pair<double, std::int64_t>> found;
   for (std::int64_t parts = 1; parts <= shape.channels; ++parts) {
     const std::int64_t chunk_channels = shape.channels / parts,

@@ -11,9 +11,9 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMaxRowLanes = 64;  // side by side in a row: 1 KB of it
+constexpr std::int64_t kMaxRowLanes = 64;  // threads along a row: 1 KB
 constexpr std::int64_t kMaxSlices = 4096;
-constexpr std::int64_t kLeastChunks = 2;  // of a thread, where there is work for so many
+constexpr std::int64_t kLeastChunks = 2;  // chunks per thread, where there is enough work
 
 }  // namespace
 
@@ -42,7 +42,7 @@ ChannelNormShape::ChannelNormShape(const Region& region)
   std::vector<const PointwiseProgram*> parts = {&x, &result};
   if (backward != nullptr) parts.push_back(&dy);
   columns = channels_are_contiguous(parts);
-  // Rows in front of channels, or one axis of pixels behind them: spatial axes as x has them.
+  // [rows..., channels], or [N, channels, pixels] with the spatial axes in the memory order of x.
   std::vector<int> order(static_cast<std::size_t>(space.rank()));
   std::iota(order.begin(), order.end(), 0);
   const View* memory = nullptr;
@@ -55,10 +55,10 @@ ChannelNormShape::ChannelNormShape(const Region& region)
     order.erase(order.begin() + 1);
     order.push_back(1);
   }
-  if (!columns && space.rank() == 2) order.push_back(2);  // of extent 1
+  if (!columns && space.rank() == 2) order.push_back(2);  // an axis of extent 1
   for (PointwiseProgram* program : programs()) *program = reordered(*program, order);
   for (int axis = x.space.rank() - 2; axis >= 0; --axis) {
-    const int first = columns ? axis - 1 : axis;  // of a pair
+    const int first = columns ? axis - 1 : axis;  // first axis of the pair to merge
     if (first < (columns ? 0 : 2)) continue;
     if (!join_axes(programs(), first) && !columns) simple = false;
   }
@@ -98,7 +98,7 @@ ChannelNormTiling::ChannelNormTiling(const ChannelNormShape& shape, int unroll_p
                                      std::int64_t blocks, std::int64_t waves,
                                      const DeviceProps& device)
     : unroll(unroll_packets) {
-  // Blocks of a wave are all there at once.
+  // A wave: all CTAs that are resident at the same time.
   const std::int64_t at_once = blocks * device.compute_units, wanted = at_once * waves;
   const auto slices_of = [&](std::int64_t blocks_of_slice, std::int64_t pixels_of_chunk) {
     const std::int64_t most =

@@ -49,7 +49,7 @@ class Printer {
                                        "  inv_variance = (R)1 / sqrt(running_var_of(args, outer, "
                                        "group) + epsilon_of(args, 0, 0));\n"
                                      : kGiven);
-    // The running variance is unbiased. A single element keeps its 0.
+    // The running variance is unbiased; 0 for a single element.
     return text + store_statistics(
                       "  keep_mean(args, outer, group, mean);\n"
                       "  keep_inv_variance(args, outer, group, inv_variance);\n"
@@ -64,7 +64,7 @@ class Printer {
 
   std::string print_backward() {
     const NormBackward& op = *shape_.backward;
-    // dy is read twice, but written only once where it is a result too.
+    // dy is read twice, but stored only once where it is an output too.
     return print_program(shape_.dy, graph_, "dy_of", arguments_) +
            print_program(without_stores(shape_.dy), graph_, "read_dy", arguments_) +
            reader(NormBackward::scale, "scale_of", "(R)1") +

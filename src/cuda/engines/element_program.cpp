@@ -10,7 +10,7 @@ namespace {
 
 using Step = PointwiseProgram::Step;
 
-// Programs one after the other.
+// Concatenates pointwise programs into one.
 class Splicer {
  public:
   explicit Splicer(const Region& region) : Splicer(region, region.epilogue.space) {}
@@ -20,7 +20,8 @@ class Splicer {
     program_.steps.push_back(std::move(step));
     return static_cast<int>(program_.steps.size()) - 1;
   }
-  // The program's steps and stores, `accumulator` in the place of its own. Returns its result.
+  // Appends the program's steps and stores, with `accumulator` as its accumulator. Returns its
+  // result.
   int append(const PointwiseProgram& other, int accumulator = -1) {
     std::vector<int> values;
     for (Step step : other.steps) {
@@ -41,7 +42,7 @@ class Splicer {
   }
   void store(const View& view, int value) { program_.stores.push_back({view, value}); }
 
-  // The numbers of `op`, whose seed and offset are in these inputs of the anchor.
+  // The random values of `op`, whose seed and offset are these inputs of the anchor.
   int random(const Rng& op, int seed_slot, int offset_slot) {
     return push_random(program_, op, input(seed_slot), input(offset_slot));
   }
@@ -93,7 +94,7 @@ PointwiseProgram of_dropout(const Region& region, const DropoutBackward& op) {
   return splicer.take();
 }
 
-// Scales and zero points that are read as they lie are steps of the program.
+// Scales and zero points in the linear layout become load steps of the program.
 std::vector<PointwiseProgram> of_dequantize(const Region& region, const BlockScaleDequantize& op) {
   using Op = BlockScaleDequantize;
   const PointwiseProgram &scale = region.prologues[Op::scale],
@@ -122,7 +123,7 @@ std::vector<PointwiseProgram> of_dequantize(const Region& region, const BlockSca
   return {splicer.take()};
 }
 
-// The part of a program that covers [begin, begin + extent) of an axis.
+// The program restricted to [begin, begin + extent) of an axis.
 PointwiseProgram part_of(PointwiseProgram program, int axis, std::int64_t begin,
                          std::int64_t extent) {
   const auto narrow = [&](View& view) {
@@ -136,7 +137,7 @@ PointwiseProgram part_of(PointwiseProgram program, int axis, std::int64_t begin,
   return program;
 }
 
-// Whether a step asks where it is, which parts of the program do not know.
+// Whether a step depends on its coordinates, which change when a program is restricted.
 bool depends_on_position(const PointwiseProgram& program) {
   return std::any_of(program.steps.begin(), program.steps.end(), [](const Step& step) {
     return step.kind == Step::Kind::random ||

@@ -1,4 +1,4 @@
-// Regions that compute every element on its own, as programs.
+// Element-wise regions as pointwise programs.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace ashlar::cuda {
 
-// One program of regions without an anchor, of random tensors and dropout, whose numbers become
-// steps, and of dequantisation, whose scales do; one per input of a concatenation. None of all
-// others.
+// One program for regions without an anchor, for random tensors and dropout (the random values
+// become steps) and for dequantisation (the scales become steps); one per input of a concatenation.
+// Empty for all other regions.
 std::vector<PointwiseProgram> element_programs(const Region& region);
 
 }  // namespace ashlar::cuda

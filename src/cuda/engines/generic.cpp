@@ -1,5 +1,5 @@
-// Every region, one thread per output (or per natural unit of work), 64-bit positions: what makes
-// every valid graph run, and what benchmarks call naive.
+// Generic engine: supports every region with one thread (or CTA) per output and 64-bit indices. It
+// makes every valid graph run; fast engines replace it where they support the region.
 #include <algorithm>
 
 #include "cuda/engines/engines.hpp"
@@ -41,25 +41,25 @@ class GenericEngine final : public CudaEngine {
   std::string_view id() const override { return "cuda.generic"; }
   EngineKind kind() const override { return EngineKind::naive; }
   std::string_view description() const override {
-    return "any region, one thread per output with 64-bit positions";
+    return "any region, one thread per output with 64-bit indices";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (has_complex(region.epilogue) ||
         std::any_of(region.prologues.begin(), region.prologues.end(), has_complex))
-      return Support::no("complex numbers");
+      return Support::no("complex tensors are not supported");
     if (!region.anchor) return Support::yes();
     if (Support support = has_no_tails(region); !support) return support;
     const bool described =
         std::visit([](const auto& op) { return Described<std::remove_cvref_t<decltype(op)>>; },
                    region.anchor->op);
     if (!described)
-      return Support::no("there is no kernel for '{}'", schema_of(region.anchor->op).name);
+      return Support::no("'{}' has no generic kernel", schema_of(region.anchor->op).name);
     return Support::yes();
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
-    // Every operand of every term comes through the caches by an address of its own.
+    // Every operand of every term is loaded through the caches with its own address computation.
     Config config;
     config.cost = {.flops = region.flops(),
                    .bytes = region.bytes(),

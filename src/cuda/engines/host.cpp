@@ -1,6 +1,6 @@
-// The last resort: what no kernel takes is computed by the processor, in the stream's order.
-// Tensors go to page-locked memory and back; the computation is a host function of the stream, so
-// nothing waits and streams can be captured.
+// Fallback engine: runs the CPU reference for regions that no GPU kernel supports. Tensors are
+// copied to pinned host memory and back; the computation is a host function of the stream, so that
+// nothing blocks and streams can be captured.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -15,17 +15,17 @@ namespace ashlar::cuda {
 
 namespace {
 
-// Memory that the GPU can reach and that stays where it is.
+// Pinned host memory.
 class PinnedMemory {
  public:
   PinnedMemory(DeviceOrdinal device, std::int64_t bytes) : device_(device) {
     const ContextScope scope(device);
     check(driver_api().allocate_host(&memory_,
                                      static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), 0),
-          fmt::format("locking {} bytes of the host's memory", bytes).c_str());
+          fmt::format("allocating {} bytes of pinned host memory", bytes).c_str());
   }
   ~PinnedMemory() {
-    // Nothing can be done about a failure: the memory goes with the process.
+    // A failure is ignored: the memory is freed with the process.
     try {
       const ContextScope scope(device_);
       driver_api().release_host(memory_);
@@ -41,7 +41,7 @@ class PinnedMemory {
   void* memory_ = nullptr;
 };
 
-// Holds a flag that others wait for.
+// Spin-free lock on an atomic flag.
 class FlagLock {
  public:
   explicit FlagLock(std::atomic_flag& flag) : flag_(flag) {
@@ -63,7 +63,7 @@ class HostKernel final : public Kernel {
   HostKernel(const Graph& graph, const Region& region, std::unique_ptr<Kernel> kernel,
              DeviceOrdinal device)
       : device_(device),
-        what_(fmt::format("exchanging tensors of '{}' with the processor", region.to_text(graph))),
+        what_(fmt::format("copying tensors of '{}' between GPU and CPU", region.to_text(graph))),
         kernel_(std::move(kernel)),
         locations_(graph.tensors().size()),
         last_use_(device) {
@@ -94,13 +94,13 @@ class HostKernel final : public Kernel {
     const ContextScope scope(device_);
     const DriverApi& api = driver_api();
     const auto stream = static_cast<StreamHandle>(context.stream());
-    // One set of pages: runs are put into streams one after the other and executed so.
+    // One staging buffer: concurrent runs are serialised, on the host and on the device.
     const FlagLock turn(busy_);
     last_use_.stream_wait(context.stream());
     for (const StagedTensor& one : staged_tensors_) {
       std::byte* place = staging_->data() + one.offset;
       if (one.by_value) {
-        // The number as it is now, kept by the command itself.
+        // The scalar's current value, captured by the memset node itself.
         std::array<unsigned, 2> words{};
         std::memcpy(words.data(), context.pointer(one.tensor), static_cast<std::size_t>(one.bytes));
         for (std::size_t i = 0; i < words.size(); ++i)
@@ -157,20 +157,21 @@ class HostEngine final : public Engine {
   std::string_view id() const override { return "cuda.host"; }
   EngineKind kind() const override { return EngineKind::reference; }
   std::string_view description() const override {
-    return "the processor's reference on copies of the tensors; takes everything";
+    return "the CPU reference on copies of the tensors; supports everything";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     for (const PointwiseProgram& prologue : region.prologues)
-      if (prologue.has_blocks()) return Support::no("scales of blocks before a product");
+      if (prologue.has_blocks()) return Support::no("a prologue dequantises with block scales");
     if (Support support = has_no_tails(region); !support) return support;
     return engine_.supports(region, cpu_);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     std::vector<Config> configs = engine_.configs(region, cpu_);
-    constexpr double kBusBytesPerSecond = 2e10;  // each way, and about what the processor reads
-    constexpr double kFlopsPerSecond = 1e8;      // of loops in double precision
+    constexpr double kBusBytesPerSecond = 2e10;  // PCIe bandwidth per direction, about the CPU's
+                                                 // read bandwidth too
+    constexpr double kFlopsPerSecond = 1e8;      // of the double-precision reference loops
     for (Config& config : configs)
       config.cost = {.flops = region.flops(),
                      .bytes = region.bytes(),

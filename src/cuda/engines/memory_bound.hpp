@@ -1,4 +1,4 @@
-// What engines that are limited by memory share: estimates, and how work is cut for all blocks.
+// Shared by memory-bound engines: bandwidth estimates and the split of work over CTAs.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -6,12 +6,12 @@
 
 namespace ashlar::cuda {
 
-// `share` of the memory's speed, less for what moves nothing for so many seconds.
+// `share` of the bandwidth, reduced by `lost_seconds` during which no memory traffic happens.
 double bandwidth_fraction(double share, double bytes, double lost_seconds,
                           const DeviceProps& device);
 
-// Into how many slices, `most` at most, work is cut whose slices take `blocks_of_slice` blocks
-// each: about `wanted` blocks in all, and the last of the waves of `at_once` as full as the others.
+// Number of slices, at most `most`, for work whose slices take `blocks_of_slice` CTAs each: about
+// `wanted` CTAs in all, with a full last wave of `at_once` CTAs.
 std::int64_t balanced_slices(std::int64_t blocks_of_slice, std::int64_t most, std::int64_t wanted,
                              std::int64_t at_once);
 

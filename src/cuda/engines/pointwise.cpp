@@ -1,4 +1,4 @@
-// Regions that compute every element on its own: one program, a run of elements per thread.
+// Engine for element-wise regions: one program, a few vectors of elements per thread.
 #include "cuda/engines/element_program.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/jit/kernel_text.hpp"
@@ -13,7 +13,7 @@ namespace {
 constexpr unsigned kPointwiseThreads = 256;
 constexpr int kMaxVector = 16;
 
-// The program over as few axes as memory allows, the one that is fastest to walk last.
+// The program with its axes merged where strides allow it, the most contiguous axis last.
 PointwiseProgram arranged(PointwiseProgram program) {
   Dims space = program.space;
   merge_axes({&program}, {&space});
@@ -21,9 +21,9 @@ PointwiseProgram arranged(PointwiseProgram program) {
   return program;
 }
 
-// 16 bytes of the narrowest type that is read or written in vectors, 64 of the widest at most. No
-// more than 16 are stored at a time, so that neighbouring threads fill whole sectors of memory,
-// unless elements are smaller than a byte: of those whole bytes count more.
+// Elements per vector: 16 bytes of the narrowest type that is loaded or stored as vectors, at most
+// 64 bytes of the widest. At most 16 bytes per store, so that neighbouring threads fill whole
+// sectors, except for sub-byte types, where whole bytes matter more.
 int vector_of(const PointwiseProgram& program) {
   int narrowest = 64, widest = 8, widest_stored = 8;
   bool packed = false;
@@ -46,7 +46,7 @@ int vector_of(const PointwiseProgram& program) {
   return vector_length(program, std::max(wanted, 1));
 }
 
-// Elements one by one, each from a line of memory of its own.
+// Whether a view is accessed element by element with a stride: one memory sector per element.
 bool has_strided_view(const PointwiseProgram& program) {
   const int last = program.space.rank() - 1;
   const auto is_strided = [&](const View& view) {
@@ -64,13 +64,12 @@ class PointwiseEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.pointwise"; }
   std::string_view description() const override {
-    return "pointwise operations, random numbers, dropout, concatenation, 16 bytes at a time";
+    return "pointwise operations, random numbers, dropout, concatenation, vectorised to 16 bytes";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     const std::vector<PointwiseProgram> programs = element_programs(region);
-    if (programs.empty())
-      return Support::other_operation("the region computes no elements on their own");
+    if (programs.empty()) return Support::other_operation("the region is not element-wise");
     const auto is_taken = [](const View& view) {
       return view.ragged_offset == kNoTensor && !is_complex(view.dtype);
     };

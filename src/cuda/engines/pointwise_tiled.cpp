@@ -1,5 +1,5 @@
-// Element-wise regions whose tensors lie along two different axes: transposes, changes of layout,
-// transposed operands. Squares pass through shared memory.
+// Engine for element-wise regions whose tensors have two different contiguous axes (transposes,
+// layout changes, transposed operands): tiles are transposed through shared memory.
 #include <algorithm>
 
 #include "cuda/engines/element_program.hpp"
@@ -16,22 +16,22 @@ namespace {
 using Step = PointwiseProgram::Step;
 
 constexpr unsigned kTiledThreads = 256;
-constexpr std::int64_t kLeastExtent = 16;       // of both axes, for squares to be worth it
-constexpr int kMaxCrossed = 3;                  // operands and results along the rows
-constexpr std::int64_t kTiledBytes = 36 << 10;  // of a block: several fit beside each other
+constexpr std::int64_t kLeastExtent = 16;       // of both axes, for tiles to pay off
+constexpr int kMaxCrossed = 3;                  // transposed operands and results
+constexpr std::int64_t kTiledBytes = 36 << 10;  // per CTA: several CTAs fit an SM
 
-// The program over axes (..., rows, columns): most views lie along the columns.
+// The program over axes (..., rows, columns): most views are contiguous along the columns.
 struct TransposedAccess {
   PointwiseProgram program;
-  std::vector<int> fetched;  // steps that load along the rows
-  std::vector<int> flushed;  // stores along the rows
+  std::vector<int> fetched;  // loads contiguous along the rows
+  std::vector<int> flushed;  // stores contiguous along the rows
 };
 
 bool lies_along(const View& view, int axis, int last) {
   return view.strides[axis] == 1 && view.strides[last] > 1;
 }
 
-// The axis other than the last along which views lie, all of them the same; -1: none.
+// The axis other than the last along which views are contiguous, if all agree; -1: none.
 int transposed_axis(const PointwiseProgram& program) {
   const int last = program.space.rank() - 1;
   int crossed = -1;
@@ -62,7 +62,7 @@ std::optional<TransposedAccess> transposed_access(const Region& region) {
   const int rows = transposed_axis(program), last = program.space.rank() - 1;
   if (rows < 0 || program.space[rows] < kLeastExtent || program.space[last] < kLeastExtent)
     return {};
-  // (..., rows, columns): the columns stand before the rows for a moment.
+  // Moves axes to (..., rows, columns) in two steps.
   move_axis_last(program, rows);
   move_axis_last(program, last - 1);
   TransposedAccess result{std::move(program), {}, {}};
@@ -80,13 +80,13 @@ bool is_plain(const View& view) {
   return view.ragged_offset == kNoTensor && !is_complex(view.dtype) && bit_width(view.dtype) >= 8;
 }
 
-// A program that moves one view, its rows last.
+// A program on one view, with the rows as the last axis.
 PointwiseProgram along_rows(PointwiseProgram program) {
   move_axis_last(program, program.space.rank() - 2);
   return program;
 }
 
-// What of a design is printed for a crossing.
+// The printed device functions of a transposed access.
 class Printed {
  public:
   Printed(const TransposedAccess& transposed_access, const Graph& graph, Arguments& arguments)
@@ -136,7 +136,7 @@ class Printed {
   int tiles = 0, vector = 1, transposed_vector = 16;
 
  private:
-  // 16 bytes of the widest type that is read or written in vectors.
+  // 16 bytes of the widest type that is loaded or stored as vectors.
   static int vector_for(const PointwiseProgram& program) {
     int widest = 8;
     for (const Step& step : program.steps)
@@ -152,7 +152,7 @@ class Printed {
     programs.push_back(program);
   }
 
-  // Of kCount elements from (row, column) of the square at `origin` on.
+  // A device function on kCount elements from (row, column) of the tile at `origin`.
   std::string function(const char* name, bool rows_last, const std::string& body) const {
     std::string place;
     for (int axis = 0; axis < rank_ - 2; ++axis) place += fmt::format("origin[{}], ", axis);
@@ -174,23 +174,22 @@ class PointwiseTiledEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.pointwise_tiled"; }
   std::string_view description() const override {
-    return "pointwise operations on tensors of two orientations, in squares of shared memory";
+    return "pointwise operations on transposed tensors, in shared-memory tiles";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     const std::vector<PointwiseProgram> programs = element_programs(region);
-    if (programs.empty())
-      return Support::other_operation("the region computes no elements on their own");
+    if (programs.empty()) return Support::other_operation("the region is not element-wise");
     for (const Step& step : programs[0].steps)
       if (step.kind == Step::Kind::load && !is_plain(step.view))
         return Support::no("a ragged, complex or bit-packed tensor");
     for (const auto& store : programs[0].stores)
       if (!is_plain(store.view)) return Support::no("a ragged, complex or bit-packed tensor");
     const auto found = transposed_access(region);
-    if (!found) return Support::no("not two axes along which tensors lie");
-    if (found->flushed.size() > 1) return Support::no("several results across the others");
+    if (!found) return Support::no("the tensors do not have two different contiguous axes");
+    if (found->flushed.size() > 1) return Support::no("more than one result is transposed");
     if (found->fetched.size() + found->flushed.size() > kMaxCrossed)
-      return Support::no("more than {} tensors across the others", kMaxCrossed);
+      return Support::no("more than {} tensors are transposed", kMaxCrossed);
     return Support::yes();
   }
 

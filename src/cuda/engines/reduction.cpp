@@ -1,6 +1,5 @@
-// Reductions that are no part of a product, and the statistics of gen_stats: x is read once, by
-// packets, and folded in a fixed order; where there are few results, blocks share them and a second
-// launch folds what they leave.
+// Engine for standalone reductions and gen_stats: x is read once in vectors and folded in a fixed
+// order; where there are few outputs, CTAs split the terms and a second launch folds the partials.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -91,7 +90,7 @@ class ReductionDesigner {
     design_.launches.push_back(std::move(launch));
   }
 
-  // What both launches know of the problem.
+  // Types and constants that both launches share.
   std::string facts() const {
     std::string modes;
     for (const int mode : shape_.modes)
@@ -160,14 +159,14 @@ class ReductionEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.reduction"; }
   std::string_view description() const override {
-    return "reductions over any axes, folded by packets in a fixed order";
+    return "reductions over any axes, vectorised, folded in a fixed order";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<Reduction>() && !region.anchor_as<GenStats>())
-      return Support::other_operation("the anchor is no reduction");
+      return Support::other_operation("the anchor is not a reduction");
     if (region.anchor_as<Reduction>() && output_view(region, Reduction::index).present())
-      return Support::no("the position of the result is asked for");
+      return Support::no("the index output (arg min / arg max) is not supported");
     if (touches_unsupported(region))
       return Support::no("a ragged or complex tensor, or random numbers");
     for (const PointwiseProgram* program : {&region.prologues[0], &region.epilogue})
@@ -178,7 +177,7 @@ class ReductionEngine final : public CudaEngine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const ReductionShape shape(region);
     std::vector<Config> result;
-    // Numbers in registers on the way per thread, and blocks that then fit a multiprocessor.
+    // Elements in flight per thread, and the CTAs per SM that the registers then allow.
     const std::int64_t wide = region.precision() == f64 ? 2 : 1;
     for (const auto& [numbers, blocks] : {std::pair{64, 2}, {32, 4}, {32, 3}}) {
       const std::int64_t together = numbers / (shape.vector * wide * std::max(shape.loads, 1));
@@ -212,12 +211,12 @@ class ReductionEngine final : public CudaEngine {
   }
 
  private:
-  // The shares of the memory's speed are those that channel_norm has where it gathers statistics
-  // the same way, measured on an H200; this walk itself has not been timed.
+  // The bandwidth fractions are those of channel_norm, which gathers statistics in the same way,
+  // measured on an H200; this kernel itself has not been timed.
   static Cost cost(const Region& region, const ReductionShape& shape, const ReductionTiling& tiling,
                    std::int64_t blocks, const DeviceProps& device) {
     constexpr double kShare = 0.83, kStridedShare = 0.2, kManyWaves = 4;
-    constexpr double kSecondLaunch = 2.5e-6, kChunk = 1e-6;  // seconds; of memory to answer
+    constexpr double kSecondLaunch = 2.5e-6, kChunk = 1e-6;  // seconds; kChunk: memory latency
     const double left = 2.0 * static_cast<double>(partial_bytes(shape, tiling, region.precision()));
     Cost cost{.flops = region.flops(), .bytes = region.bytes() + left};
     double share = kShare * access_share(shape);
@@ -226,7 +225,7 @@ class ReductionEngine final : public CudaEngine {
     const double waves =
         static_cast<double>(tiling.grid.x) / static_cast<double>(blocks * device.compute_units);
     if (waves <= 1) {
-      // Few threads wait for one chunk after the other.
+      // Less than one wave: latency-bound, one chunk after the other.
       const auto chunks =
           static_cast<double>(ceil_div(tiling.slice_packets, tiling.team * tiling.unroll));
       lost += std::max(chunks * kChunk - cost.bytes / (device.bytes_per_second * share), 0.0);
@@ -236,7 +235,7 @@ class ReductionEngine final : public CudaEngine {
     cost.bytes_fraction = bandwidth_fraction(share, cost.bytes, lost, device);
     return cost;
   }
-  // Less for loads of less than 16 bytes.
+  // Bandwidth fraction of loads narrower than 16 bytes.
   static double access_share(const ReductionShape& shape) {
     int bits = 64;
     for (const auto& step : shape.x.steps)

@@ -13,7 +13,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-// The load with the most elements, which decides in what order memory is walked; null: none.
+// The largest load decides the loop order; null: none.
 const View* largest_load(const PointwiseProgram& program) {
   const View* largest = nullptr;
   double most = 0;
@@ -28,14 +28,14 @@ const View* largest_load(const PointwiseProgram& program) {
   return largest;
 }
 
-// How far apart neighbours along an axis are; what is read again along it comes first.
+// Stride of an axis; broadcast axes come first.
 std::int64_t distance(const View* memory, int axis) {
   if (memory == nullptr) return 0;
   const std::int64_t stride = std::abs(memory->strides[axis]);
   return stride == 0 ? std::numeric_limits<std::int64_t>::max() : stride;
 }
 
-// Axes `first`, ..., `first` + count - 1 of all programs become as few as memory allows.
+// Merges axes `first`, ..., `first` + count - 1 of all programs where their strides allow it.
 void join_all(const std::vector<PointwiseProgram*>& programs, int first, int& count) {
   for (int axis = first + count - 2; axis >= first; --axis)
     if (join_axes(programs, axis)) --count;
@@ -45,7 +45,7 @@ void join_all(const std::vector<PointwiseProgram*>& programs, int first, int& co
 
 ReductionShape::ReductionShape(const Region& region) : x(region.prologues[0]) {
   static_assert(Reduction::x == 0 && GenStats::x == 0);
-  constexpr int kSquares = 9;  // of kernels/reduction_modes.cuh, behind those of ReductionMode
+  constexpr int kSquares = 9;  // kSquares of kernels/reduction_modes.cuh
   results = {region.epilogue};
   if (const auto* op = region.anchor_as<Reduction>()) {
     modes = {static_cast<int>(op->mode)};
@@ -98,7 +98,7 @@ ReductionShape::ReductionShape(const Region& region) : x(region.prologues[0]) {
     for (const PointwiseProgram& result : results) walked.push_back(&result);
   } else {
     line = x.space[last];
-    // A single line may end with less than a packet.
+    // A single line may end with a partial packet.
     if (reduced == 1 && line >= most) whole_packets.space[last] = line / most * most;
     walked = {&whole_packets};
   }
@@ -138,8 +138,8 @@ void ReductionTiling::partition_rows(const ReductionShape& shape, std::int64_t a
                                      bool split) {
   constexpr std::int64_t kLanes = 32;
   const std::int64_t packets = std::max<std::int64_t>(shape.packets(), 1);
-  // Two packets for every thread, a few chunks of them where there are many; more threads where
-  // there are few rows.
+  // Two packets per thread, a few chunks where there are many; more threads per row where there are
+  // few rows.
   constexpr std::int64_t kFewChunks = 4;
   const auto pairs = static_cast<std::uint64_t>(std::max<std::int64_t>(packets / 2, 1));
   team = std::min(static_cast<std::int64_t>(std::bit_floor(pairs)), kLanes);
@@ -155,11 +155,11 @@ void ReductionTiling::partition_rows(const ReductionShape& shape, std::int64_t a
 
 void ReductionTiling::partition_columns(const ReductionShape& shape, std::int64_t at_once,
                                         bool split) {
-  constexpr std::int64_t kMaxLanes = 64;  // 1 KB of a row
+  constexpr std::int64_t kMaxLanes = 64;  // 1 KB of a row per CTA
   const std::int64_t packets = std::max<std::int64_t>(shape.width / shape.vector, 1);
   tiles = ceil_div(packets, kMaxLanes);
   lanes = ceil_div(packets, tiles);
-  // A thread for every packet of a row, or more of them above each other.
+  // One thread per packet of a row, with several rows of threads where that fills the GPU.
   const std::int64_t most = std::clamp<std::int64_t>(shape.terms, 1, kThreads / lanes);
   while (team < most && shape.outers * tiles * lanes * team < at_once * kThreads)
     team = std::min(team * 2, most);

@@ -1,6 +1,6 @@
-// Layer, RMS and adaptive layer norm and softmax, forward and backward: every row is read once and
-// stays in registers or shared memory, long ones in those of a cluster of blocks; the gradients of
-// parameters are added up in two steps of fixed order.
+// Engine for layer, RMS and adaptive layer norm and softmax, forward and backward. Every row is
+// read once and stays in registers or shared memory; long rows are split over a cluster that
+// exchanges partial sums by DSMEM. dscale and dbias are reduced in two steps of fixed order.
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/row_norm/row_layout.hpp"
 #include "cuda/engines/row_norm/row_text.hpp"
@@ -14,8 +14,8 @@ namespace {
 
 using RowKind = RowProblem::Kind;
 
-// Of a block that adds up sums over rows. 32 bytes lie together, which is what memory gives at
-// least, so that few columns make many blocks.
+// CTA of the second reduction step. 8 columns are one 32-byte sector of memory, so that even few
+// columns fill many CTAs.
 constexpr int kSumThreads = 256, kSumsPerBlock = 8;
 
 std::string_view name_of(RowKind kind) {
@@ -32,7 +32,7 @@ std::string flag(const std::string& name, bool value) {
   return fmt::format("static const bool {} = {};\n", name, value);
 }
 
-// What both launches know of the problem.
+// Types, arguments and constants that both launches share.
 std::string spec_text(const RowProblem& problem, const RowLayout& layout, bool whole_tiles,
                       const Arguments& arguments) {
   return register_types(problem.precision, problem.programs()) + arguments.struct_text() +
@@ -45,7 +45,7 @@ std::string spec_text(const RowProblem& problem, const RowLayout& layout, bool w
              "{};\n"
              "  static const int kSlices = {}, kSliceLength = {};\n"
              "  static const bool kWholeTiles = {};\n}};\n"
-             // For pointers that are not aligned.
+             // For unaligned pointers.
              "struct ElementSpec : Spec {{\n"
              "  static const int kUnroll = 1, kStages = 0, kSlices = 1, kSliceLength = kLength;\n"
              "}};\n",
@@ -66,7 +66,7 @@ std::string sums_text(const RowProblem& problem, const RowLayout& layout) {
              is_held ? layout.chunks : 1, layout.slices, problem.length);
 }
 
-// Sources and stores of the rows' kernel.
+// Operand sources and stores of the row kernel.
 std::string operands_text(const RowProblem& problem, const RowLayout& layout, const Graph& graph,
                           Arguments& arguments) {
   const auto source = [&](const PointwiseProgram& program, const char* name) {
@@ -150,7 +150,7 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
   return launch;
 }
 
-// Adds up the sums over rows of the blocks.
+// Second step: reduces the column partials of the CTAs.
 LaunchDesign sums_launch(const RowProblem& problem, const RowLayout& layout, const RowGrid& grid,
                          const Graph& graph, const DeviceProps& device, int partial) {
   constexpr int kHopper = 90;
@@ -179,17 +179,18 @@ class RowNormEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.row_norm"; }
   std::string_view description() const override {
-    return "layer, RMS and adaptive layer norm and softmax, rows in registers";
+    return "layer, RMS and adaptive layer norm and softmax, rows persistent on chip";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     const RowProblem problem(region);
     if (problem.is_other_operation) return Support::other_operation("{}", problem.refusal);
     if (!problem.refusal.empty()) return Support::no("{}", problem.refusal);
-    constexpr std::int64_t kMaxSets = 65535, kMaxRows = 0x7f000000;  // and some to come
+    constexpr std::int64_t kMaxSets = 65535, kMaxRows = 0x7f000000;  // with headroom below 2^31
     if (problem.sets > kMaxSets && problem.kind == RowKind::norm_backward)
-      return Support::no("{} sets of parameters, {} at most", problem.sets, kMaxSets);
-    if (problem.rows > kMaxRows) return Support::no("{} rows, {} at most", problem.rows, kMaxRows);
+      return Support::no("{} parameter sets, at most {} are supported", problem.sets, kMaxSets);
+    if (problem.rows > kMaxRows)
+      return Support::no("{} rows, at most {} are supported", problem.rows, kMaxRows);
     return Support::yes();
   }
 

@@ -41,7 +41,7 @@ std::uint64_t digest_of(std::string_view bytes) {
   return digest.value();
 }
 
-// Cut where it does not fit, zeros behind it.
+// Truncated or padded with zeros.
 template <std::size_t N>
 std::array<char, N> as_field(std::string_view text) {
   std::array<char, N> field{};
@@ -99,7 +99,7 @@ Bundle Bundle::from(std::uint64_t file_bytes, Read read) {
   Header header{};
   if (file_bytes < sizeof header || !read(0, sizeof header, reinterpret_cast<char*>(&header)) ||
       header.magic != kMagic)
-    fail(ErrorCode::io, "not a pack of this version of Ashlar");
+    fail(ErrorCode::io, "not a kernel bundle of this version of Ashlar");
   if (header.file_bytes != file_bytes)
     fail(ErrorCode::io, "damaged: {} bytes, its header says {}", file_bytes, header.file_bytes);
   if (header.entries > (file_bytes - sizeof header) / sizeof(IndexRow))
@@ -107,7 +107,7 @@ Bundle Bundle::from(std::uint64_t file_bytes, Read read) {
   std::string head(sizeof header + header.entries * sizeof(IndexRow), '\0');
   if (!read(0, head.size(), head.data())) fail(ErrorCode::io, "its index cannot be read");
   if (digest_of_index(head) != header.index_digest)
-    fail(ErrorCode::io, "damaged: its index is not as it was written");
+    fail(ErrorCode::io, "damaged: the digest of its index does not match");
 
   Bundle bundle;
   bundle.read_ = std::move(read);
@@ -121,7 +121,8 @@ Bundle Bundle::from(std::uint64_t file_bytes, Read read) {
     const Row& added = bundle.rows_.back();
     const bool fits = added.offset <= file_bytes && added.bytes <= file_bytes - added.offset;
     const bool sorted = i == 0 || bundle.rows_[i - 1].digest < added.digest;
-    if (!fits || !sorted) fail(ErrorCode::io, "damaged: entry {} is out of place", i);
+    if (!fits || !sorted)
+      fail(ErrorCode::io, "damaged: entry {} is out of order or out of range", i);
   }
   return bundle;
 }
@@ -132,7 +133,7 @@ Bundle Bundle::open(const std::string& path) {
   const auto file = std::make_shared<const Closer>(descriptor);
   struct stat status {};
   if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
-    fail(ErrorCode::io, "{}: not a file", path);
+    fail(ErrorCode::io, "{}: not a regular file", path);
   const auto read = [file](std::uint64_t offset, std::size_t bytes, char* to) {
     while (bytes > 0) {
       const ssize_t done = ::pread(file->descriptor, to, bytes, static_cast<off_t>(offset));
@@ -161,7 +162,7 @@ const Bundle::Row* Bundle::find(std::string_view digest) const {
 std::string Bundle::read(const Row& row) const {
   std::string bytes(row.bytes, '\0');
   if (!read_(row.offset, bytes.size(), bytes.data()) || digest_of(bytes) != row.check)
-    fail(ErrorCode::io, "damaged: kernel '{}' is not as it was written", row.name);
+    fail(ErrorCode::io, "damaged: the digest of kernel '{}' does not match", row.name);
   return bytes;
 }
 
@@ -172,10 +173,10 @@ Bundles::Bundles(const std::vector<std::string>& files) {
       if (bundle.version() == ASHLAR_VERSION)
         packs_.push_back({path, std::move(bundle)});
       else
-        log(LogLevel::error, "pack: {}: made by Ashlar {}, this is {}; it is not used", path,
+        log(LogLevel::error, "bundle: {}: built by Ashlar {}, this is {}; it is ignored", path,
             bundle.version(), ASHLAR_VERSION);
     } catch (const Error& error) {
-      log(LogLevel::error, "pack: {}; it is not used", error.what());
+      log(LogLevel::error, "bundle: {}; it is ignored", error.what());
     }
   }
 }
@@ -187,7 +188,8 @@ std::optional<std::string> Bundles::get(std::string_view key) const {
     try {
       if (const Bundle::Row* row = named.bundle.find(digest)) return named.bundle.read(*row);
     } catch (const Error& error) {
-      log(LogLevel::error, "pack: {}: {}; it is made anew", named.path, error.what());
+      log(LogLevel::error, "bundle: {}: {}; the kernel is compiled instead", named.path,
+          error.what());
     }
   }
   return std::nullopt;

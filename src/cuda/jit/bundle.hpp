@@ -1,6 +1,6 @@
-// Packs: kernels compiled ahead of time, in one file.
+// Kernel bundles: archives of kernels compiled ahead of time.
 //
-// All numbers are 8 bytes, little-endian. The file: a magic line; the file's own size; how many
+// All integers are 8 bytes, little-endian. The file: a magic line; the file size; the number of
 // entries; a digest of the index; architecture and version of Ashlar, 32 bytes each; the index, one
 // row of 128 bytes per entry, sorted by key; the entries. A row: the key's digest as text (32
 // bytes), the name (64 bytes), offset and size of the entry and its digest, and eight zero bytes.
@@ -16,35 +16,35 @@
 
 namespace ashlar::cuda {
 
-// What goes into a pack: bytes under a key of any length, and a name for people.
+// An entry to bundle: bytes under a key of any length, and a human-readable name.
 struct PackedItem {
   std::string key, name, bytes;
 };
-// The whole file. Items with equal keys are one.
+// The whole file. Items with equal keys are stored once.
 std::string encode_bundle(const std::string& architecture, std::vector<PackedItem> items);
-// Of the magic line to the end of the index, as the header keeps it.
+// Digest from the magic line to the end of the index, as stored in the header.
 std::uint64_t digest_of_index(std::string head);
 
-// One opened pack. The index is read and checked at once, entries when they are asked for.
+// An open bundle. The index is read and verified on opening, entries on access.
 class Bundle {
  public:
   struct Row {
     std::string digest, name;
     std::uint64_t offset = 0, bytes = 0, check = 0;
   };
-  // Reads `bytes` bytes from `offset` on; false when they cannot be had.
+  // Reads `bytes` bytes at `offset`; false on failure.
   using Read = std::function<bool(std::uint64_t offset, std::size_t bytes, char* to)>;
 
-  // Throw Error(io) with a sentence for what is no pack, or is damaged.
+  // Both throw Error(io) for a file that is not a bundle or is damaged.
   static Bundle open(const std::string& path);
   static Bundle from(std::uint64_t file_bytes, Read read);
 
   const std::string& architecture() const { return architecture_; }
   const std::string& version() const { return version_; }
   const std::vector<Row>& rows() const { return rows_; }
-  // Null when the pack has no such entry. `digest`: FileCache::file_name of the key.
+  // Null when the bundle has no such entry. `digest`: FileCache::file_name of the key.
   const Row* find(std::string_view digest) const;
-  std::string read(const Row& row) const;  // throws Error(io) when it is damaged
+  std::string read(const Row& row) const;  // throws Error(io) when the entry is damaged
 
  private:
   Read read_;
@@ -52,8 +52,7 @@ class Bundle {
   std::vector<Row> rows_;
 };
 
-// Packs that are searched one after the other. One that cannot be used is said so in the log, once,
-// and is left out.
+// Bundles in search order. Unusable ones are reported once in the log and ignored.
 class Bundles {
  public:
   Bundles() = default;
@@ -69,9 +68,9 @@ class Bundles {
   std::vector<Named> packs_;
 };
 
-// The files of ASHLAR_BUNDLE, then every *.pack in the folder "packs" of the cache directory and in
-// share/ashlar/packs of the place where Ashlar is installed. Folders that others may write to are
-// passed over.
+// The files of ASHLAR_BUNDLE, then every *.bundle in the folder "bundles" of the cache directory
+// and in share/ashlar/bundles of the installation prefix. Folders that other users may write to are
+// ignored.
 std::vector<std::string> bundle_files();
 
 }  // namespace ashlar::cuda

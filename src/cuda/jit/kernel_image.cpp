@@ -22,7 +22,7 @@ std::string key_of(const KernelSource& source, const std::string& architecture) 
   return fmt::format("cubin 1 {} {}\n{}", ASHLAR_VERSION, architecture, source.text);
 }
 
-// Log and machine code as one entry: the log's length, a newline, the log, the code.
+// A cache entry: the log's length in decimal, a newline, the log, the cubin.
 std::string join(const KernelImage& image) {
   return fmt::format("{}\n{}", image.log.size(), image.log) + image.cubin;
 }
@@ -55,7 +55,7 @@ std::shared_ptr<const KernelImage> make_image(const KernelSource& source,
   if (auto image = kept()) return image;
   const auto turn = disk.lock_for_build(key);
   if (turn != nullptr)
-    if (auto image = kept()) return image;  // another process has made it meanwhile
+    if (auto image = kept()) return image;  // another process has compiled it in the meantime
   Cubin cubin = compile_cuda(source.name, source.text, architecture);
   auto image = std::make_shared<KernelImage>();
   image->cubin = std::move(cubin.bytes);
@@ -65,7 +65,7 @@ std::shared_ptr<const KernelImage> make_image(const KernelSource& source,
   return image;
 }
 
-// The number that ends at `at`.
+// The decimal number that ends at `at`.
 int number_before(std::string_view text, std::size_t at) {
   while (at > 0 && text[at - 1] == ' ') --at;
   int value = 0, scale = 1;
@@ -107,7 +107,7 @@ std::shared_ptr<const KernelImage> KernelImages::get(const KernelSource& source,
     promise.set_value(image);
     return image;
   } catch (...) {
-    // Whoever waits hears the same; whoever comes later tries again.
+    // Waiting threads get the same exception; later callers try again.
     const std::lock_guard lock(store_->mutex);
     store_->images.erase(key);
     promise.set_exception(std::current_exception());

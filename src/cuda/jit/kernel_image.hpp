@@ -1,4 +1,4 @@
-// Kernel text to machine code: from a pack, from the cache, or from the compiler.
+// Kernel text to cubin: from a kernel bundle, from the cache, or from NVRTC.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,13 @@ struct KernelSource {
 
 struct KernelImage {
   std::string cubin;
-  std::string log;  // what the compiler said
+  std::string log;  // compiler log
   enum class From : std::uint8_t { bundle, cache, compiler } from = From::compiler;
 };
 
-// The same source for the same architecture is made once per process, however many threads ask for
-// it at once, and once per machine, as far as the cache can be written. Needs no compiler where a
-// pack or the cache has it: the key is the text, the architecture and the version of Ashlar, not
-// the compiler's.
+// Compiles each source once per process and architecture, whichever threads ask for it, and once
+// per machine where the cache is writable. No compiler is needed where a bundle or the cache has
+// the key: text, architecture and version of Ashlar, not the version of the compiler.
 class KernelImages {
  public:
   explicit KernelImages(FileCache disk, Bundles bundles = {});
@@ -36,24 +35,24 @@ class KernelImages {
   struct Store;
   std::unique_ptr<Store> store_;
 };
-// Those of this process, from the packs it finds (bundle_files), kept in the user's cache
+// The images of this process: from the bundles it finds (bundle_files), cached in the user's cache
 // directory.
 KernelImages& kernel_images();
-// Where they are kept; empty: nowhere.
+// Directory of cached cubins; empty: no caching.
 std::string cubin_directory();
 
-// The image of a source as an item of a pack.
+// The image of a source as an item of a bundle.
 PackedItem packed(const KernelSource& source, const std::string& architecture,
                   const KernelImage& image);
 
-// "sm_90a" for 90, "sm_80" for 80: the target whose instructions engines may use.
+// "sm_90a" for 90, "sm_80" for 80: the compilation target.
 std::string architecture_of(int compute_capability);
 
-// What the log reports for its kernels: the largest of each.
+// Resource usage from the ptxas log: the maximum over its kernels.
 struct Resources {
   int registers = 0;
   int spilled_bytes = 0;
-  int local_bytes = 0;  // of a thread: what was spilled, and arrays that are not in registers
+  int local_bytes = 0;  // stack frame per thread: spills and local arrays
 };
 Resources resources_of(const std::string& log);
 

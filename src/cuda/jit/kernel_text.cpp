@@ -18,7 +18,7 @@ std::string read_text(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (!file) fail(ErrorCode::io, "cuda: the kernel file '{}' cannot be read", path.string());
-  if (!text.ends_with('\n')) text += '\n';  // the next file begins a line of its own
+  if (!text.ends_with('\n')) text += '\n';  // files start on a line of their own
   return text;
 }
 
@@ -42,7 +42,8 @@ KernelTexts::KernelTexts(const std::string& folder) {
   }
   if (overrides_.empty())
     fail(ErrorCode::io, "cuda: there are no kernel files (*.cuh) in '{}' (ASHLAR_KERNELS)", folder);
-  log(LogLevel::info, "cuda: {} kernel files are those of {}", overrides_.size(), folder);
+  log(LogLevel::info, "cuda: {} kernel files come from {} (ASHLAR_KERNELS)", overrides_.size(),
+      folder);
 }
 
 std::string_view KernelTexts::text_of(std::string_view name) const {
@@ -58,8 +59,7 @@ struct KernelTexts::Assembly {
   std::string library;
 };
 
-// Appends the file's own lines to `body`, and first, once, those of what it includes to the
-// library.
+// Appends the file's own lines to `body`, after adding its includes to the library once.
 void KernelTexts::take(std::string_view name, Assembly& assembly, std::string& body) const {
   std::string_view text = text_of(name);
   while (!text.empty()) {

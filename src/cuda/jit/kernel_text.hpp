@@ -1,4 +1,4 @@
-// The text of the GPU kernels, embedded in the library.
+// The CUDA C++ text of the kernels, embedded in the library.
 #pragma once
 
 #include <map>
@@ -9,21 +9,21 @@
 namespace ashlar::cuda {
 
 struct KernelFile {
-  std::string_view name;  // from src/cuda/kernels: "lib/elements.cuh"
+  std::string_view name;  // relative to src/cuda/kernels: "lib/elements.cuh"
   std::string_view text;
 };
 std::span<const KernelFile> kernel_files();
 
-// Kernel files by name. Those of a folder, which has them as src/cuda/kernels does, come before
-// those of the library: whoever changes a kernel tries it without building anything.
+// Kernel files by name. Files of a folder laid out like src/cuda/kernels override the embedded
+// ones, to try a changed kernel without a build.
 class KernelTexts {
  public:
-  // Reads the folder; throws Error(io) where that cannot be done. Empty: the library's files alone.
+  // Reads the folder; throws Error(io) on failure. Empty: only embedded files.
   explicit KernelTexts(const std::string& folder);
 
-  // One text for the compiler: `head` (what an engine printed) between the library files it needs
-  // and the kernel, which may be several files one after the other. Their lines `#include "..."`
-  // name library files; each is put in once, before `head`.
+  // The translation unit for the compiler: library files, then `head` (printed by an engine), then
+  // the kernel, which may be several files. `#include "..."` lines name library files; each is
+  // inserted once, before `head`.
   std::string assemble(std::span<const std::string_view> kernel_files, std::string_view head) const;
 
  private:
@@ -33,7 +33,7 @@ class KernelTexts {
   std::map<std::string, std::string, std::less<>> overrides_;
 };
 
-// With the files that this process has (ASHLAR_KERNELS).
+// With the kernel files of this process (ASHLAR_KERNELS).
 std::string assemble(std::string_view kernel_file, std::string_view head);
 std::string assemble(std::span<const std::string_view> kernel_files, std::string_view head);
 

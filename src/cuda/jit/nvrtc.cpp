@@ -36,7 +36,7 @@ Compiler open_compiler() {
   if (!found.library.is_open()) {
     compiler.facts.reason = fmt::format(
         "no NVRTC, the compiler for GPU kernels: set ASHLAR_NVRTC to a libnvrtc.so, install "
-        "nvidia-cuda-nvrtc, or use a pack of compiled kernels (ashlar pack). Tried:{}",
+        "nvidia-cuda-nvrtc, or use a bundle of compiled kernels (ashlar bundle). Tried:{}",
         found.tried_text());
     return compiler;
   }
@@ -56,8 +56,8 @@ Compiler open_compiler() {
   load(api.log_size, "nvrtcGetProgramLogSize");
   load(api.log, "nvrtcGetProgramLog");
   if (missing != nullptr) {
-    compiler.facts.reason = fmt::format("{} is no NVRTC that Ashlar can use: it has no {}",
-                                        compiler.facts.path, missing);
+    compiler.facts.reason =
+        fmt::format("{} is not a supported NVRTC: it has no {}", compiler.facts.path, missing);
     return compiler;
   }
   api.version(&compiler.facts.major, &compiler.facts.minor);

@@ -1,9 +1,10 @@
-// Batch, instance and group norm over many elements per statistic. A cell is what one channel has
-// of one statistic: all of a channel (batch norm), or of one image (instance and group norm).
-// Cells are cut into slices; a launch leaves sums per slice, the next one merges them in order, the
-// last one reads everything again, from the end, where the caches still have it.
-// kColumns: channels vary fastest, a packet of kCount elements is kCount cells of one pixel.
-// Otherwise a packet is kCount neighbouring pixels of one cell.
+// Batch, instance and group norm with a multi-launch reduction. A cell is the part of one statistic
+// that one channel contributes: the whole channel (batch norm), or the channel within one image
+// (instance and group norm). Each cell is split into slices. The first launch writes one partial
+// per slice, the next merges the partials in a fixed order, the last one reads x again in reverse
+// order, because the end of x is still in L2.
+// kColumns: NHWC, a packet of kCount elements is kCount channels of one pixel. Otherwise NCHW: a
+// packet is kCount contiguous pixels of one channel.
 #include "lib/chunks.cuh"
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
@@ -11,13 +12,13 @@
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 
-// The packets of one thread: first, first + step, ..., `packets` of them, all of the same cells.
+// The packets of one thread: first, first + step, ..., `packets` of them, all in the same cells.
 template <int kCount> struct PacketIterator {
-  static const int kWide = kColumns ? kCount : 1;  // cells of a packet
+  static const int kWide = kColumns ? kCount : 1;  // cells that a packet spans
   static const int kPerCell = kColumns ? 1 : kCount;
-  bool leads;               // of those that share its cells and slice, the one that writes
-  int lanes;                // kColumns: threads side by side
-  Index outer, channel;     // the first of its cells
+  bool leads;               // the thread that stores the merged partial of its cells and slice
+  int lanes;                // kColumns: threads along the channels
+  Index outer, channel;     // first cell of the thread
   Index slice, first, step, packets;
 
   __device__ PacketIterator(const Args& args, bool from_end) {
@@ -59,7 +60,7 @@ template <int kCount> struct PacketIterator {
     }
   }
 
-  // Where packet number i lies.
+  // Coordinates of packet i.
   __device__ void locate(const Args& args, Index i, Index (&at)[kRank]) const {
     const Index packet = first + i * step;
     if constexpr (kColumns) {
@@ -74,11 +75,11 @@ template <int kCount> struct PacketIterator {
       at[2] = (packet - line * per_line) * kCount;
     }
   }
-  // In arrays of one number per cell.
+  // Index into arrays with one value per cell.
   __device__ Index cell(const Args& args) const { return outer * (Index)args.channels + channel; }
 };
 
-// Packets together; single elements are for pointers that are not aligned.
+// Packets in flight per thread. Packets of one element serve unaligned pointers.
 template <int kCount> static const int kChunk = kCount == kVector ? kUnroll : 1;
 
 template <int kCount, class T>
@@ -89,12 +90,12 @@ __device__ inline void merge_slice(const PacketIterator<kCount>& iterator, T (&v
     values[0] = merge_team<kThreads, kTeam>(values[0]);
 }
 
-// Two numbers per cell and slice, slices next to each other.
+// Two values per cell and slice; the slices of a cell are contiguous.
 __device__ inline R* slice_sums(const Args& args, Index cell, Index slice) {
   return (R*)args.partial + 2 * (cell * (Index)args.slices + slice);
 }
 
-// Mean and inv_variance of a cell: as merged by the launch before, or as the program has them.
+// Mean and inv_variance of a cell: merged by the previous launch, or read from operands.
 __device__ inline void load_statistics(const Args& args, Index outer, Index channel, R& mean,
                                        R& inv_variance) {
   if constexpr (kStatistics == 0) {
@@ -146,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   gather_statistics<1>(args);
 }
 
-// A warp per statistic merges the slices of its `width` cells.
+// One warp per statistic merges the slices of its `width` cells.
 extern "C" __global__ void __launch_bounds__(kThreads)
     channel_finish_statistics(const __grid_constant__ Args args) {
   const Index box = ((Index)blockIdx.x * kThreads + threadIdx.x) / kLanes;
@@ -154,7 +155,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const int lane = threadIdx.x % kLanes;
   const Index width = (Index)args.width, slices = (Index)args.slices, first = box * width;
   const R* sums = slice_sums(args, first, 0);
-  // sum(count * mean) / sum(count); then every slice's squares about that mean.
+  // mean = sum(count * mean) / sum(count), then the squared deviations of every slice about it
+  // (Chan et al.).
   const auto count_of = [&](Index i) {
     const Index slice = i - divide(i, args.magic_slices, slices) * slices;
     return (R)min((Index)args.slice_pixels, (Index)args.pixels - slice * (Index)args.slice_pixels);

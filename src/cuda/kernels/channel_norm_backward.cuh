@@ -1,7 +1,7 @@
-// Channel norm, backward. With g = dy * scale, x_hat = (x - mean) * inv_variance and means over
-// what shares a statistic:
+// Channel norm, backward. With g = dy * scale, x_hat = (x - mean) * inv_variance and means over the
+// elements of one statistic:
 //   dx = inv_variance * (g - mean(g) - x_hat * mean(g * x_hat))
-//   dbias = sum(dy), dscale = sum(dy * x_hat), over all that shares a parameter
+//   dbias = sum(dy), dscale = sum(dy * x_hat), over the elements that share a parameter
 
 // sum(dy) and sum(dy * x_hat) per cell and slice.
 template <int kCount>
@@ -52,7 +52,7 @@ __device__ inline void gather_gradients(const Args& args) {
   }
 }
 
-// A warp per cell. Where a cell is all of a parameter or of a statistic, its sums are results.
+// One warp per cell. Where a cell covers a whole parameter or statistic, its sums are final.
 extern "C" __global__ void __launch_bounds__(kThreads)
     channel_finish_cells(const __grid_constant__ Args args) {
   const Index cell = ((Index)blockIdx.x * kThreads + threadIdx.x) / kLanes;
@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   ((R*)args.mean_product)[cell] = sums.second * share;
 }
 
-// Statistics of several cells, a warp each: the means over their cells.
+// One warp per statistic that spans several cells: reduces over these cells.
 extern "C" __global__ void __launch_bounds__(kThreads)
     channel_finish_groups(const __grid_constant__ Args args) {
   const Index box = ((Index)blockIdx.x * kThreads + threadIdx.x) / kLanes;
@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Parameters of several cells, a warp each: the sums over their cells.
+// One warp per parameter that spans several cells: reduces over these cells.
 extern "C" __global__ void __launch_bounds__(kThreads)
     channel_finish_parameters(const __grid_constant__ Args args) {
   const Index channel = ((Index)blockIdx.x * kThreads + threadIdx.x) / kLanes;
@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   if (lane == 0) store_parameter_gradients(args, channel, sums.first, sums.second);
 }
 
-// dx as a sum of three products, so that a channel needs four numbers.
+// dx as an affine function of dy and x with four coefficients per channel.
 template <int kCount>
 __device__ inline void input_gradient(const Args& args) {
   constexpr int kWide = PacketIterator<kCount>::kWide;

@@ -1,11 +1,12 @@
-// Batch norm in training with what is read kept on the chip until its statistics are known. A group
-// of kGroupBlocks blocks takes kTaken channels at a time; its blocks share their elements, keep kHeld
-// packets per thread in shared memory, put their sums together, and finish the elements from
-// there. Only what does not fit is read again, from the end, where the caches still have it.
-// kColumns: memory has rows of columns, kSpread columns per channel (1: channels vary fastest; else
-// the pixels of an image), and a thread has the same kVector columns of all its rows. Otherwise a
-// packet is kVector pixels of one channel, and a row of packets is such a packet.
-// The gather, finish and apply of a direction (forward, backward) follow this file.
+// Batch norm in training as one cooperative launch, persistent in shared memory: a group of
+// kGroupBlocks CTAs reads a chunk of kTaken channels, keeps up to kHeld packets per thread in
+// shared memory, merges its partial sums through global memory and a group barrier, and normalises
+// from shared memory. Packets that do not fit are read again in reverse order, because the end is
+// still in L2.
+// kColumns: memory is a matrix of rows with kSpread columns per channel (1: NHWC; otherwise the
+// pixels of an image), and a thread owns the same kVector columns of all its rows. Otherwise a
+// packet is kVector pixels of one channel and counts as one row.
+// The file of a direction (forward, backward) follows with gather, finish and apply.
 #include "lib/chunks.cuh"
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
@@ -17,16 +18,16 @@
 #include "lib/rows.cuh"
 
 static const int kWarps = kThreads / kLanes;
-static const int kAcross = kColumns ? kTaken * kSpread / kVector : 1;  // threads side by side
-static const int kDown = kThreads / kAcross;                           // rows at a time
-static const int kWide = kColumns ? kVector : 1;                       // sums of a thread
+static const int kAcross = kColumns ? kTaken * kSpread / kVector : 1;  // threads along a row
+static const int kDown = kThreads / kAcross;                           // rows per step of the CTA
+static const int kWide = kColumns ? kVector : 1;                       // accumulators per thread
 static const int kPerSum = kVector / kWide;
 
-// The packets of one thread. The blocks of a group take rows in turns, so that they read one moving
-// window of memory.
+// The packets of one thread. The CTAs of a group interleave rows, so that together they stream
+// through one contiguous window of memory.
 struct PacketRange {
   static const int kStep = kDown * kGroupBlocks;
-  Index column;  // the first of its packets; the channel where packets are pixels
+  Index column;  // first column; the channel where packets are pixels
   Index first, packets;
 
   __device__ PacketRange(const Args& args, Index chunk) {
@@ -47,12 +48,12 @@ struct PacketRange {
       at[2] = (row - at[0] * (Index)args.line_packets) * kVector;
     }
   }
-  // Of sum k.
+  // Channel of accumulator k.
   __device__ Index channel(int k) const { return (column + k) / kSpread; }
 };
 
-// body(Constant<count>, at, values) for a packet: at once, or element by element where pointers are
-// not aligned.
+// body(Constant<count>, at, values) for a packet: as one vector, or element by element where
+// pointers are not aligned.
 template <bool kAligned, class Body>
 __device__ inline void on_packet(const Index (&at)[kRank], R (&values)[kVector], const Body& body) {
   if constexpr (kAligned) {
@@ -70,7 +71,8 @@ __device__ inline void on_packet(const Index (&at)[kRank], R (&values)[kVector],
   }
 }
 
-// --- what is kept: packet i of this thread, `base` bytes into shared memory, as elements of type D
+// --- persistent packets: packet i of this thread starts `base` bytes into shared memory, elements
+// of type D
 
 template <class D>
 __device__ inline auto* persistent_piece(int base, int i, int piece) {
@@ -91,9 +93,9 @@ __device__ inline void load_packet(D d, int base, int i, R (&values)[kVector]) {
   widen_vector(d, u, values);
 }
 
-// Packets on the way to where they are kept, in groups of kUnroll. Those of a chunk are fetched
-// while the chunk before it leaves. The number of groups never changes: packets are awaited by
-// ending an empty group for each that has come.
+// cp.async pipeline, one commit group per kUnroll packets. The packets of the next chunk are loaded
+// while the previous chunk is stored. The number of outstanding groups stays constant: after each
+// wait the thread commits an empty group.
 static const int kBatches = (kHeld + kUnroll - 1) / kUnroll;
 template <class Fetch>
 __device__ inline void fetch_batch(const PacketRange& share, int first, const Fetch& fetch) {
@@ -102,7 +104,7 @@ __device__ inline void fetch_batch(const PacketRange& share, int first, const Fe
     if ((Index)(first + p) < share.packets) fetch(first + p);
   cp_async_commit_group();
 }
-// store(i) for all packets that are kept, and fetch(i) after it.
+// store(i) for every persistent packet, then fetch(i) of the next chunk into its slot.
 template <class Store, class Fetch>
 __device__ inline void exchange_batches(const PacketRange& share, bool fetches, const Store& store,
                                         const Fetch& fetch) {
@@ -117,9 +119,9 @@ __device__ inline void exchange_batches(const PacketRange& share, bool fetches, 
   }
 }
 
-// --- sums of a group
+// --- reduction over the CTAs of a group
 
-// Elements of one channel that block `member` of a group has.
+// Elements of one channel that CTA `member` of a group owns.
 __device__ inline R elements_of(const Args& args, int member) {
   const Index rows = (Index)args.rows, full = rows / PacketRange::kStep;
   const Index rest = rows - full * PacketRange::kStep, before = (Index)member * kDown;
@@ -133,7 +135,7 @@ __device__ inline void set_sums(Pair<R>& sums, R first, R second, R) { sums = {f
 __device__ inline Pair<R> as_pair(const Moments<R>& sums) { return {sums.mean, sums.squares}; }
 __device__ inline Pair<R> as_pair(const Pair<R>& sums) { return sums; }
 
-// Merges the sums of a block's threads; emit(k, sums) for channel k of the chunk, by some thread.
+// Reduces over the threads of a CTA; one thread calls emit(k, sums) for channel k of the chunk.
 template <class Sums, class Emit>
 __device__ inline void merge_block(Sums (&sums)[kWide], const Emit& emit) {
   const int thread = threadIdx.x, warp = thread / kLanes, lane = thread % kLanes;
@@ -169,9 +171,10 @@ __device__ inline uint32* counter_of(const Args& args, int group) {
   return (uint32*)args.counters + group * kLanes;
 }
 
-// Over the blocks of a group: finish(channel, sums, keeps) gives the two numbers of a channel that
-// its elements need, and stores the results of the channel if told to. They end up in `numbers`,
-// for all threads to read. `turn` counts the chunks of this group, `arrivals` its blocks.
+// Reduces over the CTAs of a group. finish(channel, sums, keeps) returns the two coefficients of a
+// channel and, if `keeps`, stores the channel's results. The coefficients end up in `numbers`
+// (shared memory). `turn` counts the chunks of this group; `arrivals` is the next target of the
+// group barrier.
 template <class Sums, class Finish>
 __device__ inline void merge_group(const Args& args, Index chunk, uint32 turn, uint32& arrivals,
                                    Sums (&sums)[kWide], Pair<R> (&numbers)[kTaken],
@@ -185,7 +188,7 @@ __device__ inline void merge_group(const Args& args, Index chunk, uint32 turn, u
     const int member = blockIdx.x % kGroupBlocks, group = blockIdx.x / kGroupBlocks;
     const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
     uint32* counter = counter_of(args, group);
-    // Of this chunk and the one before: a block may be one ahead of another that still reads.
+    // Double-buffered by chunk: one CTA may be a chunk ahead of another that still reads.
     const int groups = gridDim.x / kGroupBlocks;
     Pair<R>* partial =
         (Pair<R>*)args.partial + (Index)((turn & 1) * groups + group) * (kTaken * kGroupBlocks);
@@ -210,7 +213,7 @@ __device__ inline void merge_group(const Args& args, Index chunk, uint32 turn, u
         if (lane == 0) numbers[k] = finish(first + k, total, member == 0);
       }
     } else {
-      // Each channel by one block for all.
+      // One CTA finishes each channel and publishes the coefficients to the group.
       Pair<R>* finished = (Pair<R>*)args.finished + (Index)group * kTaken;
       for (int k = member * kWarps + warp; k < kTaken; k += kGroupBlocks * kWarps) {
         const Sums total = total_of(k);
@@ -224,15 +227,16 @@ __device__ inline void merge_group(const Args& args, Index chunk, uint32 turn, u
   __syncthreads();
 }
 
-// Every chunk of this block's group. While the sums of one go round, the next one is on its way.
+// Loops over the chunks of this CTA's group. The loads of the next chunk are in flight during the
+// group reduction.
 template <class Direction>
 __device__ inline void run_group(const Args& args) {
   __shared__ Pair<R> numbers[kTaken];
   const Index groups = gridDim.x / kGroupBlocks, chunks = (Index)args.chunks;
   uint32 turn = 0, arrivals = 0;
   if constexpr (kStaggers) {
-    // Half of the groups begin when the others have read their first chunk: the ones read while the
-    // others put their sums together and write.
+    // Staggers the groups: half of them start after the others have read their first chunk, so that
+    // one half reads while the other half reduces and stores.
     const int group = blockIdx.x / kGroupBlocks, half = ((int)groups + 1) / 2;
     if (group >= half) await_blocks(counter_of(args, group - half), kGroupBlocks);
   }
@@ -255,7 +259,8 @@ __device__ inline void run_group(const Args& args) {
         Direction::prefetch(args, at);
       }
     }
-    const typename Direction::Parameters parameters(args, share);  // here before they are needed
+    const typename Direction::Parameters parameters(args, share);  // loaded before the barrier, to
+                                                                   // hide the latency
     merge_group(args, chunk, turn, arrivals, sums, numbers,
                 [&](Index channel, const typename Direction::Sums& total, bool keeps) {
                   return Direction::finish(args, channel, total, keeps);
@@ -266,7 +271,7 @@ __device__ inline void run_group(const Args& args) {
   }
 }
 
-// The counters of grid_sync, a launch before it begins.
+// Resets the counters of the group barrier; runs as a launch of its own before the cooperative one.
 extern "C" __global__ void __launch_bounds__(kThreads)
     channel_reset_counters(const __grid_constant__ Args args) {
   const Index group = (Index)blockIdx.x * kThreads + threadIdx.x;

@@ -1,4 +1,5 @@
-// Backward (channel_norm_backward.cuh has the formula): the sums of dy and dy * x_hat, then dx.
+// Persistent batch norm, backward (formulas: channel_norm_backward.cuh): reduces dy and dy * x_hat,
+// then computes dx.
 
 template <bool kAligned> struct Backward {
   typedef Pair<R> Sums;
@@ -55,7 +56,7 @@ template <bool kAligned> struct Backward {
           Index at[kRank];
           share.locate(args, packet, at);
           load_x(args, at, x[p]);
-          // Where dy is a result too, this is where it is written.
+          // dy_of also stores dy where dy is an output of the region.
           on_packet<kAligned>(at, dy[p], [&](auto count, const Index (&place)[kRank], auto& to) {
             dy_of<decltype(count)::value>(args, place, to);
           });
@@ -94,14 +95,14 @@ template <bool kAligned> struct Backward {
     return {total.first * share, total.second * share};
   }
 
-  // dx as a sum of three products, so that a channel needs four numbers.
+  // dx as an affine function of dy and x with four coefficients per channel.
   __device__ static void apply(const Args& args, const PacketRange& share, const Parameters& parameters,
                                const Pair<R> (&numbers)[kTaken], const PacketRange& next,
                                bool has_next) {
     R of_dy[kWide], of_x[kWide], constant[kWide];
 #pragma unroll
     for (int k = 0; k < kWide; ++k) {
-      const Pair<R> means = numbers[share.channel(k) % kTaken];  // of g and g * x_hat
+      const Pair<R> means = numbers[share.channel(k) % kTaken];  // means of g and g * x_hat
       const R inv_variance = parameters.inv_variance[k];
       of_dy[k] = inv_variance * parameters.scale[k];
       of_x[k] = -inv_variance * inv_variance * means.second;

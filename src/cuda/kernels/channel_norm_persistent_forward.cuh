@@ -1,4 +1,4 @@
-// Forward: y = (x - mean) * (inv_variance * scale) + bias.
+// Persistent batch norm, forward: y = (x - mean) * (inv_variance * scale) + bias.
 
 template <bool kAligned> struct Forward {
   typedef Moments<R> Sums;

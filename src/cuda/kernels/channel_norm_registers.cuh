@@ -1,5 +1,5 @@
-// Instance and group norm, forward, of pixels that lie together: a block per statistic holds its
-// elements in registers, so that memory is read once.
+// Instance and group norm, forward, for contiguous pixels: one CTA per statistic keeps all of its
+// elements in registers, so that x is read from global memory once.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
@@ -8,14 +8,14 @@
 
 template <int kCount>
 __device__ inline void normalise_in_registers(const Args& args) {
-  constexpr int kPackets = kHeld * kVector / kCount;  // of a thread
+  constexpr int kPackets = kHeld * kVector / kCount;  // per thread
   constexpr int kWarps = kThreads / kLanes;
   const Index line_packets = (Index)args.line_pixels / kCount, box = blockIdx.x;
   const int64 magic = kCount == 1 ? args.magic_line_pixels : args.magic_line_packets;
   const Index packets = line_packets * (Index)args.width;
   const Index outer = divide(box, args.magic_groups, args.groups);
   const Index group = box - outer * (Index)args.groups;
-  // Packet p of this thread, and whether there is one.
+  // Coordinates of packet p of this thread; false past the last packet.
   const auto locate = [&](int p, Index (&at)[kRank]) {
     const Index packet = (Index)p * kThreads + threadIdx.x;
     const Index line = divide(packet, magic, line_packets);

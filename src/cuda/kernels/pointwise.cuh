@@ -1,10 +1,10 @@
-// Element-wise programs: every thread takes kVector elements of a row.
+// Element-wise programs: one thread computes kRuns vectors of kVector elements along the last axis.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 
-// The position of run `run` of kCount elements: the last axis is cut into `per_row` runs.
+// Coordinates of vector `run`: the last axis is split into `per_row` vectors of kCount elements.
 template <int kCount>
 __device__ inline void locate(const Args& args, Index run, Index (&at)[kRank]) {
   const int64* extent = &args.extent0;
@@ -23,7 +23,7 @@ __device__ inline void locate(const Args& args, Index run, Index (&at)[kRank]) {
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     pointwise(const __grid_constant__ Args args) {
-  // Runs of a thread are a block apart: every access of a warp is one stretch of memory.
+  // The vectors of a thread are kThreads apart: every warp access is coalesced.
   const Index first = (Index)blockIdx.x * (kThreads * kRuns) + threadIdx.x;
 #pragma unroll
   for (int r = 0; r < kRuns; ++r) {
@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The same for pointers that are not aligned.
+// Scalar variant for unaligned pointers.
 extern "C" __global__ void __launch_bounds__(kThreads)
     pointwise_elements(const __grid_constant__ Args args) {
   const Index run = (Index)blockIdx.x * kThreads + threadIdx.x;

@@ -1,17 +1,18 @@
-// Element-wise programs some of whose operands lie along one axis and others along another: squares
-// of both axes pass through shared memory, so that every access to global memory is a vector.
+// Element-wise programs on operands with different contiguous axes (transposes): square tiles pass
+// through shared memory, so that every global access is vectorised and coalesced.
 //
-// The last axis is "columns", the one before it "rows". Operands that lie along the rows are
-// fetched in their own direction and kept as tiles; results that do are left in one and flushed at
-// the end. The engine prints fetch_tiles, compute_tile and flush_tiles, each for kCount elements.
-// A block has kDown rows of kAcross columns: both are kEdge, as in tiles, where there are some.
+// The last axis is "columns", the one before it "rows". Operands contiguous along the rows are
+// loaded in that direction and transposed in shared memory; results contiguous along the rows are
+// staged in a tile and flushed at the end. The engine prints fetch_tiles, compute_tile and
+// flush_tiles for kCount elements. A CTA owns kDown rows of kAcross columns; both are kEdge where
+// the program uses tiles.
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/ptx_shared.cuh"
 #include "lib/rows.cuh"
 #include "lib/tile.cuh"
 
-// The first element of the block's square.
+// Coordinates of the first element of the CTA's tile.
 __device__ inline void locate_tile(const Args& args, Index block, Index (&at)[kRank]) {
   const int64* extent = &args.extent0;
   const Index across = (Index)args.tiles_across, down = (Index)args.tiles_down;
@@ -28,8 +29,8 @@ __device__ inline void locate_tile(const Args& args, Index block, Index (&at)[kR
   }
 }
 
-// Work on the square in runs of kCount along one of its directions, in which it has kLines lines of
-// kLength: f(first, line) for whole runs, element by element where it hangs over the tensor's edge.
+// Loops over a tile in vectors of kCount along one direction, in which the tile has kLines lines of
+// kLength: whole(first, line) for full vectors, single(at, line) per element at the tensor's edge.
 template <int kCount, int kLength, int kLines, class Whole, class Single>
 __device__ inline void for_runs(Index along, Index lines, Whole whole, Single single) {
   const int per_line = kLength / kCount;
@@ -78,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   process_tile<kVector, kTransposedVector>(args);
 }
 
-// The same for pointers that are not aligned.
+// Scalar variant for unaligned pointers.
 extern "C" __global__ void __launch_bounds__(kThreads)
     pointwise_tiled_elements(const __grid_constant__ Args args) {
   process_tile<1, 1>(args);

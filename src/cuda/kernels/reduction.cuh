@@ -1,11 +1,12 @@
-// Reductions of their own: the result of a cell is the fold of term(x) over its elements.
-// Rows: the terms of a cell lie next to each other, and kTeam threads walk a slice of them by
-// packets of kCount. kColumns: neighbouring cells lie next to each other; `lanes` threads beside
-// each other have a packet of kCount cells each, and kTeam rows of them share the terms of a slice.
-// Threads, then teams are folded in an order that does not change. Where cells are cut into several
-// slices (kSplit), what each gives is left in memory, R[fold][slice][cell], for reduction_sum.cuh.
-// Printed before it: R, Index, Args, kKept, kReduced (axes), kColumns, kTeam, kUnroll, kThreads,
-// kBlocks, kVector, kSplit, kRest; x_of, store<number>; before that what reduction_modes.cuh wants.
+// Standalone reductions: a cell is one output, the fold of term(x) over its elements.
+// Rows: the terms of a cell are contiguous, and kTeam threads stream a slice of them in packets of
+// kCount. kColumns: neighbouring cells are contiguous; `lanes` threads along a row own a packet of
+// kCount cells each, and kTeam rows of threads share the terms of a slice.
+// The fold order over threads and teams is fixed. Where cells are split into several slices
+// (kSplit), the partials go to global memory as R[fold][slice][cell] for reduction_sum.cuh.
+// The engine prints before it: R, Index, Args, kKept, kReduced (axes), kColumns, kTeam, kUnroll,
+// kThreads, kBlocks, kVector, kSplit, kRest; x_of, store<number>; and what reduction_modes.cuh
+// needs.
 #include "lib/chunks.cuh"
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
@@ -18,13 +19,13 @@ static const int kRank = kKept + kReduced;
 
 // The packets of a thread: first, first + kTeam, ..., `packets` of them.
 template <int kCount> struct PacketIterator {
-  static const int kWide = kColumns ? kCount : 1;  // cells of a packet
-  int lanes;       // columns: threads beside each other
-  int member;      // of its team
-  Index cell;      // the first of its cells
+  static const int kWide = kColumns ? kCount : 1;  // cells that a packet spans
+  int lanes;       // kColumns: threads along a row
+  int member;      // index within its team
+  Index cell;      // first cell of the thread
   Index slice, first, packets;
-  bool works, leads;  // leads: writes what the team has folded
-  Index at[kRank];    // of a packet; what cells decide is there from the start
+  bool works, leads;  // leads: stores the result of the team
+  Index at[kRank];    // coordinates of a packet; the kept axes are set by the constructor
 
   __device__ explicit PacketIterator(const Args& args) {
     Index begin, end;
@@ -33,7 +34,7 @@ template <int kCount> struct PacketIterator {
       const int row = threadIdx.x / lanes, lane = threadIdx.x - row * lanes;
       const int of_block = kThreads / (kTeam * lanes), here = row / kTeam;
       member = row - here * kTeam;
-      // Tiles vary fastest, so that neighbouring blocks read neighbouring memory.
+      // Tiles vary fastest, so that neighbouring CTAs read neighbouring memory.
       const Index unit = (Index)blockIdx.x * of_block + here;
       const int64 tiles = kCount == 1 ? args.single_tiles : args.tiles;
       const Index above =
@@ -55,7 +56,7 @@ template <int kCount> struct PacketIterator {
       slice = unit - cell * (Index)args.slices;
       works = cell < (Index)args.cells;
       locate_axes<0, kKept>(args, cell, at);
-      // Elements one by one are cut where packets are.
+      // The scalar kernel uses the same slice boundaries as the vector kernel.
       const Index step = (Index)args.slice_packets * (kCount == 1 ? kVector : 1);
       begin = slice * step;
       end = kCount == 1 ? (Index)args.terms : (Index)args.packets;
@@ -67,7 +68,7 @@ template <int kCount> struct PacketIterator {
     leads = works && member == 0;
   }
 
-  // Goes to packet number i.
+  // Sets `at` to packet i.
   __device__ void go_to(const Args& args, Index i) {
     const Index packet = first + i * kTeam;
     if constexpr (kColumns) {
@@ -84,7 +85,7 @@ template <int kCount> struct PacketIterator {
   }
 };
 
-// The elements of this thread, one number for each of a packet's.
+// Folds the packets of this thread into one accumulator per lane of a packet.
 template <int kCount>
 __device__ inline void fold_packets(const Args& args, PacketIterator<kCount>& iterator,
                                     R (&folded)[kFolds][kCount]) {
@@ -108,7 +109,7 @@ __device__ inline void fold_packets(const Args& args, PacketIterator<kCount>& it
         for (int v = 0; v < kCount; ++v) to[v] = fold.apply(to[v], fold.term(x[p][v]));
     });
   });
-  // What a single line has behind its last packet belongs to the last slice.
+  // The remainder behind the last whole packet belongs to the last slice.
   if constexpr (kRest > 0 && kCount > 1) {
     if (!iterator.works || iterator.slice + 1 < (Index)args.slices) return;
     for (int i = iterator.member; i < kRest; i += kTeam) {
@@ -123,7 +124,7 @@ __device__ inline void fold_packets(const Args& args, PacketIterator<kCount>& it
   }
 }
 
-// The first kNumbers of the values, into the first one.
+// Folds the first kNumbers values into values[0] as a tree.
 template <int kNumbers, class Fold, int kCount>
 __device__ inline void fold_halves(Fold fold, R (&values)[kCount]) {
   if constexpr (kNumbers > 1) {
@@ -134,7 +135,7 @@ __device__ inline void fold_halves(Fold fold, R (&values)[kCount]) {
   }
 }
 
-// All threads of the block call it; the first of each team gets the result.
+// Called by all threads of the CTA; the first thread of each team gets the result.
 template <class Fold>
 __device__ inline R fold_team(Fold fold, R value) {
   value = warp_reduce<Fold, (kTeam < kLanes ? kTeam : kLanes)>(value);
@@ -153,7 +154,7 @@ __device__ inline R fold_team(Fold fold, R value) {
   return value;
 }
 
-// The same for columns: row 0 of a team gets them.
+// The same for columns: row 0 of each team gets the results.
 template <class Fold, int kCount>
 __device__ inline void fold_rows(Fold fold, int member, int lanes, R (&values)[kCount]) {
   __shared__ R slots[kCount][kThreads];

@@ -1,13 +1,14 @@
-// What the modes of a reduction make of a term, of two of them, and of what all give. The head has
-//   kModes[kFolds]  a mode for each of the numbers that are folded at once
-//   kInteger        averages are those of integers
+// Reduction modes: the term of an element, the fold of two terms, the result of all. The head
+// defines
+//   kModes[kFolds]  the mode of each fold; several folds share one pass over x
+//   kInteger        averages round as integers do
 // and args.terms, the number of terms.
 #include "lib/chunks.cuh"
 #include "lib/divide.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/reduce.cuh"
 
-// As ReductionMode numbers them, and sums of squares.
+// Values of ReductionMode, then sums of squares.
 enum { kAdd, kMul, kMin, kMax, kAmax, kAvg, kNorm1, kNorm2, kMulNoZeros, kSquares };
 
 template <class F>
@@ -43,9 +44,9 @@ template <> struct ModeOf<kMulNoZeros> : Folding<Product> {
   __device__ static R term(R x) { return x == (R)0 ? (R)1 : x; }
 };
 
-// The mode of fold number kNumber.
+// The mode of fold kNumber.
 template <int kNumber> struct FoldAt : ModeOf<kModes[kNumber]> {};
-// visit(FoldAt<0>(), Constant<0>()), ... for all of them.
+// Calls visit(FoldAt<0>(), Constant<0>()), ... for all folds.
 template <int kNumber = 0, class Visit>
 __device__ inline void for_each_fold(const Visit& visit) {
   if constexpr (kNumber < kFolds) {
@@ -54,13 +55,13 @@ __device__ inline void for_each_fold(const Visit& visit) {
   }
 }
 
-// What becomes of the folded numbers of kCount neighbouring cells; printed by the launch that has
-// them.
+// Epilogue of kCount neighbouring cells of fold kNumber; printed by the engine into the launch that
+// has the final results.
 template <int kNumber, int kCount>
 __device__ void store(const Args& args, const Index (&at)[kKept], R (&values)[kCount]);
 
-// Where cell number `cell` lies among the kept axes. As columns, the last one comes behind the
-// reduced axes.
+// Coordinates of a cell along the kept axes. With kColumns the last kept axis is innermost in
+// memory, behind the reduced axes.
 __device__ inline void locate_cell(const Args& args, Index cell, Index (&at)[kKept]) {
   if constexpr (kColumns) {
     const Index outer = divide(cell, args.magic_width, args.width);

@@ -1,5 +1,5 @@
-// What tail_reduce.cuh, which folds the slices of every cell, is told of the partial results of
-// reduction.cuh. Printed before it: what that has, and kCellsAcross.
+// Adapter for tail_reduce.cuh, which folds the slices of every cell: describes the partials of
+// reduction.cuh. The engine prints before it: what reduction_modes.cuh needs, and kCellsAcross.
 #include "lib/divide.cuh"
 #include "lib/tail_folds.cuh"
 

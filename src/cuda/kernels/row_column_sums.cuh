@@ -1,7 +1,8 @@
-// Adds up what the blocks of row_norm_backward left: kSums sums per block, which lie together, the
-// pieces shared out among its threads. Blocks (x, y) = (kSums sums, set of parameters).
-// Printed before it: R, Index, Args, Spec, SumSpec, kThreads, kSums, kScaleSums, kBiasSums;
-// store_dscale, store_dbias.
+// Second step of dscale and dbias: reduces the per-CTA partials of row_norm_backward. A CTA owns
+// kSums contiguous columns; its threads split the pieces. Grid (x, y) = (kSums columns, parameter
+// set).
+// The engine prints before it: R, Index, Args, Spec, SumSpec, kThreads, kSums, kScaleSums,
+// kBiasSums; store_dscale, store_dbias.
 #include "lib/pointwise.cuh"
 #include "lib/ptx_grid_dependency.cuh"
 #include "lib/row_column_partials.cuh"
@@ -28,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
 #pragma unroll
   for (int kind = 0; kind < kKinds; ++kind) {
-    // Over the threads of a warp that have the same sum, then over the warps.
+    // Over the lanes with the same column, then over the warps.
 #pragma unroll
     for (int distance = kSums; distance < kLanes; distance *= 2)
       total[kind] += __shfl_xor_sync(kAllLanes, total[kind], distance);

@@ -1,11 +1,10 @@
-// The gradient of a norm over rows: x_hat = (x - mean) * inv_variance, g = dy * scale,
-//   dx = inv_variance * (g - mean(g) - x_hat * mean(g * x_hat))      (not centred: without mean(g))
-// and the sums of dy * x_hat and dy over the block's rows for every column, which row_column_sums
-// adds up. x and dy are read once. Blocks (x, y) = (piece, set of parameters): the rows of a set
-// lie together.
-// Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
-// kParametersInRegisters, kGivenStatistics, kGivenMean, kScaleSums, kBiasSums, kSumsInShared; SumSpec; the
-// sources X, Dy, Scale; epsilon_of, load_mean, load_inv_variance, store_dx.
+// Layer and RMS norm over rows, backward: x_hat = (x - mean) * inv_variance, g = dy * scale,
+//   dx = inv_variance * (g - mean(g) - x_hat * mean(g * x_hat))      (RMS: without mean(g))
+// and per-CTA column sums of dy * x_hat and dy, which row_column_sums reduces. x and dy are read
+// once. Grid (x, y) = (piece, parameter set): the rows of a parameter set are contiguous.
+// The engine prints before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
+// kParametersInRegisters, kGivenStatistics, kGivenMean, kScaleSums, kBiasSums, kSumsInShared;
+// SumSpec; the sources X, Dy, Scale; epsilon_of, load_mean, load_inv_variance, store_dx.
 #include "lib/pointwise.cuh"
 #include "lib/ptx_grid_dependency.cuh"
 #include "lib/ptx_shared.cuh"
@@ -41,7 +40,7 @@ __device__ inline void norm_backward(const Args& args) {
   scale.fetch(args, of_set);
   ColumnPartials<Spec, Tile, Order, kScaleSums, kSumsInShared> scale_sums;
   ColumnPartials<Spec, Tile, Order, kBiasSums, kSumsInShared> bias_sums;
-  // Of this piece: the sums for scale, then for bias.
+  // Partials of this piece: dscale, then dbias.
   R* partial = (R*)args.partial + ((int64)blockIdx.y * Tile::pieces() + Tile::piece()) *
                                       ((kScaleSums + kBiasSums) * (int64)Order::kCount);
   R* shared = (R*)shared_memory();
@@ -73,7 +72,7 @@ __device__ inline void norm_backward(const Args& args) {
         if constexpr (!kGivenStatistics)
           find_statistics<kCentred>(args, tile, batch.x, reducer, epsilon, batch.mean,
                                     batch.inv);
-        // The sums of g * (x - mean), then of g.
+        // Row sums of g * (x - mean), then of g.
         R sums[kCentred ? 2 * kUnroll : kUnroll] = {};
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u)
@@ -138,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   norm_backward<Spec, kVector, kChunks>(args);
 }
 
-// The same for pointers that are not aligned.
+// Scalar variant for unaligned pointers.
 extern "C" __global__ void __launch_bounds__(kThreads)
     row_norm_backward_elements(const __grid_constant__ Args args) {
   norm_backward<ElementSpec, 1, 0>(args);

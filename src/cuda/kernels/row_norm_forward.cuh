@@ -1,8 +1,9 @@
-// y = (x - mean) * inv_variance * scale + bias over rows: x is read once.
-// Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
-// kSharedParameters, kParametersInRegisters, kRolledEpilogue, kParametersInShared, kParameterOffset; the
-// sources X, Scale, Bias; epsilon_of, store_x (where x is a result too), store_y, store_mean,
-// store_inv_variance.
+// Layer and RMS norm over rows, forward: y = (x - mean) * inv_variance * scale + bias; x is read
+// once.
+// The engine prints before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
+// kSharedParameters, kParametersInRegisters, kRolledEpilogue, kParametersInShared,
+// kParameterOffset; the sources X, Scale, Bias; epsilon_of, store_x (where x is an output too),
+// store_y, store_mean, store_inv_variance.
 #include "lib/pointwise.cuh"
 #include "lib/row_statistics.cuh"
 #include "lib/rows.cuh"
@@ -19,7 +20,7 @@ struct Parameters {
   static const int kBytes = Tile::kLength * sizeof(R);
   typename ParameterOf<kInShared, Tile, Scale, kParameterOffset>::Type scale;
   typename ParameterOf<kInShared, Tile, Bias, kParameterOffset + kBytes>::Type bias;
-  // All threads of the block call it.
+  // Called by all threads of the CTA.
   __device__ void fill(const Args& args, const Tile& tile) {
     if constexpr (kInShared) {
       if constexpr (Scale::kPresent) scale.fill(args, tile);
@@ -40,7 +41,7 @@ template <class Tile>
 struct Batch {
   Tile tile;
   RowStream<Tile, X> x;
-  Parameters<Tile> own;  // where every row has its own
+  Parameters<Tile> own;  // where every row has parameters of its own
 };
 
 template <class Spec, int kCount, int kChunks>
@@ -102,8 +103,8 @@ __device__ inline void norm_forward(const Args& args) {
               for (int l = 0; l < kCount; ++l) v[l] += bias[l];
             }
             store_y<kCount>(args, tile.position(u, column).at, v);
-            // Nothing else keeps the compiler from taking parameters out of shared memory for many
-            // chunks at once, which costs registers.
+            // Without this the compiler hoists the shared-memory loads of many chunks, which costs
+            // registers.
             if constexpr (Parameters<Tile>::kInShared) __syncwarp();
           });
         }
@@ -115,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   norm_forward<Spec, kVector, kChunks>(args);
 }
 
-// The same for pointers that are not aligned.
+// Scalar variant for unaligned pointers.
 extern "C" __global__ void __launch_bounds__(kThreads)
     row_norm_forward_elements(const __grid_constant__ Args args) {
   norm_forward<ElementSpec, 1, 0>(args);

@@ -1,6 +1,6 @@
-// dx = y * (dy - sum(y * dy)) over rows; of the logarithm: dx = dy - exp(y) * sum(dy). y and dy are
-// read once.
-// Printed before it: Spec, kVector, kChunks, kAhead, kLog; the sources Y, Dy; store_dx.
+// Softmax over rows, backward: dx = y * (dy - sum(y * dy)); log-softmax: dx = dy - exp(y) *
+// sum(dy). y and dy are read once.
+// The engine prints before it: Spec, kVector, kChunks, kAhead, kLog; the sources Y, Dy; store_dx.
 #include "lib/pointwise.cuh"
 #include "lib/row_operand.cuh"
 #include "lib/rows.cuh"
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   softmax_backward<Spec, kVector, kChunks>(args);
 }
 
-// The same for pointers that are not aligned.
+// Scalar variant for unaligned pointers.
 extern "C" __global__ void __launch_bounds__(kThreads)
     row_softmax_backward_elements(const __grid_constant__ Args args) {
   softmax_backward<ElementSpec, 1, 0>(args);

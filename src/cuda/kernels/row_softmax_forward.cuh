@@ -1,6 +1,7 @@
-// y = exp(x - max) / sum(exp(x - max)) over rows, or its logarithm; stats = max + log(sum).
-// x is read once.
-// Printed before it: Spec, kVector, kChunks, kAhead, kLog; the source X; store_y, store_stats.
+// Softmax over rows, forward: y = exp(x - max) / sum(exp(x - max)), or its logarithm; stats = max +
+// log(sum). x is read once.
+// The engine prints before it: Spec, kVector, kChunks, kAhead, kLog; the source X; store_y,
+// store_stats.
 #include "lib/exponential.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/row_operand.cuh"
@@ -32,7 +33,7 @@ __device__ inline void softmax_forward(const Args& args) {
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;
-        // In place of the numbers that are held.
+        // exp(x - max) overwrites x in registers, so that it is computed once.
         constexpr bool kKeepsPowers = decltype(batch.x)::kHoldsNumbers && !kLog;
         R largest[kUnroll], sum[kUnroll] = {};
 #pragma unroll
@@ -85,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   softmax_forward<Spec, kVector, kChunks>(args);
 }
 
-// The same for pointers that are not aligned.
+// Scalar variant for unaligned pointers.
 extern "C" __global__ void __launch_bounds__(kThreads)
     row_softmax_forward_elements(const __grid_constant__ Args args) {
   softmax_forward<ElementSpec, 1, 0>(args);

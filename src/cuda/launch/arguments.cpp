@@ -103,7 +103,7 @@ std::string Arguments::struct_text() const {
 ArgumentFiller::ArgumentFiller(const Arguments& arguments) {
   using Kind = Arguments::Word::Kind;
   if (arguments.words_.size() > kMaxArgumentWords)
-    fail(ErrorCode::internal, "cuda: a kernel with {} arguments, expected {} at most",
+    fail(ErrorCode::internal, "cuda: a kernel has {} argument words, at most {} are supported",
          arguments.words_.size(), kMaxArgumentWords);
   for (const Arguments::Word& word : arguments.words_) {
     const auto position = static_cast<std::uint32_t>(numbers_.size());
@@ -115,7 +115,7 @@ ArgumentFiller::ArgumentFiller(const Arguments& arguments) {
     numbers_.push_back(static_cast<std::uint64_t>(word.value));
   }
   constexpr std::size_t kWordsOf64Bytes = 8;
-  if (!arguments.maps_.empty())  // the struct is as long as its alignment wants
+  if (!arguments.maps_.empty())  // sizeof(Args) is a multiple of its alignment
     while (numbers_.size() % kWordsOf64Bytes != 0) numbers_.push_back(0);
   auto form = arguments.maps_.begin();
   for (const Patch& patch : patches_) {
@@ -134,7 +134,7 @@ bool ArgumentFiller::fill(const KernelContext& context, const ScratchLayout& scr
                           Arguments::Words& words) const {
   using Kind = Arguments::Word::Kind;
   std::copy(numbers_.begin(), numbers_.end(), words.begin());
-  std::uint64_t beyond = 0;  // bits that should be 0
+  std::uint64_t beyond = 0;  // misaligned address bits
   for (const Patch& patch : patches_) {
     std::uint64_t& word = words[patch.position];
     switch (patch.kind) {

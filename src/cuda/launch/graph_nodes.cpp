@@ -1,6 +1,5 @@
-// The run is captured on a stream of its own; its nodes are then added to the caller's graph, or
-// their contents put into nodes that are there: no child graph, and no driver newer than the
-// oldest that Ashlar takes.
+// Captures the run on a private stream and adds the captured nodes to the caller's graph, or copies
+// their parameters into existing nodes: works without child graphs on the oldest supported driver.
 #include "cuda/launch/graph_nodes.hpp"
 
 #include <vector>
@@ -25,7 +24,7 @@ std::vector<GraphNodeHandle> all_nodes(Ask ask) {
   return nodes;
 }
 
-// From the first node to the last; empty where the graph is no single chain.
+// The nodes in execution order; empty where the graph is not a single chain.
 std::vector<GraphNodeHandle> chain_of(GraphHandle graph) {
   const GraphApi& api = graph_api();
   std::vector<GraphNodeHandle> chain, next = all_nodes([&](GraphNodeHandle*nodes, auto*count) {
@@ -79,7 +78,7 @@ GraphNodeHandle add_like(GraphNodeHandle source, GraphHandle graph, GraphNodeHan
       return node;
     }
   }
-  fail(ErrorCode::internal, "cuda: a run put a node of type {} into a graph, expected 0 to 3",
+  fail(ErrorCode::internal, "cuda: the captured run has a graph node of type {}, expected 0 to 3",
        static_cast<int>(type_of(source)));
 }
 
@@ -136,8 +135,8 @@ void update_graph(GraphHandle graph, DeviceOrdinal device,
     same = type_of(sources[i]) == type_of(targets[i]);
   if (!same)
     fail(ErrorCode::invalid_argument,
-         "update: got a graph of {} nodes, expected the {} that this plan puts into one",
-         targets.size(), sources.size());
+         "update: got a graph of {} nodes, expected the {} nodes of this plan", targets.size(),
+         sources.size());
   for (std::size_t i = 0; i < sources.size(); ++i) set_like(sources[i], targets[i]);
 }
 

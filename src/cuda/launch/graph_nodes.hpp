@@ -1,4 +1,4 @@
-// A run as nodes of a CUDA graph.
+// Adds a run to a CUDA graph that the caller owns.
 #pragma once
 
 #include <functional>
@@ -7,12 +7,12 @@
 
 namespace ashlar::cuda {
 
-// What `run` puts into the stream it is given becomes nodes of `graph`, one after the other. Throws
-// Error(invalid_argument) for a graph that is not empty.
+// Adds the work that `run` enqueues as a chain of nodes. Throws Error(invalid_argument) for a graph
+// that is not empty.
 void populate_graph(GraphHandle graph, DeviceOrdinal device,
                     const std::function<void(void* stream)>& run);
-// Gives the nodes of such a graph what `run` says now: pointers and numbers. Throws
-// Error(invalid_argument) where it does not do the same things in the same order.
+// Updates the nodes of such a graph with the pointers and scalars of `run`. Throws
+// Error(invalid_argument) where `run` enqueues a different sequence of operations.
 void update_graph(GraphHandle graph, DeviceOrdinal device,
                   const std::function<void(void* stream)>& run);
 

@@ -11,7 +11,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-// One image is loaded once, however many plans use it at a time.
+// Each image is loaded once and shared by all plans.
 std::shared_ptr<const LoadedCode> shared_code(const std::shared_ptr<const KernelImage>& image,
                                               const std::string& name) {
   static std::mutex mutex;
@@ -89,9 +89,9 @@ class CudaKernel final : public Kernel {
     LoadedKernel aligned, unaligned;
     Grid grid, unaligned_grid;
     unsigned threads, cluster;
-    bool has_unaligned_function;  // address, with a function for it
+    bool has_unaligned_function;  // has a variant for unaligned addresses
     bool cooperative;
-    bool is_dependent_launch;  // edges of graphs that say so need newer drivers: not in a capture
+    bool is_dependent_launch;  // programmatic edges in graphs need newer drivers
     ArgumentFiller arguments;
   };
   const CudaKernel& fallback() const {
@@ -100,7 +100,7 @@ class CudaKernel final : public Kernel {
   }
 
   DeviceOrdinal device_;
-  bool waits_;  // after every launch, so that what goes wrong is said of the right one
+  bool waits_;  // synchronise after every launch, so that errors name the right kernel
   std::vector<Launch> launches_;
   std::function<KernelDesign()> unaligned_;
   std::string architecture_, purpose_;

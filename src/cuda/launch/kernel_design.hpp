@@ -1,4 +1,4 @@
-// What an engine decides about a kernel before any GPU is touched: text, arguments, launch shape.
+// The output of an engine, computed without a GPU: kernel text, arguments and launch shape.
 #pragma once
 
 #include <functional>
@@ -13,41 +13,42 @@
 
 namespace ashlar::cuda {
 
-inline constexpr std::int64_t kMaxGridY = 65535;  // blocks along y or z
+inline constexpr std::int64_t kMaxGridY = 65535;  // grid limit along y and z
 
 struct LaunchDesign {
   KernelSource source;
-  std::string function;  // of the source
+  std::string function;  // entry point
   Grid grid;
   unsigned threads = 256;
   unsigned shared_bytes = 0;
   Arguments arguments;
-  // Another function of the source for addresses that are not multiples of what the arguments want;
-  // empty: the function takes any.
+  // Entry point for addresses without the required alignment; empty: `function` supports any
+  // address.
   std::string unaligned_function = {};
   Grid unaligned_grid = {};
-  bool cooperative = false;  // the blocks wait for each other: all of them are there at once
-  unsigned cluster = 1;      // blocks along x that run together (sm_90 on); of `function` only
-  // May start before the launch before it is done, for whose results it waits itself: see
-  // lib/ptx_grid_dependency.cuh.
+  bool cooperative = false;  // cooperative launch: all CTAs are co-resident and may synchronise
+  unsigned cluster = 1;      // cluster size along x (sm_90 on); of `function` only
+  // Programmatic dependent launch (PDL): may start before the previous launch has finished; the
+  // kernel itself waits for the previous launch's results (lib/ptx_grid_dependency.cuh).
   bool is_dependent_launch = false;
 };
 
-// Launches in order. An empty list does nothing (no elements).
+// Launches in stream order. Empty: nothing to do (no elements).
 struct KernelDesign {
   std::vector<LaunchDesign> launches;
   ScratchLayout scratch;
-  // What runs instead where a launch without an unaligned function is given such an address: the
-  // copy engine would have to read it. It has the same scratch, and is designed and compiled when
-  // that happens first, from the graph and the region. Null: all addresses are taken.
+  // Fallback where a launch without an unaligned function gets an unaligned address, which TMA
+  // cannot read. It uses the same workspace, and is designed and compiled on first use, from the
+  // graph and the region. Null: all addresses are supported.
   std::function<KernelDesign()> unaligned = {};
 };
 
-// An engine whose kernels are text: compiling, loading and launching are the same for all of them.
+// An engine whose kernels are CUDA C++ text; compiling, loading and launching are shared by all of
+// them.
 class CudaEngine : public Engine {
  public:
   EngineKind kind() const override { return EngineKind::generic_fusion; }
-  // A pure function: packs and tests compile what it gives on machines without a GPU.
+  // A pure function: kernel bundles and tests compile its result on machines without a GPU.
   virtual KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                               const DeviceProps& device) const = 0;
   std::unique_ptr<Kernel> build(const Graph& graph, const Region& region, const Config& config,

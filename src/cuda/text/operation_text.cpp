@@ -10,7 +10,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-// Numbers after the operands.
+// Attribute arguments after the operands.
 std::string attributes(const Pointwise& op) {
   switch (op.mode) {
     case PointwiseMode::relu_fwd:

@@ -1,4 +1,4 @@
-// Operations, numbers and types as device code writes them.
+// Prints pointwise operations, literals and type names as CUDA C++.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace ashlar::cuda {
 
-// "op_add<R>((R)2.0 * x, y)": an operation on numbers of type R, with its attributes.
-// `is_short`: in the cheaper form that lib/pointwise.cuh has of it for results of 16 bits.
+// "op_add<R>((R)2.0 * x, y)": an operation on operands of type R, with its attributes.
+// `is_short`: the cheaper approximation of lib/pointwise.cuh for 16-bit results.
 std::string operation_text(const Pointwise& op, DType compute, std::vector<std::string> operands,
                            bool is_short = false);
 // "(R)0.5"

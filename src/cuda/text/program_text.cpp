@@ -152,7 +152,7 @@ class Printer {
                        stride_text(view, view.strides.rank() - 1, name), i));
   }
 
-  // In two: hold() loads, the program takes what it has loaded.
+  // Splits a load in two: hold() prefetches the raw vector, the program converts it.
   void prefetch_load(const View& view, const std::string& pointer, const std::string& index,
                      int i) {
     prefetch_bytes_ += bit_width(view.dtype) / 8;
@@ -165,7 +165,7 @@ class Printer {
     line(fmt::format("widen_vector({}, held.load{}, v{});", tag(view.dtype), i, i));
   }
 
-  // Elements that blocks share.
+  // A load of block scales: one element per block.
   void add_block_load(const Step& step, const std::string& name, const std::string& pointer,
                       int i) {
     const View& view = step.view;
@@ -180,7 +180,8 @@ class Printer {
         index += " + (Index)" + arguments_.number(name + "_offset", view.offset);
       return fmt::format("load_element<R>({}, {}, {})", tag(view.dtype), pointer, index);
     };
-    // Runs begin at multiples of their length: those that fill blocks are in one.
+    // Vectors start at multiples of their length: they lie inside one block where kCount divides
+    // its size.
     line(fmt::format("if constexpr ({} % kCount == 0) fill({}, v{});", step.blocks[last],
                      element(""), i));
     line("else " + each(fmt::format("v{}[l] = {};", i, element(" + l"))));
@@ -216,7 +217,7 @@ class Printer {
     if (const Step* gelu = scaled_gelu(step))
       return line(each(fmt::format("v{}[l] = op_gelu_approx_tanh_fwd_scaled<R>(v{}[l], v{}[l]);", i,
                                    gelu->args[0], step.args[1])));
-    // By a flag, not by a number that is made from it first.
+    // Selects by the Boolean itself, not by its value converted to R.
     if (step.op.mode == PointwiseMode::binary_select && is_plain(step.op) &&
         has_flags_.contains(step.args[2]))
       return line(each(fmt::format("v{}[l] = is_one{}[l] ? v{}[l] : v{}[l];", i, step.args[2],
@@ -229,8 +230,8 @@ class Printer {
         fmt::format("v{}[l] = {};", i, operation_text(step.op, step.compute, operands, is_short))));
   }
 
-  // The keys of a random stream: made here from a seed that is a fact of the graph, else on the
-  // device. Returns the type and the value.
+  // Philox round keys: computed on the host from a constant seed, else on the device. Returns type
+  // and value.
   std::pair<std::string, std::string> stream_keys(const std::string& name, const Step& step) {
     if (step.seed.present())
       return {"SeedKeys", "(uint64)" + stream_number(name + "_seed", step.seed, 0)};
@@ -244,7 +245,7 @@ class Printer {
     }
     return {"GivenKeys", arguments_.numbers(name + "_keys", keys)};
   }
-  // The seed or offset of a random stream: of a tensor with one element, or a fact of the graph.
+  // Seed or offset of a random stream: a one-element tensor, or a constant of the graph.
   std::string stream_number(const std::string& name, const View& view, std::int64_t fixed) {
     if (!view.present()) return arguments_.number(name, fixed);
     const TensorKind kind = graph_.tensor(view.tensor).kind;
@@ -278,7 +279,7 @@ class Printer {
       return line(each(fmt::format("v{0}[l] = {1} + ({2} - {1}) * (R)uniform_open(bits{0}[l]);", i,
                                    literal(op.minimum), literal(op.maximum))));
     // (k + 1/2) 2^-23 < p for the upper 23 bits k: k < 2^23 p - 1/2, both sides exact. The lower 9
-    // bits may be anything.
+    // bits are ignored.
     const auto probability = static_cast<double>(static_cast<float>(op.probability));
     const double limit = std::clamp(std::ceil(0x1p23 * probability - 0.5), 0.0, 0x1p23);
     if (limit == 0.0) return line(fmt::format("fill((R)0, v{});", i));
@@ -289,7 +290,7 @@ class Printer {
     line(each(fmt::format("v{0}[l] = is_one{0}[l] ? (R)1 : (R)0;", i)));
     has_flags_.insert(i);
   }
-  // Whether all counters of a stream have the same upper 32 bits.
+  // Whether all Philox counters of a stream share their upper 32 bits.
   static bool has_one_upper_word(const Step& step) {
     if (step.offset.present()) return false;
     double last = 0;
@@ -313,8 +314,8 @@ class Printer {
   static bool is_ragged(const View& view) {
     return view.ragged_offset != kNoTensor && view.strides.rank() > 0;
   }
-  // What lib/rows.cuh wants to know of a ragged view: where rows start, which row this is, where in
-  // it the element stands, and how far the next one is.
+  // The arguments of lib/rows.cuh for a ragged view: row starts, the row index, the element's
+  // position within the row, and its stride.
   std::string ragged_position(const View& view, const std::string& name) {
     View row = view;
     row.strides[0] = 0;
@@ -329,7 +330,7 @@ class Printer {
                        position(row, name), stride);
   }
 
-  // Of the element at `at`, from the pointer on.
+  // Index of the element at `at`, relative to the pointer.
   std::string position(const View& view, const std::string& name) {
     std::string sum;
     const auto add = [&](const std::string& term) { sum += (sum.empty() ? "" : " + ") + term; };
@@ -345,10 +346,10 @@ class Printer {
     return sum.empty() ? "0" : sum;
   }
 
-  // The GELU that a step multiplies by a constant, where both are one operation in the short form
-  // and nothing else reads it.
+  // The GELU that a step scales by a constant, where the 16-bit form fuses both and the GELU has no
+  // other use.
   const Step* scaled_gelu(const Step& step) const {
-    constexpr double kLeast = 0x1p-20, kMost = 0x1p20;  // whose inverse is as good as they are
+    constexpr double kLeast = 0x1p-20, kMost = 0x1p20;  // range in which the reciprocal is accurate
     if (!has_short_results_ || step.op.mode != PointwiseMode::mul || !is_plain(step.op))
       return nullptr;
     const Step& x = program_.steps[static_cast<std::size_t>(step.args[0])];
@@ -365,13 +366,13 @@ class Printer {
   }
   static bool is_plain(const Pointwise& op) { return op.alpha1 == 1.0 && op.alpha2 == 1.0; }
 
-  // lib/pointwise.cuh has cheaper forms of these for results of 16 bits.
+  // Modes with a cheaper approximation for 16-bit results in lib/pointwise.cuh.
   static bool has_short_form(PointwiseMode mode) {
     return mode == PointwiseMode::gelu_fwd || mode == PointwiseMode::gelu_bwd ||
            mode == PointwiseMode::gelu_approx_tanh_fwd ||
            mode == PointwiseMode::gelu_approx_tanh_bwd;
   }
-  // Whether all that the program makes is stored or kept with 11 bits or fewer.
+  // Whether all results are stored or kept in 16-bit types (at most 11 bits of mantissa).
   static bool has_short_results(const PointwiseProgram& program, DType kept) {
     return program.reduced.empty() && (program.result < 0 || bit_width(kept) <= 16) &&
            std::all_of(program.stores.begin(), program.stores.end(),
@@ -379,18 +380,18 @@ class Printer {
   }
 
   const PointwiseProgram& program_;
-  Dims space_;  // of the positions
+  Dims space_;  // extents that `at` indexes
   const Graph& graph_;
   const std::string& function_;
   Arguments& arguments_;
   std::string body_;
-  std::set<std::string> strides_;  // those that are arguments already
-  std::set<int> has_flags_;        // steps that draw 0 or 1, which are there as flags, too
+  std::set<std::string> strides_;  // already added as arguments
+  std::set<int> has_flags_;        // Bernoulli steps, whose values also exist as Booleans
   int rows_ = 0;
   const bool has_short_results_;
   const bool holds_;
   std::string prefetch_members_, prefetch_loads_, prefetch_takes_;
-  int prefetch_bytes_ = 0;  // of an element, of all that is held
+  int prefetch_bytes_ = 0;  // bytes per element of all prefetched loads
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr double kMaxNarrow = std::numeric_limits<std::int32_t>::max();
-constexpr double kSlack = 1 << 16;  // threads past the end, which find out that they are
+constexpr double kSlack = 1 << 16;  // headroom for out-of-range threads, which check their index
 
 bool is_wide(const View& view) {
   double last = static_cast<double>(view.offset) + kSlack;

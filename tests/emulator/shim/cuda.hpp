@@ -1,4 +1,4 @@
-// All of the shim, put before a kernel's text.
+// The shim: CUDA C++ for the host compiler, included before a kernel's text.
 #pragma once
 
 #include "language.hpp"

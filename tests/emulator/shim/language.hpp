@@ -1,5 +1,5 @@
-// CUDA C++ as a host compiler understands it: qualifiers, built-in variables and vector types. What
-// is here lies in the nameless namespace that the kernel's text is put in, so that overloads meet.
+// CUDA C++ for a host compiler: qualifiers, built-in variables and vector types. All of it is in
+// the unnamed namespace that also holds the kernel's text, so that overloads resolve together.
 #pragma once
 
 #include "interface.hpp"
@@ -13,10 +13,10 @@
 #define __forceinline__
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
-// Blocks run one after another. All zeroed static memory of an image counts as shared memory.
+// The .bss section of an image is its static shared memory; CTAs that run concurrently swap it.
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
-// The standard's form is refused between `__shared__` and the type.
+// The standard form is not allowed between `__shared__` and the type.
 #define alignas(n) __attribute__((aligned(n)))
 
 typedef __SIZE_TYPE__ size_t;
@@ -83,7 +83,7 @@ inline uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; 
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 #undef EMULATED_VECTORS
 
-// --- how the driver finds and calls kernels
+// --- how the driver looks up and calls kernels
 
 template <class T>
 struct EmulatedPlain {

@@ -1,4 +1,4 @@
-// CUDA's functions on numbers. Those that trade accuracy for speed on a GPU are exact here.
+// CUDA's math functions. Fast approximations are computed exactly.
 #pragma once
 
 #include "language.hpp"
@@ -73,7 +73,7 @@ inline int abs(int x) { return x < 0 ? -x : x; }
 inline long long abs(long long x) { return x < 0 ? -x : x; }
 inline long long llabs(long long x) { return abs(x); }
 
-// --- functions of one float or double, of both names: exp(float), exp(double), expf(float)
+// --- unary functions under all names: exp(float), exp(double), expf(float)
 
 #define EMULATED_UNARY(name)                                       \
   inline float name##f(float x) { return __builtin_##name##f(x); } \
@@ -153,7 +153,7 @@ inline float cospif(float x) { return (float)cos(3.14159265358979323846 * __buil
 inline float sinpi(float x) { return sinpif(x); }
 inline float cospi(float x) { return cospif(x); }
 
-// --- of two and three
+// --- binary and ternary functions
 
 #define EMULATED_BINARY(name)                                                  \
   inline float name##f(float x, float y) { return __builtin_##name##f(x, y); } \
@@ -197,7 +197,7 @@ inline double min(double x, float y) { return fmin(x, (double)y); }
 inline double max(float x, double y) { return fmax((double)x, y); }
 inline double max(double x, float y) { return fmax(x, (double)y); }
 
-// --- fast and explicitly rounded forms
+// --- fast and explicitly rounded variants
 
 inline float __expf(float x) { return expf(x); }
 inline float __exp10f(float x) { return exp10f(x); }
@@ -229,10 +229,10 @@ inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 inline float __double2float_rn(double x) { return (float)x; }
 inline float __double2float_rz(double x) {
   const float f = (float)x;
-  // One step towards zero where rounding went away from it; from infinity to the largest number.
+  // Steps towards zero where rounding went away from it; infinity becomes the largest finite value.
   return fabs((double)f) > fabs(x) ? __uint_as_float(__float_as_uint(f) - 1) : f;
 }
-// Conversions to integers saturate on a GPU, and take NaN as 0 (64 bits: as the largest magnitude).
+// Float-to-integer conversions saturate on a GPU; NaN becomes 0 (64 bits: the largest magnitude).
 template <class Integer>
 inline Integer emulated_to_integer(double x, double low, double high) {
   if (x != x) return 0;
@@ -258,7 +258,7 @@ inline float __int2float_rn(int x) { return (float)x; }
 inline float __uint2float_rn(unsigned x) { return (float)x; }
 inline double __int2double_rn(int x) { return x; }
 
-// Passes, but tells nothing about speed.
+// Increases, but does not measure time.
 inline long long clock64() { return ++emulated_state.clock; }
 
 }  // namespace

@@ -1,6 +1,5 @@
-// What sm_80 and sm_90a add to warps and clusters, for the plain branches of wrappers of PTX:
-// barriers in shared memory, tensor copies, matrix units. Each does what the instruction does, and
-// ends the launch with a sentence where its use is wrong.
+// sm_80 and sm_90a instructions for the emulator branches of the PTX wrappers: mbarriers, TMA,
+// tensor cores. Each implements the instruction, and aborts the launch with a message on misuse.
 #pragma once
 
 #include "warp.hpp"
@@ -9,8 +8,8 @@ namespace {
 
 typedef emulated::MmaType EmulatedMmaType;
 
-// Addresses of shared memory as instructions and matrix descriptors take them: 32 bits. Static and
-// dynamic shared memory have different ones. Equal to the pointer in the bits below 1024.
+// 32-bit shared-memory addresses as instructions and matrix descriptors use them. They agree with
+// pointers in the bits below 1024.
 inline unsigned emulated_shared_address(const void* pointer) {
   return emulated_tensor_state.shared_address(pointer);
 }
@@ -22,17 +21,17 @@ inline void* emulated_shared_pointer(unsigned address) {
 
 inline unsigned emulated_cluster_rank() { return emulated_tensor_state.cluster_rank(); }
 inline unsigned emulated_cluster_blocks() { return emulated_tensor_state.cluster_blocks(); }
-// barrier.cluster.arrive and .wait apart from each other.
+// barrier.cluster.arrive and .wait.
 inline void emulated_cluster_arrive() { emulated_tensor_state.cluster_sync(true, false); }
 inline void emulated_cluster_wait() { emulated_tensor_state.cluster_sync(false, true); }
 
-// elect.sync of a whole warp: true for one lane.
+// elect.sync of a full warp: true for one lane.
 inline bool emulated_elect() {
   const emulated::WarpValues exchanged = emulated_state.warp_sync(emulated::WarpOp::vote, ~0u, 0);
   return __builtin_ctz(exchanged.lanes) == emulated_state.lane;
 }
 
-// --- mbarrier: 8 bytes of shared memory, at a multiple of 8
+// --- mbarrier: 8 bytes of shared memory, 8-byte aligned
 
 inline void emulated_mbarrier_init(void* barrier, unsigned count) {
   emulated_tensor_state.mbarrier_init(barrier, count);
@@ -54,7 +53,7 @@ inline void emulated_mbarrier_expect_tx(void* barrier, unsigned bytes) {
 inline void emulated_mbarrier_complete_tx(void* barrier, unsigned bytes) {
   emulated_tensor_state.mbarrier_change(barrier, -1, 0, -(int)bytes);
 }
-// The same at the barrier that block `rank` of the cluster has where `barrier` is here.
+// The same for the corresponding mbarrier of CTA `rank` of the cluster.
 inline void emulated_mbarrier_arrive_remote(void* barrier, unsigned rank, unsigned count = 1) {
   emulated_tensor_state.mbarrier_change(barrier, (int)rank, count, 0);
 }
@@ -64,20 +63,20 @@ inline void emulated_mbarrier_expect_remote(void* barrier, unsigned rank, unsign
 inline void emulated_mbarrier_complete_remote(void* barrier, unsigned rank, unsigned bytes) {
   emulated_tensor_state.mbarrier_change(barrier, (int)rank, 0, -(int)bytes);
 }
-// A loop over try_wait.parity, which does not turn: until the phase of this parity is complete.
+// Waits until the phase of this parity is complete; stands for a try_wait.parity loop, without
+// spinning.
 inline void emulated_mbarrier_wait(void* barrier, unsigned parity) {
   emulated_tensor_state.mbarrier_wait(barrier, parity, true);
 }
-// One try_wait.parity or test_wait.parity; lets others go first where it gives false.
+// One try_wait.parity or test_wait.parity; yields before it returns false.
 inline bool emulated_mbarrier_try_wait(void* barrier, unsigned parity) {
   return emulated_tensor_state.mbarrier_wait(barrier, parity, false);
 }
 
 // --- copies
 
-// cp.async.bulk.tensor from global to shared memory; a null `offsets`: tiled, else im2col (rank - 2
-// of them). `coordinates`: innermost first. `multicast`: a mask of the cluster's blocks; 0: this
-// one.
+// cp.async.bulk.tensor from global to shared memory; null `offsets`: tiled, else im2col (rank - 2
+// offsets). `coordinates`: innermost first. `multicast`: mask of CTAs of the cluster; 0: this CTA.
 inline void emulated_tma_load(void* shared, const void* map, void* barrier, const int* coordinates,
                               int rank, const unsigned short* offsets = nullptr,
                               unsigned short multicast = 0) {
@@ -87,7 +86,7 @@ inline void emulated_tma_store(const void* map, const void* shared, const int* c
                                int rank) {
   emulated_tensor_state.tensor_store(map, shared, coordinates, rank);
 }
-// cp.async.bulk of `bytes`, a multiple of 16 as the addresses are.
+// cp.async.bulk of `bytes`; size and addresses are multiples of 16.
 inline void emulated_bulk_load(void* shared, const void* global, unsigned bytes, void* barrier,
                                unsigned short multicast = 0) {
   emulated_tensor_state.bulk_load(shared, global, bytes, barrier, multicast);
@@ -96,35 +95,36 @@ inline void emulated_bulk_store(void* global, const void* shared, unsigned bytes
   emulated_tensor_state.bulk_store(global, shared, bytes);
 }
 inline void emulated_bulk_commit() { emulated_tensor_state.bulk_commit(); }
-// Until all groups of this thread but the last `pending` are done; only_read: have been read from
-// shared memory.
+// Waits until all but the last `pending` groups of this thread are complete; only_read: have been
+// read from shared memory.
 inline void emulated_bulk_wait(int pending, bool only_read = false) {
   emulated_tensor_state.bulk_wait(pending, only_read);
 }
 
-// cp.async of 4, 8 or 16 bytes, of which the first `from_bytes` are read and the others are zeros.
-// Nothing is there before the thread has waited for the copy's group.
+// cp.async of 4, 8 or 16 bytes; the first `from_bytes` are read, the rest is zero-filled. Data
+// arrives when the thread waits for the copy's group.
 inline void emulated_copy_async(void* shared, const void* global, int bytes, int from_bytes) {
   if ((unsigned long long)shared % bytes != 0 || (unsigned long long)global % bytes != 0)
-    emulated_state.trap("cp.async with an address that is not a multiple of its bytes");
+    emulated_state.trap("cp.async: an address is not a multiple of the copy size");
   if (from_bytes < 0 || from_bytes > bytes)
-    emulated_state.trap("cp.async that reads more than it writes");
+    emulated_state.trap("cp.async: the source size exceeds the copy size");
   emulated_tensor_state.thread_copy({shared, global, bytes, from_bytes});
 }
 // cp.async.commit_group and .wait_group.
 inline void emulated_copy_commit() { emulated_tensor_state.thread_commit(); }
 inline void emulated_copy_wait(int pending) { emulated_tensor_state.thread_wait(pending); }
-// cp.async.mbarrier.arrive(.noinc) of the copies so far, which are done here.
+// cp.async.mbarrier.arrive(.noinc): completes the copies so far immediately.
 inline void emulated_copy_async_arrive(void* barrier, bool noinc) {
   emulated_copy_commit();
   emulated_copy_wait(0);
   if (noinc) emulated_mbarrier_arrive(barrier);
 }
 
-// --- matrices, by all lanes of a warp at once
+// --- tensor cores: called by all lanes of a warp
 
-// wgmma.mma_async: d has n / 2 sums of the thread (float, or int for s8 and u8). `keep`: scale-d, D
-// is added to; `negate`: scale-a or scale-b is -1. MN-major (transposed) only in types of 16 bits.
+// wgmma.mma_async: d has n / 2 accumulators per thread (float, or int for s8 and u8). `keep`:
+// scale-d, accumulates into D; `negate`: scale-a or scale-b is -1. MN-major operands must be 16-bit
+// types.
 template <class Sum>
 inline void emulated_wgmma(EmulatedMmaType a_type, EmulatedMmaType b_type, Sum* d, int n,
                            unsigned long long a_matrix, unsigned long long b_matrix,
@@ -144,13 +144,14 @@ inline void emulated_wgmma(EmulatedMmaType a_type, EmulatedMmaType b_type, Sum* 
                                             b_is_mn_major, keep, negate_a, negate_b, d});
 }
 
-// wgmma.commit_group and .wait_group. Products are done at once, but until the warp has waited for
-// them no copy may write to what they read.
+// wgmma.commit_group and .wait_group. wgmma executes immediately, but a copy into memory that it
+// reads is an error until the warp has waited for it.
 inline void emulated_wgmma_commit() { emulated_tensor_state.wgmma_commit_group(); }
 inline void emulated_wgmma_wait(int pending) { emulated_tensor_state.wgmma_wait_group(pending); }
 
-// mma.sync.m16n8kK: K of 16 bits 8 or 16, tf32 4 or 8, 8 bits 16 or 32. Registers as PTX numbers
-// them: K * bytes / 8 words of A, half as many of B, 4 sums (float, int for s8 and u8).
+// mma.sync.m16n8kK: K is 8 or 16 for 16-bit types, 4 or 8 for tf32, 16 or 32 for 8-bit types.
+// Registers in PTX order: K * bytes / 8 of A, half as many of B, 4 accumulators (float, int for s8
+// and u8).
 template <class Sum>
 inline void emulated_mma(EmulatedMmaType a_type, EmulatedMmaType b_type, int k, Sum* d,
                          const unsigned* a, const unsigned* b, const Sum* c) {
@@ -163,7 +164,7 @@ inline void emulated_mma_f64(int m, int k, double* d, const double* a, const dou
       {EmulatedMmaType::f64, EmulatedMmaType::f64, m, 8, k, d, a, b, c});
 }
 
-// ldmatrix and stmatrix of 1, 2 or 4 matrices of 8 x 8 words of 16 bits: lane i has the address of
+// ldmatrix and stmatrix of 1, 2 or 4 matrices of 8 x 8 16-bit elements: lane i holds the address of
 // row i % 8 of matrix i / 8.
 inline void emulated_ldmatrix(unsigned* registers, const void* row, int count,
                               bool transposed = false) {
@@ -178,7 +179,7 @@ inline unsigned emulated_movmatrix(unsigned word) {
   const int lane = emulated_state.lane;
   unsigned moved = 0;
   for (int half = 0; half < 2; ++half) {
-    // Row lane / 4, column 2 (lane % 4) + half of the result was at the exchanged place.
+    // Element (lane / 4, 2 (lane % 4) + half) of the result comes from the transposed position.
     const int row = 2 * (lane % 4) + half, column = lane / 4;
     const unsigned from = __shfl_sync(~0u, word, row * 4 + column / 2);
     moved |= (from >> 16 * (column % 2) & 0xffffu) << 16 * half;

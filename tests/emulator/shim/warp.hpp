@@ -1,5 +1,5 @@
-// What threads of a launch do together: barriers, exchanges between the lanes of a warp, atomics.
-// The threads take turns and change only in the calls below, so that atomics are plain code.
+// Synchronisation and communication of threads: barriers, warp collectives, atomics. Threads only
+// switch inside the calls below, so that atomics are plain code.
 #pragma once
 
 #include "language.hpp"
@@ -12,14 +12,14 @@ inline int __syncthreads_count(int predicate) {
 }
 inline int __syncthreads_or(int predicate) { return __syncthreads_count(predicate) != 0; }
 inline int __syncthreads_and(int predicate) { return __syncthreads_count(!predicate) == 0; }
-// For wrappers of PTX's bar.sync and bar.arrive.
+// For the PTX wrappers of bar.sync and bar.arrive.
 inline void emulated_barrier_sync(int id, int threads) {
   emulated_state.barrier(id, threads, 0, true);
 }
 inline void emulated_barrier_arrive(int id, int threads) {
   emulated_state.barrier(id, threads, 0, false);
 }
-// For wrappers of PTX's barrier.cluster and mapa.
+// For the PTX wrappers of barrier.cluster and mapa.
 inline void emulated_cluster_barrier() { emulated_cluster_state.barrier(); }
 template <class T>
 inline T* emulated_cluster_address(T* address, unsigned rank) {
@@ -46,7 +46,7 @@ inline T emulated_unpack(unsigned long long word) {
   __builtin_memcpy(&value, &word, sizeof(T));
   return value;
 }
-// The value of lane `from`; of a lane that takes no part nothing is known, so it is all ones.
+// The value of lane `from`; all ones (poison) for a lane that does not participate.
 template <class T>
 inline T emulated_shuffle(unsigned mask, T value, int from, bool inside) {
   const emulated::WarpValues exchanged =

@@ -1,4 +1,4 @@
-// Scaled-dot-product attention with every option: a block of threads per row of a result.
+// Scaled dot-product attention with every option: one CTA per row of a result.
 #include "cuda/engines/generic/operations.hpp"
 #include "cuda/text/program_text.hpp"
 #include "graph/score_program.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; }
 
-// A program on the score as `R NAME(const R (&values)[10])`.
+// Prints a score program as `R NAME(const R (&values)[10])`.
 std::string score_function(const std::string& name, const ScoreProgram& program) {
   std::string body;
   const auto value = [](std::int64_t number) {
@@ -29,12 +29,12 @@ std::string score_function(const std::string& name, const ScoreProgram& program)
                      kFirstScoreStep, body, result);
 }
 
-// Factors of products: fp8 ones are rounded, others stay as they are.
+// Type of a GEMM operand: fp8 operands are rounded, others stay f32.
 std::string operand_typedef(const std::string& name, DType dtype) {
   return fmt::format("typedef {} {};\n", to_string(is_fp8(dtype) ? dtype : f32), name);
 }
 
-// What forward and backward share. Returns the number of query rows.
+// Shared by forward and backward. Returns the number of query rows.
 template <class Attention>
 std::int64_t add_attention(const Attention& op, GenericKernel& kernel) {
   const View& q = kernel.in(Attention::q);
@@ -68,7 +68,7 @@ std::int64_t add_attention(const Attention& op, GenericKernel& kernel) {
   return rows;
 }
 
-// One number per block of threads, from which the largest of all is found in the last pass.
+// Workspace for one maximum per CTA, which the last pass reduces.
 void add_largest(const std::string& name, bool wanted, std::int64_t blocks, GenericKernel& kernel) {
   kernel.scratch(name, wanted ? blocks * kernel.register_bytes() : 0);
 }
@@ -101,7 +101,7 @@ void describe(const AttentionBackward& op, GenericKernel& kernel) {
   const auto rows_of = [](const Dims& dims) { return dims[0] * dims[1] * dims[2]; };
   const std::int64_t k_rows = rows_of(kernel.in(Backward::k).dims);
   const std::int64_t v_rows = rows_of(kernel.in(Backward::v).dims);
-  // An axis along which dbias has one element for all scores is summed over.
+  // dbias is summed over its broadcast axes.
   const bool dbias = kernel.has_out(Backward::dbias);
   const Dims& q = kernel.in(Backward::q).dims;
   Dims reach = {q[0], q[1], q[2], op.max_seq_len_kv.value_or(kernel.in(Backward::k).dims[2])};

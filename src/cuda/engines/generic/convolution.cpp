@@ -1,4 +1,4 @@
-// Convolutions and the patches they read.
+// Convolutions and im2col.
 #include <algorithm>
 
 #include "cuda/engines/generic/operations.hpp"
@@ -17,7 +17,7 @@ void describe_conv(const Op& op, GenericKernel& kernel, const Dims& x, const Dim
   kernel.per_axis("padding", op.padding, spatial, 0);
   kernel.per_axis("stride", op.stride, spatial, 1);
   kernel.per_axis("dilation", op.dilation, spatial, 1);
-  kernel.number("channels", w[1]);  // of one group
+  kernel.number("channels", w[1]);  // per group
   kernel.number("filters", w[0] / groups);
   kernel.real("alpha", op.alpha);
   kernel.real("beta", kernel.has_in(Op::z) ? op.beta : 0.0);
@@ -63,7 +63,7 @@ void describe(const CausalConvBackward& op, GenericKernel& kernel) {
 void describe(const Im2Col& op, GenericKernel& kernel) {
   const Dims& x = kernel.in(Im2Col::x).dims;
   const int spatial = op.window.rank();
-  Dims counts;  // windows along each spatial axis
+  Dims counts;  // output positions along each spatial axis
   for (int axis = 0; axis < spatial; ++axis) {
     const std::int64_t before = op.padding.empty() ? 0 : op.padding[axis];
     const std::int64_t after = op.post_padding ? (*op.post_padding)[axis] : before;

@@ -1,4 +1,4 @@
-// Products and reductions.
+// Matmul, mixture of experts and reductions.
 #include <algorithm>
 
 #include "cuda/engines/generic/operations.hpp"
@@ -41,7 +41,7 @@ void describe(const MoeGroupedMatmulBackward& op, GenericKernel& kernel) {
 
 namespace {
 
-// Whether elements that lie side by side in memory belong to different outputs.
+// Whether neighbouring elements in memory belong to different outputs.
 bool keeps_innermost_axis(const View& x, const Dims& y) {
   for (int axis = 0; axis < y.rank(); ++axis)
     if (x.dims[axis] > 1 && x.strides[axis] == 1) return y[axis] != 1;
@@ -54,11 +54,11 @@ void describe(const Reduction& op, GenericKernel& kernel) {
   constexpr std::int64_t kThreadsWanted = 1 << 18, kFewTerms = 64, kPartialBytes = 24;
   const View& x = kernel.in(Reduction::x);
   const Dims& y = kernel.out(Reduction::y).dims;
-  Dims reduced = x.dims;  // the terms of an output
+  Dims reduced = x.dims;  // extents of an output's terms
   for (int axis = 0; axis < y.rank(); ++axis)
     if (y[axis] != 1) reduced[axis] = 1;
   const std::int64_t outputs = element_count(y), terms = element_count(reduced);
-  // Threads that share an output, and how many sums they leave to the last pass.
+  // Threads per output, and the number of partials that they leave to the last pass.
   std::int64_t parts = 0, groups = 0;
   if (terms > kFewTerms && outputs > 0 && outputs < kThreadsWanted) {
     parts = std::min((terms + kFewTerms - 1) / kFewTerms, kThreadsWanted / outputs);

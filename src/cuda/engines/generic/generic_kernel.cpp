@@ -13,7 +13,7 @@ namespace {
 constexpr unsigned kThreads = 128;
 constexpr std::int64_t kBlocksPerSm = 32;
 
-// The functions by which a kernel reads and writes the operands of an operation.
+// Prints the accessors of an operation's operands.
 class Operands {
  public:
   Operands(const Graph& graph, const Region& region, Arguments& arguments)

@@ -1,16 +1,16 @@
-// What one operation tells the generic engine: a file of kernels/generic, what that file is given
-// by name, and how many units of work there are.
+// Describes one operation to the generic engine: a file of kernels/generic, its constants and
+// arguments, and the number of units of work per pass.
 //
-// The file defines `__device__ inline void unit(const Args& args, int64 n)`, unit n of the pass
-// args.pass; the whole block calls it where the pass has teams. It finds, for an input `x` and an
-// output `y` of the operation (names as in ops.hpp):
-//   R, Index              registers (float or double) and positions (int64)
+// The file defines `__device__ inline void unit(const Args& args, int64 n)`, unit n of pass
+// args.pass; all threads of the CTA call it in block passes. For an input `x` and an output `y` of
+// the operation (names as in ops.hpp) it finds:
+//   R, Index              registers (float or double) and indices (int64)
 //   kHas_x, kRank_x       1 or 0; axes. args.x_dims[axis] are its extents
-//   R in_x(args, at)      the element, after what was fused before the operation. On an axis of
+//   R in_x(args, at)      the element, after the fused prologue. On an axis of
 //                         extent 1 every coordinate means 0. Absent: 0
 //   int64 integer_x(args, at)  the same of an integer tensor, with all its bits
-//   put_y(args, at, value)     output 0: through what was fused behind the operation; the others:
-//                         of any number type, to memory. Absent: nothing
+//   put_y(args, at, value)     output 0: through the fused epilogue; the others:
+//                         a store of any arithmetic type. Absent: nothing
 #pragma once
 
 #include <string>
@@ -25,9 +25,9 @@ class GenericKernel {
  public:
   struct Pass {
     std::int64_t units = 0;
-    int input = 0;           // a variadic operation: the one input of this pass
-    std::int64_t begin = 0;  // args.begin: what the operation likes
-    bool team = false;       // all threads of a block work on one unit at a time
+    int input = 0;           // variadic operations: the input of this pass
+    std::int64_t begin = 0;  // args.begin: free for the operation to use
+    bool team = false;       // block pass: all threads of a CTA work on one unit
   };
 
   explicit GenericKernel(const Region& region) : region_(region) {}
@@ -39,35 +39,35 @@ class GenericKernel {
   const View& in(int slot) const { return anchor().inputs[static_cast<std::size_t>(slot)]; }
   const View& out(int slot) const { return anchor().outputs[static_cast<std::size_t>(slot)]; }
 
-  std::int64_t register_bytes() const { return region_.precision() == f64 ? 8 : 4; }  // of R
+  std::int64_t register_bytes() const { return region_.precision() == f64 ? 8 : 4; }  // sizeof(R)
 
-  // kernels/generic/<name>.cuh; several files stand one after the other.
+  // Appends kernels/generic/<name>.cuh to the text.
   void file(const std::string& name) { files_.push_back("generic/" + name + ".cuh"); }
-  // Operands that the file knows and the operation has not.
+  // Operands that the file uses and the operation does not have.
   void without_input(const std::string& name) { missing_inputs_.push_back(name); }
   void without_output(const std::string& name) { missing_outputs_.push_back(name); }
-  // Facts of the text: `static const int kName`.
+  // Compile-time constant: `static const int kName`.
   void constant(const std::string& name, std::int64_t value);
   // typedef of an element type, as `name`.
   void element_type(const std::string& name, DType dtype);
-  // Lines of the head, which know R.
+  // Further lines of the head, after R is defined.
   void text(const std::string& lines) { constants_ += lines; }
-  // Facts of a launch: args.name.
+  // Launch arguments: args.name.
   void number(const std::string& name, std::int64_t value) { arguments_.number(name, value); }
   void real(const std::string& name, double value) { arguments_.real(name, value); }
   void numbers(const std::string& name, const Dims& values) { arguments_.numbers(name, values); }
-  // One per axis; `missing` where the attribute was left empty.
+  // One value per axis; `missing` where the attribute is empty.
   void per_axis(const std::string& name, const Dims& values, int axes, std::int64_t missing);
-  // Memory between passes: void* args.name.
+  // Workspace between passes: void* args.name.
   void scratch(const std::string& name, std::int64_t bytes);
-  // The same of memory that someone else has booked.
+  // The same for a workspace reservation of the caller.
   void reserved(const std::string& name, int reservation) { arguments_.scratch(name, reservation); }
-  // One launch, after those before it.
+  // Adds a pass: one launch, ordered after the previous ones.
   void pass(std::int64_t units) { passes_.push_back({units}); }
-  // A unit per element of an output; none where it is absent.
+  // One unit per element of an output; no pass where it is absent.
   void pass_over_output(int slot) { pass(has_out(slot) ? element_count(out(slot).dims) : 0); }
   void pass(Pass pass) { passes_.push_back(pass); }
-  // One pass instead of those so far, by a file that stands in for generic/entry.cuh.
+  // Replaces all passes by one with its own entry file instead of generic/entry.cuh.
   void end_with(const std::string& entry, Pass pass) {
     entry_ = "generic/" + entry + ".cuh";
     passes_ = {pass};

@@ -1,4 +1,4 @@
-// Elements in other places.
+// Data movement: reshape, transpose, slice, concatenation, folds, paged caches, band matrices.
 #include "cuda/engines/generic/operations.hpp"
 
 namespace ashlar::cuda {
@@ -22,7 +22,7 @@ void describe(const Slice& op, GenericKernel& kernel) {
   kernel.pass_over_output(Slice::y);
 }
 
-// A pass per input: where it begins in y is all that tells them apart.
+// One pass per input; only its offset in y differs.
 void describe(const Concat& op, GenericKernel& kernel) {
   kernel.file("concat");
   const int rank = kernel.out(Concat::y).dims.rank();

@@ -1,5 +1,5 @@
-// Multi-head attention that was not taken apart: projections, attention and gradients one pass
-// after the other.
+// Multi-head attention that was not decomposed: projections, attention and gradients as consecutive
+// passes.
 #include "graph/multi_head_shapes.hpp"
 
 #include "cuda/engines/generic/operations.hpp"
@@ -8,12 +8,12 @@ namespace ashlar::cuda {
 
 namespace {
 
-// Arrays [batch, beams, rows, heads, size] in one piece of memory between the passes.
+// Lays out arrays [batch, beams, rows, heads, size] in one workspace buffer.
 class Arrays {
  public:
   Arrays(const MultiHeadShape& shape, GenericKernel& kernel) : shape_(shape), kernel_(kernel) {}
 
-  // Both return the number of elements, the second of vectors.
+  // of_queries and of_keys return the number of elements.
   std::int64_t of_queries(const std::string& name, std::int64_t size) {
     return place(name, shape_.beams, shape_.queries, shape_.heads, size);
   }

@@ -1,5 +1,4 @@
-// Normalisations, the parts batch normalisation is made of, softmax: blocks of elements that belong
-// together.
+// Norms, the building blocks of batch norm, and softmax: reductions over boxes of elements.
 #include "graph/norm_shapes.hpp"
 
 #include "cuda/engines/generic/operations.hpp"
@@ -8,14 +7,14 @@ namespace ashlar::cuda {
 
 namespace {
 
-// Extents of the boxes that cut x into `boxes` along every axis.
+// Extents of a box where x is split into `boxes` along every axis.
 Dims box_of(const Dims& x, const Dims& boxes) {
   Dims box = x;
   for (int axis = 0; axis < x.rank(); ++axis) box[axis] /= std::max<std::int64_t>(boxes[axis], 1);
   return box;
 }
 
-// args.group: the extents of what a block of threads takes.
+// args.group: the extents of the box of one CTA.
 void add_group(const Dims& x, const Dims& boxes, GenericKernel& kernel) {
   const Dims group = box_of(x, boxes);
   kernel.file("group");
@@ -36,7 +35,7 @@ NormShapes add_norm(const Norm& op, GenericKernel& kernel) {
   return shapes;
 }
 
-// One entry per channel.
+// One box per channel.
 void add_channels(const Dims& x, GenericKernel& kernel) {
   Dims channels = Dims::filled(x.rank(), 1);
   channels[1] = x[1];

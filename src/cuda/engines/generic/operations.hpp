@@ -1,5 +1,5 @@
-// The operations the generic engine knows: one function each, in the file of its family, which
-// names the kernel file, gives it its constants and arguments, and counts units and passes.
+// Operations of the generic engine: one describe() each, in the file of its family, which names the
+// kernel file, sets its constants and arguments, and counts units and passes.
 #pragma once
 
 #include <concepts>

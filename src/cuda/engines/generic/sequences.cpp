@@ -1,4 +1,4 @@
-// Recurrent networks and CTC: a block of threads per sequence, step by step.
+// Recurrent networks and CTC: one CTA per sequence, sequential over steps.
 #include "base/element.hpp"
 #include "cuda/engines/generic/operations.hpp"
 #include "graph/rnn_shapes.hpp"
@@ -85,7 +85,7 @@ void describe(const RnnForward& op, GenericKernel& kernel) {
 void describe(const RnnBackwardData& op, GenericKernel& kernel) {
   const RnnShape shape = add_rnn(op, kernel);
   kernel.file("rnn_backward_data");
-  // Bounds as the records, where a clipped state lies, hold them.
+  // Bounds rounded to the type of the records that hold the clipped state.
   const DType records = kernel.in(RnnBackwardData::reserve).dtype;
   kernel.real("clip_low", round_to(records, op.clip_low.value_or(0.0)));
   kernel.real("clip_high", round_to(records, op.clip_high.value_or(0.0)));
@@ -115,7 +115,7 @@ void describe(const CtcLoss& op, GenericKernel& kernel) {
   kernel.constant("kLogits", op.input == CtcInput::logits);
   kernel.constant("kZeroInfinity", op.zero_infinity);
   kernel.number("blank", op.blank);
-  // Two numbers per time step, and two per time step and state of every sequence.
+  // Two values per time step, and two per time step and state of every sequence.
   const std::int64_t states =
       labels.rank() == 1 ? 2 * labels[0] + x[1] : x[1] * (2 * labels[1] + 1);
   const std::int64_t number = kernel.register_bytes();

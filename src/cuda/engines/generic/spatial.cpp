@@ -1,4 +1,4 @@
-// Pooling, interpolation, sampling grids and normalisation by a neighbourhood.
+// Pooling, interpolation, grid sampling and local norms.
 #include "cuda/engines/generic/operations.hpp"
 
 namespace ashlar::cuda {
@@ -64,7 +64,7 @@ void describe(const GridSampleForward& op, GenericKernel& kernel) {
 }
 
 void describe(const GridSampleBackward& op, GenericKernel& kernel) {
-  constexpr std::int64_t kChannels = 16;  // of dx per unit
+  constexpr std::int64_t kChannels = 16;  // channels of dx per unit
   describe_point(op, kernel);
   kernel.file("grid_sample_backward");
   Dims places = kernel.out(GridSampleBackward::dx).dims;
@@ -86,7 +86,7 @@ void describe_neighbourhood(const LocalNormAttributes& op, GenericKernel& kernel
   kernel.real("factor", factor);
   kernel.real("beta", op.beta);
   kernel.real("k", op.k);
-  // The window reaches this far down, and the rest of it up.
+  // Extents of the window below and above its centre.
   kernel.number("below", (op.window - 1) / 2);
   kernel.number("above", op.window - 1 - (op.window - 1) / 2);
 }

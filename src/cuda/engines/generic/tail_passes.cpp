@@ -28,7 +28,7 @@ void describe_product(const Region& region, GenericKernel& kernel) {
 
 KernelDesign generic_with_tails(const Graph& graph, const Region& region,
                                 const std::vector<TailPass>& tails, const DeviceProps& device) {
-  std::vector<Dims> spaces;  // the different ones
+  std::vector<Dims> spaces;  // without duplicates
   for (const TailPass& tail : tails)
     if (std::find(spaces.begin(), spaces.end(), tail.result) == spaces.end())
       spaces.push_back(tail.result);

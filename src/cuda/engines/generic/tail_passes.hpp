@@ -1,5 +1,5 @@
-// Products of the generic engine with reductions behind them, for addresses that no other kernel
-// takes.
+// GEMMs and convolutions of the generic engine with fused tails: the fallback for unaligned
+// addresses that the fast kernels do not support.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace ashlar::cuda {
 
-// One of Region::reductions: its partial results are float[parts][elements of `result`].
+// One of Region::reductions; its partials are float[parts][elements of `result`].
 struct TailPass {
-  std::string text;  // the struct Tail<number>, without its end
+  std::string text;  // the struct Tail<number>, without its closing brace
   Dims result;
   std::int64_t parts = 1;
   int reservation = 0;
 };
 
-// The product is computed once for every shape of results.
+// Recomputes the GEMM for every distinct shape of results.
 KernelDesign generic_with_tails(const Graph& graph, const Region& region,
                                 const std::vector<TailPass>& tails, const DeviceProps& device);
 

@@ -15,7 +15,7 @@ using Kind = RowProblem::Kind;
 
 constexpr int kLanes = 32, kMaxThreads = 1024;
 
-// Registers a thread may have where so many warps share the four parts of a multiprocessor.
+// Registers per thread at `warps` resident warps per SM, which its four sub-partitions share.
 int register_limit(int warps) {
   constexpr int kOfPart = 16384, kMost = 240;
   const int per_part = (warps + 3) / 4;
@@ -32,8 +32,8 @@ int resident_threads(const DeviceProps& device) {
   }
 }
 
-// Registers in which a thread holds `elements` of an operand: as memory has them where little is
-// fused before.
+// Registers that hold `elements` of an operand in a thread: raw as in memory where the prologue is
+// cheap.
 double held_registers(const RowProblem& problem, const PointwiseProgram& program,
                       std::int64_t elements) {
   if (program.empty()) return 0;
@@ -42,12 +42,12 @@ double held_registers(const RowProblem& problem, const PointwiseProgram& program
   return static_cast<double>(elements * bytes) / 4.0;
 }
 
-// What the compiler needs, about: checked by tests, which want no spills.
+// Estimated register use; tests check that no configuration spills.
 double registers_of(const RowProblem& problem, const RowLayout& layout) {
   constexpr double kAddresses = 8, kPerRow = 6, kPerNextRow = 2, kForMeans = 8, kForPipeline = 6;
   constexpr double kForCluster = 2, kForUneven = 8, kForBias = 0.35;
-  constexpr double kPerChunk = 4;  // of what comes when it is needed
-  // Loads on their way while earlier ones become results: of a warp's row, else per element.
+  constexpr double kPerChunk = 4;  // for operands loaded just in time
+  // Loads in flight while earlier ones are consumed: per warp-wide row, else per element.
   constexpr double kForLoads = 18, kPerLoad = 0.6;
   const std::int64_t elements = std::int64_t{layout.chunks} * layout.vector;
   const double words = static_cast<double>(problem.register_bytes()) / 4.0;
@@ -69,7 +69,7 @@ double registers_of(const RowProblem& problem, const RowLayout& layout) {
              held_registers(problem, problem.bias, elements);
   else if (!problem.scale.empty())
     total += kPerChunk;
-  // The compiler keeps some of what it computed from long pieces of rows.
+  // The compiler keeps some common subexpressions of long rows in registers.
   constexpr double kForExponents = 8, kForProducts = 0.5;
   constexpr std::int64_t kFewElements = 32;
   if (problem.kind == Kind::softmax_forward && (layout.ahead > 0 || layout.slices > 1))
@@ -85,7 +85,7 @@ double registers_of(const RowProblem& problem, const RowLayout& layout) {
   return total;
 }
 
-// Bytes of a row that are read.
+// Bytes read per row.
 double row_bytes(const RowProblem& problem) {
   double bits = 0;
   for (const PointwiseProgram* program : {&problem.first, &problem.second})
@@ -94,7 +94,7 @@ double row_bytes(const RowProblem& problem) {
   return bits / 8.0 * static_cast<double>(problem.length);
 }
 
-// The fewest threads that hold `length` elements in `chunks` vectors each; 0: too many.
+// The fewest threads that hold `length` elements in `chunks` vectors each; 0: more than a CTA has.
 int threads_for(std::int64_t length, int vector, int chunks) {
   const std::int64_t needed =
       (length + std::int64_t{vector} * chunks - 1) / (std::int64_t{vector} * chunks);
@@ -103,16 +103,17 @@ int threads_for(std::int64_t length, int vector, int chunks) {
   return static_cast<int>((needed + kLanes - 1) / kLanes * kLanes);
 }
 
-// Where much is fused: the time that the instructions take, by counts from compiled kernels.
+// Time of the instructions where a large epilogue is fused, from instruction counts of compiled
+// kernels.
 double work_seconds(const RowProblem& problem, const DeviceProps& device) {
   constexpr double kPerOperation = 1.2, kOfNorm = 9;  // instructions per element
-  constexpr double kBusy = 0.6;                       // of the instructions' peak rate
+  constexpr double kBusy = 0.6;                       // fraction of the peak issue rate
   const double per_element = kPerOperation * problem.result.flops_per_element() + kOfNorm;
   return static_cast<double>(problem.rows * problem.length) * per_element /
          (device.flops_f32 / 2 * kBusy);
 }
 
-// A layout is the slower the farther it is from what was fastest for such rows.
+// Expected time: grows with the distance from the layout that was fastest for similar rows.
 double expected_seconds(const RowProblem& problem, const RowLayout& layout,
                         const DeviceProps& device, double bytes) {
   constexpr double kReached = 0.92, kPerStep = 0.02;
@@ -126,7 +127,7 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
 
 bool by_seconds(const RowCandidate& a, const RowCandidate& b) { return a.seconds < b.seconds; }
 
-// The best `of_each` of every kind, so that tuning has different ones to try.
+// The best `of_each` layouts of every kind, so that tuning has diverse candidates.
 template <class IsAlike>
 std::vector<RowCandidate> best_of_each_kind(std::vector<RowCandidate> found, std::size_t most,
                                             std::ptrdiff_t of_each, IsAlike is_alike) {
@@ -142,18 +143,18 @@ std::vector<RowCandidate> best_of_each_kind(std::vector<RowCandidate> found, std
   return kept;
 }
 
-// Layouts of a problem that fit the device.
+// Enumerates the layouts of a problem that fit the device.
 class LayoutSearch {
  public:
   LayoutSearch(const RowProblem& problem, const DeviceProps& device, double bytes)
       : problem_(problem), device_(device), bytes_(bytes) {
     layout_.vector = vector_of(problem);
-    // Work fused before that is not left to later waits for the loads.
+    // Prologues that are computed at load time stall on the loads: prefetching does not help them.
     const auto only_loads = [&](const PointwiseProgram& program) {
       return program.empty() || staged_bytes(problem, program) > 0;
     };
     can_prefetch_ = only_loads(problem.first) && only_loads(problem.second);
-    // Copies are of 4 bytes at least.
+    // cp.async copies at least 4 bytes.
     const auto can_copy = [&](const PointwiseProgram& program) {
       constexpr int kLeastBits = 32;
       for (const int i : raw_loads(program))
@@ -185,9 +186,9 @@ class LayoutSearch {
   }
 
  private:
-  // Whether a cluster may share a row: one that is long, in equal parts.
+  // Whether a cluster may split a row: long rows that divide evenly.
   bool can_share(int slices) const {
-    constexpr std::int64_t kLeastLength = 8192;  // of a part
+    constexpr std::int64_t kLeastLength = 8192;  // elements per CTA
     constexpr int kHopper = 90, kBlackwell = 100;
     const int generation = device_.compute_capability / 10 * 10;
     return (generation == kHopper || generation == kBlackwell) &&
@@ -195,28 +196,29 @@ class LayoutSearch {
            problem_.length / slices >= kLeastLength;
   }
   void try_chunks(int chunks) {
-    // Of a row in a thread.
+    // Elements of a row per thread.
     const int max_elements = problem_.kind == Kind::norm_backward ? 64 : 128;
     if (chunks * layout_.vector > max_elements) return;
     layout_.chunks = chunks;
     const std::int64_t length = problem_.length / layout_.slices;
     layout_.row_threads = threads_for(length, layout_.vector, chunks);
-    constexpr int kWholeLine = 8;  // threads that read 128 bytes at once
+    constexpr int kWholeLine = 8;  // threads that cover a 128-byte line
     if (chunks > 1 && layout_.row_threads < kWholeLine) return;
     if (layout_.row_threads == 0 ||
         (chunks - 1) * std::int64_t{layout_.row_threads} * layout_.vector >= length)
       return;
     const bool is_narrow = layout_.row_threads <= kLanes, is_shared = layout_.slices > 1;
-    // A warp adds up what those of a row have.
+    // One warp reduces the partials of all warps of a row.
     if (is_shared && (is_narrow || layout_.row_threads * layout_.slices > kLanes * kLanes)) return;
     for (int groups = 1; groups * layout_.row_threads <= kMaxThreads; groups *= 2) {
       if (is_shared && groups > 1) break;
       layout_.threads = groups * layout_.row_threads;
-      constexpr int kMaxGroups = 8;  // each with a barrier of its own
+      constexpr int kMaxGroups = 8;  // named barriers per CTA
       if (is_narrow ? layout_.threads < 128 || layout_.threads > 512 : groups > kMaxGroups)
         continue;
       for (const int ahead : {0, 1, 2, RowLayout::kPipeline}) {
-        // Groups of a block add up their sums; else more blocks do the same.
+        // Several groups per CTA pay only where they merge column sums or hide pipeline latency;
+        // otherwise more CTAs do the same.
         if (!is_narrow && groups > (has_sums_ ? kMaxGroups : ahead == RowLayout::kPipeline ? 2 : 1))
           continue;
         layout_.ahead = ahead;
@@ -229,8 +231,8 @@ class LayoutSearch {
       }
     }
   }
-  // Where sums and parameters are. The gradient needs the scale in both passes: it is held where
-  // that fits.
+  // Storage of column sums and parameters. The backward pass needs scale in both passes over a row,
+  // so it stays in registers where it fits.
   void try_operand_storage() {
     const bool is_backward = problem_.kind == Kind::norm_backward;
     for (const bool shared_sums : {false, true}) {
@@ -252,7 +254,7 @@ class LayoutSearch {
     }
     return is_found;
   }
-  // Sums over rows want few blocks, everything else many.
+  // Column sums favour few CTAs per SM, everything else many.
   bool try_blocks() {
     constexpr int kMaxBlocks = 16;
     bool is_found = false;
@@ -264,7 +266,7 @@ class LayoutSearch {
     return is_found;
   }
   bool fits() const {
-    // Shared memory of reductions over the block, and what every block costs.
+    // Static shared memory of block reductions, and the fixed cost per CTA.
     constexpr std::int64_t kOfWarp = 64, kOfBlock = 1 << 10;
     const std::int64_t reductions = kOfBlock + layout_.threads / kLanes * layout_.unroll * kOfWarp;
     if (layout_.threads * layout_.blocks > resident_threads(device_)) return false;
@@ -305,7 +307,7 @@ std::vector<RowLayout> all_row_layouts(const RowProblem& problem, const DevicePr
 std::vector<RowCandidate> row_candidates(const RowProblem& problem, const DeviceProps& device,
                                          double bytes) {
   constexpr std::size_t kMaxCandidates = 8, kFewCandidates = 2;
-  constexpr double kSmall = 1 << 20;  // bytes: nothing to tune
+  constexpr double kSmall = 1 << 20;  // bytes; smaller problems are not tuned
   const auto is_alike = [](const RowLayout& a, const RowLayout& b) {
     return a.chunks == b.chunks && a.slices == b.slices && a.ahead == b.ahead &&
            a.persistent == b.persistent && a.shared_sums == b.shared_sums &&

@@ -52,7 +52,7 @@ bool has_rolled_epilogue(const RowProblem& problem, const RowLayout& layout) {
 
 bool has_shared_parameters(const RowProblem& problem, const RowLayout& layout) {
   constexpr int kManyRows = 4, kLanes = 32;
-  // Warps stay together.
+  // __syncwarp in the epilogue needs converged warps.
   const bool is_even =
       layout.row_threads >= kLanes &&
       std::int64_t{layout.row_threads} * layout.chunks * layout.vector == problem.length;
@@ -103,8 +103,8 @@ RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const Device
   const std::int64_t tile = layout.tile_rows(), tiles = (rows + tile - 1) / tile;
   RowGrid grid{tiles, rows % tile == 0};
   if (layout.persistent) {
-    // Clusters of more than two blocks do not find place everywhere: what is left over must not
-    // wait until others are done.
+    // GPCs do not hold a whole number of large clusters: launch slightly fewer, to avoid a tail
+    // wave.
     std::int64_t wanted = std::int64_t{layout.blocks} * device.compute_units / layout.slices;
     if (layout.slices > 2) wanted = wanted * 15 / 16;
     grid.pieces = std::clamp<std::int64_t>((wanted + sets - 1) / sets, 1, tiles);

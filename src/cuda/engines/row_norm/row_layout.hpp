@@ -1,4 +1,4 @@
-// How rows are shared out among threads and blocks.
+// Launch shape of the row kernels: how rows map to threads, CTAs and clusters.
 #pragma once
 
 #include <vector>
@@ -9,74 +9,73 @@
 namespace ashlar::cuda {
 
 struct RowLayout {
-  int threads = 256;        // of a block
-  int row_threads = 32;     // that share a row: a power of two below a warp, else whole warps
-  int slices = 1;           // blocks of a cluster that share a row
-  int unroll = 1;           // rows a group of threads works on at once
-  int blocks = 1;           // of a multiprocessor at a time
-  bool persistent = false;  // blocks stay and take many tiles of rows
-  int ahead = 0;            // later tiles are read meanwhile: 0 not; the next to 1 registers, 2 L2;
-  int stages = 0;           // 3: so many to a ring in shared memory
-  bool shared_sums = false;             // sums over rows are in shared memory, not in registers
-  bool parameters_in_registers = true;  // scale and bias stay in registers
-  int vector = 1;                       // elements of a thread that lie together
-  int chunks = 0;  // vectors of a thread that stay in registers; 0: rows are read again
+  int threads = 256;         // per CTA
+  int row_threads = 32;      // threads per row: a power of two below a warp, else whole warps
+  int slices = 1;            // CTAs of a cluster that split a row
+  int unroll = 1;            // rows per group of threads at a time
+  int blocks = 1;            // resident CTAs per SM
+  bool persistent = false;   // persistent CTAs loop over tiles of rows
+  int ahead = 0;             // prefetch of tiles: 0 none, to 1 registers, 2 L2, 3 kPipeline
+  int stages = 0;            // of the cp.async pipeline in shared memory
+  bool shared_sums = false;  // column sums live in shared memory, not in registers
+  bool parameters_in_registers = true;  // scale and bias live in registers
+  int vector = 1;                       // contiguous elements per thread
+  int chunks = 0;  // vectors per thread that live in registers; 0: rows are read again
 
-  static constexpr int kPipeline = 3;  // of `ahead`
+  static constexpr int kPipeline = 3;  // value of `ahead`: cp.async pipeline
   int groups() const { return threads / row_threads; }
   int tile_rows() const { return groups() * unroll; }
 
-  // Choices a saved plan keeps; the rest follows from the problem.
+  // Knobs stored in a saved plan; the rest follows from the problem.
   std::vector<std::pair<std::string, std::int64_t>> knobs() const;
   static RowLayout from(const RowProblem& problem, const Config& config);
 };
 
-// Elements of a thread that lie together: 16 bytes of the narrowest type along the rows, at most 8.
+// Contiguous elements per thread: 16 bytes of the narrowest type along the rows, at most 8.
 int vector_of(const RowProblem& problem);
 
-// Whether so much is fused after the operation that instructions may take longer than memory.
+// Whether the fused epilogue is so large that instructions may take longer than memory traffic.
 bool is_compute_bound(const RowProblem& problem);
-// Whether results are computed chunk by chunk in a loop: copies of much work for every chunk do not
-// fit the caches of instructions. Nothing may be in registers by its chunk then.
+// Whether the epilogue is a rolled loop over chunks: unrolled copies of a large epilogue do not fit
+// the instruction cache. Nothing may then be indexed in registers by chunk.
 bool has_rolled_epilogue(const RowProblem& problem, const RowLayout& layout);
-// Whether scale and bias are in shared memory as numbers, made once for the rows of a block: taking
-// them out of packed words again for every row is a part of the instructions.
+// Whether scale and bias are converted once per CTA into shared memory: unpacking them again for
+// every row is a measurable share of the instructions.
 bool has_shared_parameters(const RowProblem& problem, const RowLayout& layout);
 
-// The tiles of a set's rows are taken in turn by so many pieces: one block each, or the blocks of a
-// cluster.
+// The tiles of a parameter set's rows are dealt round-robin to `pieces`: CTAs, or clusters.
 struct RowGrid {
   std::int64_t pieces = 1;
-  bool whole_tiles = false;  // no tile ends early
+  bool whole_tiles = false;  // no partial tile
 };
 RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const DeviceProps& device);
 
-// Bytes of an element of an operand that threads hold as memory has them, or that lie in the ring.
+// Bytes per element of an operand that is kept raw, in registers or in the pipeline.
 std::int64_t staged_bytes(const RowProblem& problem, const PointwiseProgram& program);
-// Of a tile in the ring.
+// Bytes of a pipeline stage (one tile of rows).
 std::int64_t stage_bytes(const RowProblem& problem, const RowLayout& layout);
-// Sums over rows of one kind, with some for columns that are past the end of the row.
+// Column sums of one kind, padded for columns past the end of the row.
 std::int64_t sums_per_row(const RowProblem& problem, const RowLayout& layout);
-// Dynamic shared memory: sums over rows, then the ring, then parameters.
+// Dynamic shared memory: column sums, then the pipeline, then parameters.
 struct SharedBytes {
-  // For one kind of sums, in numbers: where each thread has its own, or where the groups of a block
-  // add theirs up.
+  // Elements per kind of column sums: one per thread's column, or one copy per group where groups
+  // merge theirs.
   std::int64_t sums_stride = 0;
-  std::int64_t pipeline = 0;    // where it begins
-  std::int64_t parameters = 0;  // where they begin
+  std::int64_t pipeline = 0;    // byte offset
+  std::int64_t parameters = 0;  // byte offset
   std::int64_t all = 0;
 };
 SharedBytes shared_bytes(const RowProblem& problem, const RowLayout& layout);
 
-// What fits the device and may be worth a try; the more promising first. Where nothing does, a
-// layout that reads rows again.
+// Layouts that fit the device, most promising first. Where none does, a layout that reads rows
+// again.
 std::vector<RowLayout> all_row_layouts(const RowProblem& problem, const DeviceProps& device);
 
 struct RowCandidate {
   RowLayout layout;
   double seconds;  // expected
 };
-// The few that are offered, best first. `bytes`: what must be read and written.
+// The configurations offered to the planner, best first. `bytes`: minimum traffic of the region.
 std::vector<RowCandidate> row_candidates(const RowProblem& problem, const DeviceProps& device,
                                          double bytes);
 

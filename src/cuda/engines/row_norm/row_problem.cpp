@@ -28,7 +28,7 @@ void for_each_view(Program& program, Visit&& visit) {
   for (auto& store : program.stores) visit(store.view);
 }
 
-// The stores of a program's result, as a program of their own.
+// Moves the stores of a program's result into a program of their own.
 PointwiseProgram take_stores(PointwiseProgram& program) {
   PointwiseProgram stores;
   if (program.stores.empty()) return stores;
@@ -40,7 +40,7 @@ PointwiseProgram take_stores(PointwiseProgram& program) {
   return stores;
 }
 
-// A row of one element gets an axis of its own.
+// Adds an axis of extent 1 for rows of one element.
 void append_axis(PointwiseProgram& program) {
   for_each_view(program, [](View& view) {
     view.dims.push_back(1);
@@ -65,7 +65,7 @@ RowProblem::RowProblem(const Region& region) {
   } else if (region.anchor_as<SoftmaxForward>() || region.anchor_as<SoftmaxBackward>()) {
     take_softmax(region);
   } else {
-    refusal = "the anchor is no norm or softmax";
+    refusal = "the anchor is not a norm or softmax";
     is_other_operation = true;
   }
 }
@@ -87,13 +87,13 @@ void RowProblem::take_norm(const Region& region) {
     kind = Kind::norm_forward;
     if (!input(region, In::mean).empty() || !output(region, In::next_running_mean).empty() ||
         !output(region, In::next_running_var).empty()) {
-      refusal = "statistics that are given or kept running";
+      refusal = "statistics are operands or running averages, expected batch statistics";
       return;
     }
     first = input(region, In::x);
     stored = take_stores(first);
     if (!first.stores.empty()) {
-      refusal = "what is stored on the way in is not x";
+      refusal = "the prologue of x stores an intermediate other than x";
       return;
     }
     scale = input(region, In::scale);
@@ -145,7 +145,7 @@ void RowProblem::take_softmax(const Region& region) {
 void RowProblem::arrange(Dims statistics, Dims parameters) {
   space = first.space;
   if (result.empty()) {
-    refusal = "nothing is stored";
+    refusal = "y or dx is not an output";
     return;
   }
   for (const PointwiseProgram* program : programs())
@@ -153,7 +153,7 @@ void RowProblem::arrange(Dims statistics, Dims parameters) {
       if (view.ragged_offset != kNoTensor || is_complex(view.dtype))
         refusal = "a ragged or complex tensor";
     });
-  if (element_count(space) == 0) refusal = "there are no elements";
+  if (element_count(space) == 0) refusal = "the tensor is empty";
   if (!refusal.empty()) return;
 
   merge_axes(slots(), {&space, &statistics, &parameters});
@@ -164,7 +164,7 @@ void RowProblem::arrange(Dims statistics, Dims parameters) {
       ++differing;
     }
   if (differing > 1) {
-    refusal = "the elements of a row do not lie along one axis";
+    refusal = "the normalised axes do not merge into one axis";
     return;
   }
   for (PointwiseProgram* program : slots()) {
@@ -184,15 +184,16 @@ void RowProblem::arrange(Dims statistics, Dims parameters) {
   const int last = space.rank() - 1;
   length = space[last];
   rows = element_count(space) / length;
-  if (length > std::numeric_limits<std::int32_t>::max() / 2) refusal = "a row is too long";
-  // Rows with the same parameters have to follow each other.
+  if (length > std::numeric_limits<std::int32_t>::max() / 2)
+    refusal = "a row has 2^30 elements or more";
+  // Rows with the same parameters must be contiguous.
   bool is_inner = false;
   for (int axis = 0; axis < last; ++axis) {
     if (space[axis] == 1) continue;
     if (parameters[axis] == 1) {
       is_inner = true;
     } else if (is_inner) {
-      refusal = "rows with the same parameters do not lie together";
+      refusal = "rows with the same parameters are not contiguous";
     } else {
       sets *= space[axis];
     }

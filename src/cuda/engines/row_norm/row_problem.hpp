@@ -1,4 +1,4 @@
-// A norm or softmax as rows: its operands over merged axes, the last of which runs along the rows.
+// A norm or softmax over rows: its operands over merged axes, the last of which is the row.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace ashlar::cuda {
 struct RowProblem {
   enum class Kind : std::uint8_t { norm_forward, norm_backward, softmax_forward, softmax_backward };
 
-  // `refusal` says why a region is none.
+  // `refusal` says why a region is not supported.
   explicit RowProblem(const Region& region);
 
   Kind kind = Kind::norm_forward;
@@ -21,31 +21,31 @@ struct RowProblem {
   bool is_log = false;     // softmax
   double epsilon = 0;
 
-  // Absent operands are empty.
+  // Empty programs: absent operands.
   PointwiseProgram first;  // x; softmax_backward: y
-  // softmax_forward: work fused before is done once, and threads hold its results: three passes
-  // would repeat it, and more than one operand is no smaller.
+  // softmax_forward: the prologue is evaluated once and its results stay in registers: the kernel
+  // passes over a row three times, and several raw operands would take no fewer registers.
   bool materialises_prologue = false;
   PointwiseProgram second;  // dy
   PointwiseProgram scale, bias, mean, inv_variance;
-  PointwiseProgram stored;  // norm_forward: where x goes, which is its accumulator
+  PointwiseProgram stored;  // norm_forward: stores of x itself, where x is an output too
   PointwiseProgram result;  // epilogue: y; dx
   // Statistics: mean and inv_variance, or softmax's stats. Gradients: dscale and dbias.
   PointwiseProgram output1, output2;
-  PointwiseProgram epsilon_program;  // of a shape of its own
+  PointwiseProgram epsilon_program;  // has its own shape
 
   Dims space;
   std::int64_t rows = 0, length = 0;
-  std::int64_t sets = 1;  // of parameters: row r has set r / (rows / sets)
+  std::int64_t sets = 1;  // parameter sets: row r uses set r / (rows / sets)
   DType precision = f32;
 
-  // Kinds of sums over rows: none, dscale or dbias, both.
+  // Number of column sums: none, one of dscale and dbias, or both.
   int column_sums() const {
     if (kind != Kind::norm_backward) return 0;
     return (output1.empty() ? 0 : 1) + (output2.empty() ? 0 : 1);
   }
   std::int64_t register_bytes() const { return precision == f64 ? 8 : 4; }
-  // The programs over `space` that are there.
+  // The non-empty programs over `space`.
   std::vector<const PointwiseProgram*> programs() const;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 struct SourceText {
   bool is_present = true;
   std::string held, fetch, values;
-  // Of an operand that is held as memory has it.
+  // For an operand that is kept raw.
   bool is_staged = false;
   std::string bytes = "0", forget = {}, prefetch = {}, to_pipeline = {}, from_pipeline = {};
 };
@@ -43,7 +43,7 @@ std::string print(const std::string& name, const SourceText& source) {
       source.values, source.prefetch, source.to_pipeline, source.from_pipeline, source.forget);
 }
 
-// Whether rows come one after the other in memory, each read by its own threads only.
+// Whether every row is read by its own threads only (no broadcast): streaming loads.
 bool is_read_once(const View& view) {
   for (int axis = 0; axis + 1 < view.strides.rank(); ++axis)
     if (view.strides[axis] == 0 && view.dims[axis] != 1) return false;
@@ -94,7 +94,7 @@ std::string print_source(const PointwiseProgram& program, const Graph& graph,
                         .fetch = fmt::format("    {}<kCount>(args, at, held.values);\n", function),
                         .values = "    copy(held.values, to);\n"});
 
-  // The program with what is held in place of its loads.
+  // The program with the raw registers in place of its loads.
   PointwiseProgram rest = program;
   SourceText text;
   text.is_staged = true;

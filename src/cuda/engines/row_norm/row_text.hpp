@@ -1,4 +1,4 @@
-// Operands of row kernels as text.
+// Prints the operands of row kernels as CUDA C++.
 #pragma once
 
 #include <string>
@@ -9,27 +9,27 @@
 
 namespace ashlar::cuda {
 
-// The loads of a program whose elements a kernel may hold as memory has them, doing the program's
-// work in every pass; empty where the work is too much for that or stores something.
+// The loads of a program whose elements a kernel may keep raw, repeating the program's arithmetic
+// in every pass; empty where that is too expensive or the program stores.
 std::vector<int> raw_loads(const PointwiseProgram& program);
 
-// A struct NAME with Held, fetch, values and more (lib/row_operand.cuh): what raw_loads()
-// gives, else the program's results.
-// `materialises_prologue`: these in any case.
+// Prints a struct NAME with Held, fetch, values and more (lib/row_operand.cuh): it holds the
+// raw_loads(), else the program's results.
+// `materialises_prologue`: always the program's results.
 std::string print_source(const PointwiseProgram& program, const Graph& graph,
                          const std::string& name, Arguments& arguments, bool materialises_prologue);
 
-// void NAME<kCount>(args, at, R (&values)[kCount]): elements of a row, or nothing where the program
-// is empty.
+// void NAME<kCount>(args, at, R (&values)[kCount]): stores elements of a row; empty where the
+// program is.
 std::string print_row_store(const PointwiseProgram& program, const Graph& graph,
                             const std::string& name, Arguments& arguments);
-// void NAME(args, at, R value): one element of a statistic, or nothing where it is absent.
+// void NAME(args, at, R value): stores one element of a statistic; empty where it is absent.
 std::string print_statistic_store(const PointwiseProgram& program, const Graph& graph,
                                   const std::string& name, Arguments& arguments);
-// R NAME(args, at): one element; `otherwise` where it is absent.
+// R NAME(args, at): loads one element; `otherwise` where it is absent.
 std::string print_statistic_load(const PointwiseProgram& program, const Graph& graph,
                                  const std::string& name, double otherwise, Arguments& arguments);
-// R NAME(args)
+// R NAME(args): a scalar operand; `otherwise` where it is absent.
 std::string print_number(const PointwiseProgram& program, const Graph& graph,
                          const std::string& name, double otherwise, Arguments& arguments);
 

@@ -12,10 +12,10 @@ namespace {
 using Kind = RowProblem::Kind;
 
 constexpr int kNone = 0, kPipeline = RowLayout::kPipeline;
-constexpr int kMost = 16;  // blocks of a multiprocessor: as many as fit
+constexpr int kMost = 16;  // CTAs per SM: as many as fit
 
-// Rings that hold about 190 KB of a multiprocessor's rows, in groups of threads that wait for none
-// but their own; long rows leave room for few.
+// Pipelines with about 190 KB of rows in flight per SM, in small groups of threads that only wait
+// for their own copies; long rows leave room for few.
 constexpr TunedRowLayout kForward[] = {
     {2, 256, 16, 16, 2, 4, kPipeline, 4},   {2, 2048, 64, 16, 1, 1, kPipeline, 4},
     {2, 4096, 128, 8, 1, 2, kPipeline, 3},  {2, 8192, 256, 4, 1, 2, kPipeline, 3},
@@ -23,14 +23,14 @@ constexpr TunedRowLayout kForward[] = {
     {2, 16384, 128, 2, 1, 2, kPipeline, 3}, {2, 32768, 64, 2, 1, 1, kPipeline, 2},
     {2, 65536, 128, 1, 1, 1, kPipeline, 3}, {4, 16384, 32, 2, 1, 1, kPipeline, 4},
 };
-// With scale and bias, which take as many registers again.
+// With scale and bias, which double the registers for parameters.
 constexpr TunedRowLayout kForwardWithBias[] = {
     {2, 256, 16, 16, 2, 4, kPipeline, 4},  {2, 2048, 64, 16, 1, 1, kPipeline, 4},
     {2, 8192, 128, 2, 1, 4, kPipeline, 2}, {2, 10240, 160, 2, 1, 2, kPipeline, 4},
     {2, 24576, 96, 1, 1, 2, kPipeline, 2}, {2, 65536, 128, 1, 1, 1, kPipeline, 3},
     {4, 16384, 64, 1, 1, 3, kNone, 0},
 };
-// Few blocks, each with sums of its own: 60 to 130 KB on their way are enough.
+// Few CTAs with column sums each: 60 to 130 KB in flight are enough.
 constexpr TunedRowLayout kBackward[] = {
     {2, 256, 32, 16, 2, 2, kPipeline, 3},  {2, 2048, 64, 4, 1, 2, kPipeline, 3},
     {2, 4096, 32, 2, 1, 2, kPipeline, 2},  {2, 8192, 32, 2, 1, 1, kPipeline, 2},
@@ -39,7 +39,7 @@ constexpr TunedRowLayout kBackward[] = {
     {2, 32768, 32, 1, 1, 1, kPipeline, 2}, {2, 65536, 128, 1, 1, 1, kPipeline, 2, true, 2},
     {4, 16384, 32, 1, 1, 1, kPipeline, 3},
 };
-// A warp has a row where its registers hold one.
+// One warp per row where its registers hold one.
 constexpr TunedRowLayout kSoftmaxForward[] = {
     {2, 2048, 64, 8, 1, kMost, kNone, 0},   {2, 4096, 128, 8, 1, kMost, kNone, 0},
     {2, 8192, 256, 4, 1, kMost, kNone, 0},  {2, 16384, 128, 1, 1, kMost, kNone, 0},
@@ -55,7 +55,7 @@ constexpr TunedRowLayout kSoftmaxBackward[] = {
     {4, 8192, 64, 1, 1, kMost, kNone, 0},  {4, 16384, 32, 1, 1, kMost, kNone, 0},
     {4, 32768, 32, 1, 1, kMost, kNone, 0}, {4, 65536, 64, 1, 1, kMost, kNone, 0},
 };
-// Where much is fused, instructions take the time: warps that never wait for each other.
+// Large fused epilogues are issue-bound: warps that never synchronise with each other.
 constexpr TunedRowLayout kComputeBound[] = {
     {2, 8192, 256, 8, 1, 2, kNone, 0, false},
     {4, 16384, 128, 1, 1, 8, kNone, 0, false},
@@ -94,7 +94,7 @@ double steps(double a, double b) { return std::fabs(std::log2(a / b)); }
 }  // namespace
 
 const TunedRowLayout& tuned_layout_for(const RowProblem& problem) {
-  constexpr double kOtherWidth = 8;  // another type of elements is farther than another length
+  constexpr double kOtherWidth = 8;  // a different element size counts more than a different length
   const int own_bytes = element_bytes(problem);
   const TunedRowLayout* nearest = nullptr;
   double least = std::numeric_limits<double>::infinity();
@@ -122,7 +122,7 @@ double distance(const RowProblem& problem, const RowLayout& layout, const TunedR
   if (layout.ahead != recipe.ahead) far += kAhead;
   if (layout.parameters_in_registers != recipe.parameters_in_registers) far += kPlace;
   if (layout.shared_sums != recipe.shared_sums) far += kPlace;
-  // A block's warps are dealt out to the four parts of a multiprocessor.
+  // Warps of a CTA should fill the four SM sub-partitions evenly.
   constexpr int kAllParts = 128;
   if (layout.threads % kAllParts != 0) far += kOthers;
   return far + kPastEnd * (covered / static_cast<double>(problem.length) - 1.0);

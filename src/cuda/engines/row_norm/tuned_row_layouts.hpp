@@ -1,14 +1,14 @@
-// Layouts of rows that were the fastest of thousands timed on an H200, by the length of rows.
+// Tuned row layouts: the fastest of thousands timed on an H200, by row length.
 #pragma once
 
 #include "cuda/engines/row_norm/row_layout.hpp"
 
 namespace ashlar::cuda {
 
-// A layout told without the length of the rows.
+// A row layout, independent of the row length.
 struct TunedRowLayout {
-  int element_bytes;  // of the operand that the operation reads first
-  double row_bytes;   // of it
+  int element_bytes;  // of the first operand
+  double row_bytes;   // bytes per row of the first operand
   double thread_bytes;
   int groups, unroll, blocks, ahead, stages;
   bool parameters_in_registers = true;
@@ -16,10 +16,10 @@ struct TunedRowLayout {
   bool shared_sums = false;
 };
 
-// Of the measured rows those that are most like the problem's.
+// The tuned layout of the most similar measured rows.
 const TunedRowLayout& tuned_layout_for(const RowProblem& problem);
 
-// How far a layout is from a recipe, in steps: twice as many threads of a row are one.
+// Distance between a layout and a tuned one in log2 steps: twice the threads per row is 1.
 double distance(const RowProblem& problem, const RowLayout& layout, const TunedRowLayout& recipe);
 
 }  // namespace ashlar::cuda

@@ -1,4 +1,4 @@
-// What attention forward and backward share: scores, masks, pages, dropout.
+// Attention, shared by forward and backward: scores, masks, paged K and V, dropout.
 #include "lib/philox.cuh"
 #include "lib/coordinates.cuh"
 #include "lib/reduce.cuh"
@@ -8,19 +8,19 @@ __device__ __noinline__ R block_maximum(R value) {
   return block_reduce<kThreads / kLanes, Max>(value);
 }
 
-// One score: batch, query head, query position, key position.
+// Coordinates of one score: batch, query head, query position, key position.
 struct Place {
   int64 b, h, i, j;
 };
-// The columns a row sees, as far as lengths and bounds decide it.
+// Visible columns of a row by sequence lengths and diagonal bounds.
 struct Columns {
   int64 begin, end;
   __device__ bool contains(int64 j) const { return j >= begin && j < end; }
 };
 
-// Functions that are not inlined keep the time down that compiling takes.
+// __noinline__ keeps compile times down.
 
-// --- which places exist
+// --- masks
 
 __device__ inline int64 within(int64 length, int64 extent) {
   return length < 0 ? 0 : length > extent ? extent : length;
@@ -35,27 +35,27 @@ __device__ inline int64 key_length(const Args& args, int64 b) {
     return within(integer_seq_len_kv(args, {b, 0, 0, 0}), args.keys);
   return args.keys;
 }
-// Row i sees i + shift - left_bound < j <= i + shift + right_bound, inside the lengths.
+// Row i attends to i + shift - left_bound < j <= i + shift + right_bound, within the lengths.
 __device__ __noinline__ Columns columns(const Args& args, int64 b, int64 i) {
   const int64 rows = query_length(args, b), all = key_length(args, b);
   if (i >= rows) return {0, 0};
   const int64 diagonal = kBottomRight ? i + all - rows : i;
   Columns visible = {0, all};
-  // Bounds past the extents mask nothing; comparing first keeps the sums from overflowing.
+  // Bounds past the extents mask nothing; comparing first avoids integer overflow.
   if (kHasLeftBound && args.left_bound <= diagonal) visible.begin = diagonal - args.left_bound + 1;
   if (kHasRightBound && args.right_bound < all - diagonal)
     visible.end = diagonal + args.right_bound + 1;
   return visible;
 }
 
-// The block of a container that holds key j of batch b; may lie outside the container.
+// Page of key j of batch b; may be out of range.
 __device__ inline int64 k_page(const Args& args, int64 b, int64 j) {
   return integer_page_table_k(args, {b, 0, j / args.k_dims[2], 0});
 }
 __device__ inline int64 v_page(const Args& args, int64 b, int64 j) {
   return integer_page_table_v(args, {b, 0, j / args.v_dims[2], 0});
 }
-// Whether a place inside columns() is masked out by its block or has no page.
+// Whether a score inside columns() is masked by the block mask or has no valid page.
 __device__ __noinline__ bool is_hidden(const Args& args, const Place& at) {
   if constexpr (kHas_block_mask) {
     if (in_block_mask(args, {at.b, at.h, at.i / args.block_rows, at.j / args.block_columns}) == 0)
@@ -75,7 +75,7 @@ __device__ __noinline__ bool is_seen(const Args& args, const Place& at) {
   return columns(args, at.b, at.i).contains(at.j) && !is_hidden(args, at);
 }
 
-// --- elements of k and v in row j, of the head that serves query head h
+// --- elements of k and v in row j, of the KV head that serves query head h
 
 __device__ __noinline__ R k_element(const Args& args, const Place& at, int64 d) {
   const int64 head = at.h / (args.heads / args.k_dims[1]);
@@ -90,7 +90,7 @@ __device__ __noinline__ R v_element(const Args& args, const Place& at, int64 d) 
   return in_v(args, {at.b, head, at.j, d});
 }
 
-// --- factors of fp8: one element each, 1 where absent
+// --- fp8 scales and descales: tensors of one element, 1 where absent
 
 #define FP8_SCALE(name)                                                 \
   __device__ inline R factor_##name(const Args& args) {                  \
@@ -114,12 +114,12 @@ __device__ __noinline__ R scaled_score(const Args& args, const Place& at) {
     sum += in_q(args, {at.b, at.h, at.i, d}) * k_element(args, at, d);
   return scale_of(args) * factor_descale_q(args) * factor_descale_k(args) * sum;
 }
-// What the score modifier gets.
+// The input of the score modifier.
 __device__ inline R capped(const Args& args, R scaled) {
   if constexpr (!kHasSoftCap) return scaled;
   return (R)args.soft_cap * tanh(scaled / (R)args.soft_cap);
 }
-// `program` is one of those the head defines, on the score and its coordinates.
+// Calls `program`, a score program that the head defines, on the score and its coordinates.
 template <class Program>
 __device__ inline R run_program(const Args& args, const Place& at, R score, R gradient,
                                 Program program) {
@@ -135,7 +135,7 @@ __device__ inline R run_program(const Args& args, const Place& at, R score, R gr
                         gradient};
   return program(values);
 }
-// The slope of ALiBi for a query head: alibi_power is the largest power of two up to their number.
+// ALiBi slope of a query head; alibi_power is the largest power of two <= number of heads.
 __device__ inline R alibi_slope(const Args& args, int64 h) {
   const int64 power = args.alibi_power;
   return h < power ? exp2((R)-8 * (R)(h + 1) / (R)power)
@@ -169,7 +169,7 @@ __device__ inline R kept(const Args& args, const Place& at, R x) {
   if constexpr (!kDropout) return x;
   return keeps(args, at) ? x * (R)(1.0 / args.keep_probability) : (R)0;
 }
-// Row (b, h, i) of the mask that was drawn.
+// Stores row (b, h, i) of the dropout mask.
 __device__ inline void dump_row(const Args& args, int64 b, int64 h, int64 i) {
   if constexpr (kHas_rng_dump) {
     for (int64 j = threadIdx.x; j < args.keys; j += kThreads)
@@ -177,9 +177,9 @@ __device__ inline void dump_row(const Args& args, int64 b, int64 h, int64 i) {
   }
 }
 
-// --- products of a row of factors with a matrix
+// --- vector-matrix products
 
-// Factors of products that are stored in fp8: x as the type holds it, saturated.
+// Rounds a GEMM operand to its fp8 type with saturation; other types pass unchanged.
 template <class D>
 __device__ inline R as_fp8(D d, R x, R largest) {
   return round_through(d, x > largest ? largest : x < -largest ? -largest : x);
@@ -188,9 +188,9 @@ __device__ inline R as_operand(f32, R x) { return x; }
 __device__ inline R as_operand(e4m3 d, R x) { return as_fp8(d, x, (R)448); }
 __device__ inline R as_operand(e5m2 d, R x) { return as_fp8(d, x, (R)57344); }
 
-// Calls store(d, sum of factor(n) * element(n, d) over the n < count that `exists` accepts) for the
-// elements d < width of a row. All threads of a block call it: they find kThreads factors at a
-// time, then each adds them up for its d.
+// Calls store(d, sum of factor(n) * element(n, d) over the n < count that `exists` accepts) for
+// every d < width. Called by all threads of a CTA: they compute kThreads factors at a time into
+// shared memory, then each thread accumulates its own d.
 template <class Exists, class Weight, class Element, class Store>
 __device__ inline void multiply_row(int64 count, int64 width, Exists exists, Weight factor,
                                     Element element, Store store) {
@@ -215,7 +215,7 @@ __device__ inline void multiply_row(int64 count, int64 width, Exists exists, Wei
   }
 }
 
-// The largest of the numbers that the blocks of an earlier pass left behind, at least 0.
+// Maximum of the per-CTA values that an earlier pass stored, at least 0.
 __device__ inline R largest_of(const R* numbers, int64 count) {
   R largest = 0;
   for (int64 n = threadIdx.x; n < count; n += kThreads)

@@ -1,11 +1,10 @@
-// Gradients of attention, from its results o and stats and the gradient do of o:
+// Attention backward, from o, stats and the gradient do of o:
 //   dp_ij = keep_ij sum_d do_id v_jd, delta_i = sum_d do_id o_id
-//   dm_ij = p_ij (dp_ij - delta_i)          of the score behind modifier, bias and ALiBi
+//   dm_ij = p_ij (dp_ij - delta_i)          of the score after modifier, bias and ALiBi
 //   ds_ij = dm_ij * modifier' * cap'        of scale * q k^T
 //   dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i,  dv_j = sum_i keep_ij p_ij do_i
 //   dbias_ij = dm_ij,  dsink_h = -sum_i exp(sink_h - stats_i) delta_i
-// A block of threads per row of a gradient, one pass after the other: delta, dq, dk, dv, dbias,
-// dsink, the largest.
+// One CTA per row of a gradient. Passes: delta, dq, dk, dv, dbias, dsink, amax.
 FP8_SCALE(descale_o)
 FP8_SCALE(descale_do)
 FP8_SCALE(descale_dp)
@@ -23,7 +22,7 @@ __device__ __noinline__ void row_position(const Args& args, int64 row, int64& b,
 __device__ inline int64 row_number(const Args& args, const Place& at) {
   return (at.b * args.heads + at.h) * args.queries + at.i;
 }
-// Such a row has no gradients.
+// Fully masked rows have no gradient.
 __device__ __noinline__ bool sees_nothing(const Args& args, int64 b, int64 h, int64 i) {
   return in_stats(args, {b, h, i, 0}) == -(R)infinity() || i >= query_length(args, b);
 }
@@ -33,7 +32,7 @@ __device__ inline R delta(const Args& args, const Place& at) {
 __device__ __noinline__ R weight(const Args& args, const Place& at) {
   return exp(score(args, at) - in_stats(args, {at.b, at.h, at.i, 0}));
 }
-// Of the score as the softmax sees it.
+// Gradient of the score at the softmax input.
 __device__ __noinline__ R dm(const Args& args, const Place& at) {
   R dp = 0;
   for (int64 d = 0; d < args.v_dims[3]; ++d)
@@ -41,7 +40,7 @@ __device__ __noinline__ R dm(const Args& args, const Place& at) {
   dp = dp * factor_descale_do(args) * factor_descale_v(args);
   return weight(args, at) * (kept(args, at, dp) - delta(args, at));
 }
-// Of the scaled product.
+// Gradient of scale * q k^T.
 __device__ __noinline__ R ds(const Args& args, const Place& at) {
   R gradient = dm(args, at);
   if constexpr (kHasModifier || kHasSoftCap) {
@@ -56,7 +55,7 @@ __device__ __noinline__ R ds(const Args& args, const Place& at) {
   }
   return gradient;
 }
-// p and ds as factors of the last products. In fp8 the scale belongs to what is rounded.
+// p and ds as operands of the last GEMMs. In fp8 the softmax scale is applied before rounding.
 __device__ __noinline__ R p_operand(const Args& args, const Place& at) {
   return as_operand(Factor(), kept(args, at, weight(args, at)) * factor_scale_s(args));
 }
@@ -68,7 +67,7 @@ __device__ inline R scale_later(const Args& args, R total) {
   return kScalesFirst ? total : scale_of(args) * total;
 }
 
-// Leaves the largest number of a block where the last pass finds it.
+// Stores the maximum of a CTA for the last pass.
 __device__ inline void keep_largest(void* to, int64 n, R largest) {
   largest = block_maximum(largest);
   if (threadIdx.x == 0) ((R*)to)[n] = largest;
@@ -113,9 +112,9 @@ __device__ inline void query_gradient(const Args& args, int64 row) {
   }
 }
 
-// A row of dk or dv sums over the keys it holds, the heads it serves and the query rows that see
-// them. Keys are (b, j): one, or with pages those of any batch whose page this is. This is number n
-// of them, with the query rows fastest; `row` numbers the rows of a tensor with these extents.
+// A row of dk or dv sums over the keys it holds, the query heads it serves and the query rows that
+// attend to them. Keys are (b, j): one, or with paging every (b, j) whose page this is. Returns
+// summand n, query rows varying fastest; `row` indexes the rows of a tensor with these extents.
 template <bool kPaged>
 __device__ __noinline__ Place summand(const Args& args, const int64* extents, int64 row, int64 n) {
   const int64 position = row % extents[2], group = args.heads / extents[1];
@@ -125,7 +124,7 @@ __device__ __noinline__ Place summand(const Args& args, const int64* extents, in
   const int64 pages = (args.keys + extents[2] - 1) / extents[2];
   return {key / pages, h, i, key % pages * extents[2] + position};
 }
-// The sum of factor(place) * source(place, d).
+// Accumulates factor(place) * source(place, d).
 template <bool kPaged, class Page, class Weight, class Source, class Store>
 __device__ inline void key_gradient(const Args& args, const int64* extents, int64 row, Page page,
                                     Weight factor, Source source, Store store) {
@@ -173,7 +172,7 @@ __device__ inline void v_gradient(const Args& args, int64 row) {
   if constexpr (kHas_amax_dv) keep_largest(args.largest_dv, row, largest);
 }
 
-// An element of dbias is the sum over the scores it is added to.
+// An element of dbias is summed over the scores that it broadcasts to.
 __device__ inline void bias_gradient(const Args& args, int64 n) {
   if constexpr (kHas_dbias) {
     Index index[4];

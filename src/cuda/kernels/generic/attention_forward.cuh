@@ -1,11 +1,11 @@
-// Scaled dot-product attention, a block of threads per query row:
+// Scaled dot-product attention, one CTA per query row:
 //   p_j = exp(s_j - max) / sum, o = sum_j keep_j p_j v_j
-// Pass 0 does it, pass 1 finds the largest of all rows.
+// Pass 0 computes o, pass 1 reduces amax over all rows.
 FP8_SCALE(scale_o)
 
 struct RowSum {
   R largest, weights;  // weights: the sum of exp(score - largest)
-  // No visible column, or nothing but -inf in them.
+  // No visible column, or all scores are -inf.
   __device__ bool sees_nothing() const { return largest == -(R)infinity(); }
 };
 
@@ -38,7 +38,7 @@ __device__ inline void attend(const Args& args, int64 row) {
     const Place at = {b, h, i, j};
     return kept(args, at, exp(score(args, at) - sum.largest));
   };
-  // Weights are divided by their sum before they are rounded, where they are.
+  // fp8: weights are normalised before they are rounded; otherwise o is normalised at the end.
   const R before = kDividesFirst ? sum.weights : (R)1, after = kDividesFirst ? (R)1 : sum.weights;
   R largest_s = 0, largest_o = 0;
   multiply_row(

@@ -1,11 +1,11 @@
-// A band holds in row i the columns from i - lower (+ the offset of its batch) on. Expanding writes
-// them to their columns, contracting is the inverse; pad_value everywhere else.
+// Banded storage: row i holds the columns from i - lower (+ the offset of its batch) on. Expanding
+// scatters them to their columns, contracting gathers them; pad_value elsewhere.
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank_y], batch[kRank_y] = {};
   unflatten(n, args.y_dims, at);
   Index first = at[kAxis - 1] - args.lower;
   if (kHas_kv_token_offset) {
-    // Past these the band has left the matrix.
+    // Clamps offsets that move the band out of the matrix, to avoid overflow.
     const Index reach = args.x_dims[kAxis - 1] + args.columns + args.band;
     if (kAxis > 1) batch[0] = at[0];
     const int64 shift = integer_kv_token_offset(args, batch);

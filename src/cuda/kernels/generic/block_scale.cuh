@@ -1,5 +1,5 @@
-// Where the scale of a block stands in the tensor of scales: at its own index, or in tiles of 128
-// rows and 4 columns, one after the other, in which (r, c) is at 16 (r % 32) + 4 (r / 32) + c.
+// Position of a block's scale: its own index, or the 128 x 4 tiled layout of block-scaled formats,
+// in which (r, c) is at 16 (r % 32) + 4 (r / 32) + c of its tile.
 template <int kRank>
 __device__ inline void scale_position(const int64* scale_dims, Index (&block)[kRank]) {
   if constexpr (kTiled) {

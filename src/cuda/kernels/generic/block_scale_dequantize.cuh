@@ -1,4 +1,4 @@
-// y = (x - the zero point of its block) * its scale, or the negative of that.
+// y = (x - zero_point) * scale per block, negated where the attribute says so.
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank_y], block[kRank_y];
   unflatten(n, args.y_dims, at);

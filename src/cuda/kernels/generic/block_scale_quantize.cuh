@@ -1,4 +1,6 @@
-// The number after a positive one of type D. Patterns of positive numbers stand in their order.
+// Block-scaled quantisation.
+//
+// The next larger value of type D for positive x; the bit patterns of positive values are ordered.
 template <class D>
 __device__ inline double after(D d, double x) {
   typename D::Word word = narrow(d, x);
@@ -7,8 +9,7 @@ __device__ inline double after(D d, double x) {
 __device__ inline double after(f32, double x) {
   return (double)__uint_as_float(__float_as_uint((float)x) + 1u);
 }
-// The smallest number of the type whose product with `largest` reaches `amax`; past the range the
-// largest finite one.
+// The smallest scale with scale * largest >= amax; saturates at the largest finite scale.
 __device__ inline double scale_for(double amax, double largest, double largest_scale) {
   if (amax == 0 || amax != amax) return round_through(Scale(), amax);
   const double quotient = amax / largest;
@@ -17,7 +18,7 @@ __device__ inline double scale_for(double amax, double largest, double largest_s
   return nearest * largest < amax ? after(Scale(), quotient) : nearest;
 }
 
-// Pass 0 clears what pads tiles of scales, pass 1 takes one block.
+// Pass 0 clears the padding of scale tiles, pass 1 quantises one block per unit.
 __device__ inline void unit(const Args& args, int64 n) {
   Index block[kRank_x], at[kRank_x];
   if (args.pass == 0) {
@@ -37,7 +38,7 @@ __device__ inline void unit(const Args& args, int64 n) {
   const double scale = scale_for((double)amax, args.largest, args.largest_scale);
   scale_position(args.scale_dims, block);
   put_scale(args, block, scale);
-  // A block of zeros may have a scale of 0.
+  // Avoids 0 / 0 in blocks of zeros.
   for (bool more = box.start(at); more; more = box.next(at))
     put_y(args, at, scale == 0 ? in_x(args, at) : in_x(args, at) / (R)scale);
 }

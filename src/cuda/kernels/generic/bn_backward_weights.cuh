@@ -1,5 +1,5 @@
-// dx = scale * inv_variance * (dy - dbias / n - x_hat * dscale / n), written as a line in dy and x:
-// a block of threads per channel finds its coefficients.
+// dx = scale * inv_variance * (dy - dbias / n - x_hat * dscale / n) as an affine function of dy and
+// x; one CTA per channel computes its coefficients.
 __device__ inline void unit(const Args& args, int64 n) {
   Index channel[kRank];
   channel_position(n, channel);

@@ -1,4 +1,4 @@
-// From the sums of a channel to the coefficients of batch normalisation: a thread per channel.
+// Coefficients of batch norm from the sums of a channel: one thread per channel.
 __device__ inline void unit(const Args& args, int64 n) {
   Index channel[kRank];
   channel_position(n, channel);
@@ -15,7 +15,7 @@ __device__ inline void unit(const Args& args, int64 n) {
     variance = in_running_var(args, channel);
   } else {
     mean = in_sum(args, channel) / count;
-    // Rounding may take the difference below 0, where no variance is.
+    // Cancellation may make the difference negative.
     variance = max_or_nan(in_sq_sum(args, channel) / count - mean * mean, (R)0);
   }
   const R inv_variance = (R)1 / sqrt(variance + epsilon);
@@ -25,7 +25,7 @@ __device__ inline void unit(const Args& args, int64 n) {
     put_eq_bias(args, channel, in_bias(args, channel) - mean * eq_scale);
   if constexpr (kHas_saved_mean) put_saved_mean(args, channel, mean);
   if constexpr (kHas_saved_inv_variance) put_saved_inv_variance(args, channel, inv_variance);
-  // Unbiased: n / (n - 1) of the batch's variance, which n = 1 keeps.
+  // Unbiased running variance: n / (n - 1) times the batch variance, unchanged for n = 1.
   const R unbiased = count > (R)1 ? variance * (count / (count - (R)1)) : variance;
   if constexpr (kHas_next_running_mean)
     put_next_running_mean(

@@ -1,4 +1,4 @@
-// With g[t] = dy[t] * act'(sum[t]):
+// Causal depthwise convolution, backward. With g[t] = dy[t] * act'(sum[t]):
 //   dpast[p] = sum over i of w[i] * g[p - i],  dw[i] = sum over b, t of g[t] * past[t + i],
 //   dbias = sum over b, t of g[t]
 __device__ inline R gradient(const Args& args, Index b, Index c, Index t) {

@@ -1,3 +1,4 @@
+// Causal depthwise convolution, forward. Pass 0: y, pass 1: final_state.
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[3];
   if (args.pass == 0) {

@@ -1,4 +1,4 @@
-// One input of many, args.begin elements down the axis.
+// Concatenation: copies one input to offset args.begin along the axis.
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank_y];
   unflatten(n, args.x_dims, at);

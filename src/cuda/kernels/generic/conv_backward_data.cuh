@@ -1,4 +1,5 @@
-// One element of dx: the outputs o and taps r that read it, dy[o] * w[r].
+// Convolution, gradient of the input: one element of dx is the sum of dy[o] * w[r] over the outputs
+// o and taps r that read it.
 #include "lib/long_sum.cuh"
 
 __device__ inline void unit(const Args& args, int64 n) {

@@ -1,4 +1,5 @@
-// One element of dw: over images and outputs o, x[what its tap reads for o] * dy[o].
+// Convolution, gradient of the filter: one element of dw is the sum of x * dy[o] over images and
+// outputs o.
 #include "lib/long_sum.cuh"
 
 __device__ inline void unit(const Args& args, int64 n) {

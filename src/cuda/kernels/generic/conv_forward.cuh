@@ -1,4 +1,4 @@
-// One element of y.
+// Convolution, forward: one element of y.
 #include "lib/long_sum.cuh"
 
 __device__ inline void unit(const Args& args, int64 n) {

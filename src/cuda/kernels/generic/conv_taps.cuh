@@ -6,8 +6,8 @@ static const int kRank = kSpatial + 2;
 __device__ inline Index tap_of(const int64* w_dims, const Index (&at)[kRank], int axis) {
   return kFlip ? w_dims[axis] - 1 - at[axis] : at[axis];
 }
-// Sets the spatial part of `in` to where the weight at `at` meets x for output `out`. False: in
-// padding.
+// Sets the spatial part of `in` to the element of x that the weight at `at` multiplies for output
+// `out`. False: padding.
 __device__ inline bool find_input(const Args& args, const int64* x_dims, const int64* w_dims,
                                   const Index (&out)[kRank], const Index (&at)[kRank],
                                   Index (&in)[kRank]) {
@@ -19,8 +19,8 @@ __device__ inline bool find_input(const Args& args, const int64* x_dims, const i
   }
   return inside;
 }
-// Sets the spatial part of `out` to the output for which the weight at `at` meets x at `in`. False:
-// none.
+// Sets the spatial part of `out` to the output for which the weight at `at` multiplies x at `in`.
+// False: none.
 __device__ inline bool find_output(const Args& args, const int64* y_dims, const int64* w_dims,
                                    const Index (&in)[kRank], const Index (&at)[kRank],
                                    Index (&out)[kRank]) {

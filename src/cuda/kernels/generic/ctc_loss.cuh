@@ -1,15 +1,15 @@
-// Connectionist temporal classification, in log space: a block of threads per sequence.
+// Connectionist temporal classification in log space: one CTA per sequence.
 //
-// The labels of a sequence stand between blanks: state s of 2 L + 1 is the blank for even s, label
-// (s - 1) / 2 for odd s. With e[t, s] the logarithm of the probability of state s at time t:
-//   before[t, s] = log sum over the states s' that lead to s of exp(before + e)[t - 1, s']
-//   after[t, s]  = log sum over the states s' that s leads to of exp(after + e)[t + 1, s']
-// s leads to s, s + 1 and, between different labels, s + 2. The loss is -log p with
+// Labels alternate with blanks: state s of 2 L + 1 is the blank for even s, label (s - 1) / 2 for
+// odd s. With e[t, s] the log probability of state s at time t:
+//   before[t, s] = log sum over the predecessors s' of s of exp(before + e)[t - 1, s']
+//   after[t, s]  = log sum over the successors s' of s of exp(after + e)[t + 1, s']
+// The successors of s are s, s + 1 and, between different labels, s + 2. The loss is -log p with
 //   log p = log(exp(before + e)[T - 1, S - 1] + exp(before + e)[T - 1, S - 2])
 // and exp(before + e + after - log p) is the probability of passing through s at time t.
 #include "lib/reduce.cuh"
 
-static const bool kFlat = kRank_labels == 1;  // the labels of all sequences one after the other
+static const bool kFlat = kRank_labels == 1;  // the labels of all sequences are concatenated
 
 // log(exp(a) + exp(b) + exp(c)); -inf is an absent term.
 __device__ __noinline__ R log_sum(R a, R b, R c) {
@@ -62,7 +62,7 @@ struct Sequence {
     return s % 2 == 1 && s >= 3 && state_class(s) != state_class(s - 2);
   }
 
-  // A warp per time step.
+  // One warp per time step: maximum and sum of exponentials of the logits.
   __device__ void find_sums() const {
     const int warps = kThreads / kLanes, lane = threadIdx.x % kLanes;
     for (int64 t = threadIdx.x / kLanes; t < times; t += warps) {
@@ -81,12 +81,12 @@ struct Sequence {
     const R x = load(t, state_class(s));
     return kLogits ? x - largest[t] - log(sums[t]) : log(x);
   }
-  // (paths + e)[t, s], or nothing where there is no such state.
+  // (paths + e)[t, s]; -inf where the state does not exist.
   __device__ R with_emission(const R* paths, int64 t, int64 s, bool allowed = true) const {
     if (!allowed || s < 0 || s >= states) return -(R)infinity();
     return paths[t * states + s] + emission(t, s);
   }
-  // A thread per state, one time step after the other.
+  // One thread per state, sequential over time steps.
   __device__ void find_before() const {
     for (int64 t = 0; t < times; ++t) {
       for (int64 s = threadIdx.x; s < states; s += kThreads)
@@ -116,7 +116,7 @@ struct Sequence {
                    with_emission(before, times - 1, states - 2), -(R)infinity());
   }
 
-  // Of the loss with respect to x[t, n, c].
+  // Gradient of the loss with respect to x[t, n, c].
   __device__ R gradient(int64 t, int64 c, R log_p) const {
     R passing = 0;
     for (int64 s = c == args.blank ? 0 : 1; s < states; s += c == args.blank ? 1 : 2) {

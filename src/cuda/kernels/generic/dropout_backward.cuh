@@ -1,4 +1,5 @@
-// dx = dy / (1 - probability) where the mask, or the stream drawn again, keeps the element.
+// Dropout backward: dx = dy / (1 - probability) where the mask, or the regenerated random stream,
+// keeps the element.
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank_dy];
   unflatten(n, args.dy_dims, at);

@@ -1,5 +1,5 @@
-// y = x / (1 - probability) where a Bernoulli stream of 1 - probability gives 1, else 0.
-// Pass 1: where the next draw has to begin.
+// Dropout: y = x / (1 - probability) where a Bernoulli stream of 1 - probability gives 1, else 0.
+// Pass 1 stores the offset at which the next draw starts.
 __device__ inline void unit(const Args& args, int64 n) {
   const SeedStream stream = stream_of(args);
   if (args.pass == 1) {

@@ -1,5 +1,5 @@
-// What every kernel of the generic engine ends with: units of work, as many at once as there are
-// threads, or blocks of threads.
+// Entry point of the generic engine: a grid-stride loop over units of work, one unit per thread, or
+// per CTA in block passes.
 #include "lib/coordinates.cuh"
 #include "lib/elements.cuh"
 #include "lib/philox.cuh"

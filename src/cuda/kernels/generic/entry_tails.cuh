@@ -1,9 +1,9 @@
-// What every product of the generic engine with reductions behind it ends with, instead of
-// generic/entry.cuh: a thread, or where all is folded into one number a block of threads, computes
-// every so-manieth of the elements that one result is folded from, and leaves one part of it. The
-// head has kTails, Tail<number> (folds, with partials(args) and kIsHere: this launch is for it) and
-// SlotTails, which folds into tail_slots[number][thread]. args.kept and args.reduced are the
-// extents of the results and of what each comes from.
+// Entry point of the generic engine for GEMMs and convolutions with tails (reductions fused behind
+// the epilogue); replaces generic/entry.cuh. A thread, or a CTA where everything reduces to one
+// value, computes every args.parts-th of the elements that reduce to one result, and stores one
+// partial. The head defines kTails, Tail<number> (folds, with partials(args) and kIsHere: this
+// launch computes it) and SlotTails, which folds into tail_slots[number][thread]. args.kept and
+// args.reduced are the extents of the results and of the reduced elements of each.
 #include "lib/coordinates.cuh"
 #include "lib/elements.cuh"
 #include "lib/philox.cuh"

@@ -1,4 +1,4 @@
-// Sums of x and x^2: a block of threads per channel.
+// Sums of x and x^2: one CTA per channel.
 __device__ inline void unit(const Args& args, int64 n) {
   Index channel[kRank];
   channel_position(n, channel);

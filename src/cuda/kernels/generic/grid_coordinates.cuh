@@ -1,5 +1,5 @@
-// What theta[n, :, k] is multiplied with at a position of the grid: coordinate k in [-1, 1], which
-// belongs to axis d - k, or 1.
+// Base grid of the spatial transformer: the factor of theta[n, :, k] at a grid position. Coordinate
+// k in [-1, 1] belongs to axis d - k; the last one is 1.
 template <int kRank>
 __device__ inline R base(const int64* grid_dims, const Index (&at)[kRank], Index k) {
   const int spatial = kRank - 2;

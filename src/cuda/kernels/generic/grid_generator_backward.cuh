@@ -1,3 +1,4 @@
+// Gradient of theta: sums dgrid times the base grid over all positions.
 __device__ inline void unit(const Args& args, int64 n) {
   Index to[3], at[kRank_dgrid];
   unflatten(n, args.dtheta_dims, to);

@@ -1,3 +1,4 @@
+// Sampling grid: theta times the base grid.
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank_grid];
   unflatten(n, args.grid_dims, at);

@@ -1,23 +1,23 @@
-// The point of x that one position of the grid means. Coordinate j of a position belongs to spatial
-// axis d - 1 - j: x comes first.
+// Grid sampling: the point of x that one grid position refers to. Coordinate j of a position
+// belongs to spatial axis d - 1 - j: x comes first.
 enum Padding { kZeros, kBorder, kReflection };
 static const int kRank = kSpatial + 2;
 
-// The wave that runs up and down between `low` and `high` with slope 1, rising from `low`.
+// Triangle wave between `low` and `high` with slope +-1, rising from `low`.
 __device__ inline R reflected(R x, R low, R high, R& slope) {
   const R span = high - low;
   if (span == 0) {
     slope = 0;
     return x != x ? x : (R)0;
   }
-  // Even legs rise, odd ones fall.
+  // Even periods rise, odd ones fall.
   slope = fmod(fabs(floor((x - low) / span)), (R)2) == 0 ? (R)1 : (R)-1;
   if (x >= low && x <= high) return x;
   const R rest = fmod(fabs(x - low), (R)2 * span);
   return low + (rest > span ? (R)2 * span - rest : rest);
 }
 
-// Along one axis: the position, d position / d coordinate, and the elements that are seen.
+// Along one axis: the position, d position / d coordinate, and the range of contributing elements.
 struct AxisPosition {
   R position, slope;
   Index cell, first, last;
@@ -37,8 +37,8 @@ struct AxisPosition {
       position = position < 0 ? (R)0 : position > end ? end : position;
     }
     slope *= scale;
-    // The nearest element, halves to the even one; or the one at or below. Far outside is far
-    // enough.
+    // The nearest element (ties to even), or the one at or below. Clamped to avoid integer
+    // overflow.
     const R inside =
         position < (R)-3 ? (R)-3 : position > size + (R)3 ? size + (R)3 : position;
     cell = position != position ? 0 : (Index)(kNearest ? rint(inside) : floor(inside));
@@ -76,7 +76,7 @@ struct GridPoint {
       any = any || axes[axis].position != axes[axis].position;
     return any;
   }
-  // The elements of x[n, c] that are seen.
+  // The elements of x[n, c] that contribute.
   __device__ Box<kRank> seen(Index n, Index c) const {
     Box<kRank> box;
     box.begin[0] = n;
@@ -89,7 +89,7 @@ struct GridPoint {
     }
     return box;
   }
-  // The weight of an element; of axis `changing`, how fast its factor changes.
+  // Interpolation weight of an element; along axis `changing` its derivative instead.
   __device__ R weight(const Index (&in)[kRank], int changing = -1) const {
     R result = 1;
     for (int axis = 0; axis < kSpatial; ++axis)

@@ -1,5 +1,5 @@
-// dx of kChannels channels at one place, whose sums a thread keeps at once because a position
-// serves all of them: every output that looks at it hands dy back.
+// dx of kChannels channels at one spatial position, accumulated in registers because the weights
+// are the same for all channels: sums over every output that reads the position.
 __device__ inline void input_gradient(const Args& args, int64 n) {
   int64 places[kRank];
   for (int axis = 0; axis < kRank; ++axis) places[axis] = args.dx_dims[axis];
@@ -37,7 +37,7 @@ __device__ inline void input_gradient(const Args& args, int64 n) {
   }
 }
 
-// d loss / d coordinate j of one position: over all channels and elements seen.
+// d loss / d coordinate j of one grid position, over all channels and contributing elements.
 __device__ inline R coordinate_gradient(const Args& args, const Index (&at)[kRank]) {
   if (kNearest) return 0;
   const int axis = kSpatial - 1 - (int)at[kRank - 1];

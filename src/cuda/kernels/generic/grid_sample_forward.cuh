@@ -1,4 +1,4 @@
-// Elements without weight are not read: a NaN next door stays there.
+// Grid sampling, forward. Elements of weight 0 are not read, so that a NaN there does not spread.
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank], in[kRank];
   unflatten(n, args.y_dims, at);

@@ -1,18 +1,18 @@
-// Blocks of elements along every axis: the groups of a normalisation, the lines of a softmax, the
-// channels of batch statistics. A block of threads takes one of them.
+// Boxes of elements: the groups of a norm, the lines of a softmax, the channels of batch
+// statistics. One CTA per box.
 #include "lib/coordinates.cuh"
 #include "lib/reduce.cuh"
 
-// The place of element number `element` of box number `index`. Not inlined: its divisions are most
-// of what a compiler would have to work on.
+// Coordinates of element `element` of box `index`. Not inlined: its divisions dominate compile
+// time.
 __device__ __noinline__ void locate(int64 element, const int64* box, const Index (&index)[kRank],
                                     Index (&at)[kRank]) {
   unflatten(element, box, at);
   for (int axis = 0; axis < kRank; ++axis) at[axis] += index[axis] * box[axis];
 }
 
-// Calls body(at) for the elements of x in the box number `index` of boxes with extents `box`; every
-// thread has its share of the `size` elements.
+// Calls body(at) for the elements of x in box `index` of boxes with extents `box`; the threads of
+// the CTA split the `size` elements.
 template <class Body>
 __device__ inline void for_each_in(const int64* box, int64 size, const Index (&index)[kRank],
                                    Body body) {

@@ -1,4 +1,4 @@
-// y[n, (c, k), o] = x[n, c, o * stride - padding + k * dilation], or 0 outside x.
+// im2col: y[n, (c, k), o] = x[n, c, o * stride - padding + k * dilation], or 0 outside x.
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[3], k[kSpatial], out[kSpatial], in[kRank_x];
   unflatten(n, args.y_dims, at);

@@ -1,13 +1,13 @@
-// Normalisation by a neighbourhood: LRN over channels (axis 1), divisive over the spatial axes
-// (2 and up). With the window of i, d(j, i) = x(j) - mean(i) and
-// g(i) = 2 factor beta dy(i) x(i) s(i)^(-beta - 1):
+// Local response norm over channels (axis 1) and divisive norm over the spatial axes (2 and up).
+// With d(j, i) = x(j) - mean(i) for j in the window of i, and g(i) = 2 factor beta dy(i) x(i)
+// s(i)^(-beta - 1):
 //   s(i)      = k + factor * sum of d(j, i)^2 over the window of i
 //   y(i)      = x(i) * s(i)^-beta
-//   dx(j)     = dy(j) * s(j)^-beta - sum of g(i) d(j, i) over all i whose window holds j
+//   dx(j)     = dy(j) * s(j)^-beta - sum of g(i) d(j, i) over all i whose window contains j
 //   dmeans(i) = g(i) * sum of d(j, i) over the window of i
 static const int kRank = kRank_x;
 
-// What lies up to `down` and `up` from an element along the axes of the window.
+// The box from `down` below to `up` above an element along the window's axes, clipped to x.
 __device__ inline Box<kRank> around(const Args& args, const Index (&at)[kRank], int64 down,
                                     int64 up) {
   Box<kRank> box;

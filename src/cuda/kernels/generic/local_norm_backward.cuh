@@ -1,4 +1,4 @@
-// Pass 0 keeps all divisors, pass 1 uses them.
+// Local norms, backward. Pass 0 stores the divisors s, pass 1 computes the gradients.
 __device__ inline R share(const Args& args, const Index (&at)[kRank], R divisor_at) {  // g / slope
   return in_dy(args, at) * in_x(args, at) * pow(divisor_at, (R)(-args.beta - 1));
 }

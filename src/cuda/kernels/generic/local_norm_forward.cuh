@@ -1,3 +1,4 @@
+// Local norms, forward: y = x * s^-beta.
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank];
   unflatten(n, args.x_dims, at);

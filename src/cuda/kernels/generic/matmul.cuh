@@ -1,4 +1,4 @@
-// c[..., m, n] = sum over k of a[..., m, k] * b[..., k, n].
+// Matmul: c[..., m, n] = sum over k of a[..., m, k] * b[..., k, n].
 #include "lib/long_sum.cuh"
 
 static const int kRow = kRank_c - 2, kColumn = kRank_c - 1;

@@ -1,4 +1,5 @@
-// dweight[e] = sum over the rows r of e of token[r]^T doutput[r];  dtoken[r] = doutput[r] weight^T
+// Mixture of experts, backward: dweight[e] = sum over the rows r of expert e of token[r]^T
+// doutput[r]; dtoken[r] = doutput[r] weight^T.
 __device__ inline R weight_gradient(const Args& args, const Index (&at)[3]) {
   R sum = 0;
   Index begin = first_begin(args);

@@ -1,8 +1,8 @@
-// output[destination(r)] += token[source(r)] weight[expert of r].
+// Mixture of experts, forward: output[destination(r)] += token[source(r)] weight[expert of r].
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[3];
   unflatten(n, args.output_dims, at);
-  // Without scatter only row m goes to row m.
+  // Without scatter row m goes to row m.
   const Index first = kScatter ? 0 : at[1], last = kScatter ? rows(args) : at[1] + 1;
   R sum = 0;
   for (Index r = first; r < last; ++r) {

@@ -1,9 +1,9 @@
-// What the multi-head attention operations share. Per batch b, beam m and head h:
+// Multi-head attention, shared by forward and backward. Per batch b, beam m and head h:
 //   q^_i = Wq q_i + bq, k^_j = Wk k_j + bk, v^_j = Wv v_j + bv      (x itself without a projection)
-//   s_ij = scale * sum_p q^_ip k^_jp                                for the keys j that step i sees
+//   s_ij = scale * sum_p q^_ip k^_jp                                for the visible keys j of i
 //   p_ij = exp(s_ij - stats_i), stats_i = log(sum_j exp(s_ij))
 //   o_hi = sum_j keep_ij p_ij v^_j                                  keep_ij: 0 or 1 / (1 - dropout)
-// What passes hand on are arrays [batch, beams, rows, heads, size] in args.memory.
+// Intermediates between passes are arrays [batch, beams, rows, heads, size] in args.memory.
 #include "lib/coordinates.cuh"
 #include "lib/philox.cuh"
 #include "lib/reduce.cuh"
@@ -17,7 +17,7 @@ __device__ __noinline__ R block_maximum(R value) {
 struct HeadRow {
   int64 b, beam, row, head;
 };
-// An array, as numbers the launch gives: first element, beams, rows, heads, size.
+// An intermediate array: first element, beams, rows, heads, size.
 typedef int64 HeadArray[5];
 
 __device__ __noinline__ R* head_vector(const Args& args, const HeadArray& array,
@@ -33,7 +33,7 @@ __device__ __noinline__ HeadRow head_row(const HeadArray& array, int64 n) {
   return {rest / array[2] / array[1], rest / array[2] % array[1], rest % array[2], head};
 }
 
-// --- projections x -> W x + b: rows, columns, first elements of W and b. No rows: x itself.
+// --- projections x -> W x + b: rows, columns, first elements of W and b. Zero rows: identity.
 typedef int64 Projection[4];
 
 __device__ __noinline__ R matrix_element(const Args& args, const Projection& w, int64 row,
@@ -62,7 +62,7 @@ __device__ inline void project(const Args& args, const HeadArray& to, const Proj
   head_vector(args, to, at)[p] =
       w[0] > 0 ? projected(args, w, at.head * to[4] + p, element) : element(p);
 }
-// Pass 0: a thread per element of q^, k^ and v^.
+// Pass 0: one thread per element of q^, k^ and v^.
 __device__ inline void project_all(const Args& args, int64 n) {
   const int64 q_size = array_rows(args, args.q_heads) * args.q_heads[4];
   const int64 k_size = array_rows(args, args.k_heads) * args.k_heads[4];
@@ -79,7 +79,7 @@ __device__ inline void project_all(const Args& args, int64 n) {
             [&](const HeadRow& at, int64 c) { return in_v(args, {at.b, at.beam, at.row, c}); });
 }
 
-// --- which keys a query step sees
+// --- visible keys of a query step
 
 __device__ inline int64 within(int64 bound, int64 extent) {
   return bound < 0 ? 0 : bound > extent ? extent : bound;
@@ -101,7 +101,7 @@ struct Columns {
   int64 begin, end;
   __device__ bool contains(int64 j) const { return j >= begin && j < end; }
 };
-// Inside the lengths and the window.
+// Keys within the lengths and the attention window.
 __device__ __noinline__ Columns columns(const Args& args, const HeadRow& query) {
   if (query.row >= query_length(args, query.b, query.beam)) return {0, 0};
   const int64 all = key_length(args, query.b, key_beam(args, query.beam));
@@ -112,7 +112,7 @@ __device__ __noinline__ Columns columns(const Args& args, const HeadRow& query) 
     result.end = within(integer_window_high(args, {0, 0, query.row, 0}), all);
   return result;
 }
-// Those that get a weight: none where all scores are -inf. After pass 1.
+// Keys with a non-zero weight: none where all scores are -inf. Valid after pass 1.
 __device__ inline Columns seen(const Args& args, const HeadRow& query) {
   if (*head_vector(args, args.stats, query) == -(R)infinity()) return {0, 0};
   return columns(args, query);
@@ -129,7 +129,7 @@ __device__ __noinline__ R after_dropout(uint64 seed, uint64 offset, double keep,
 }
 __device__ __noinline__ R kept(const Args& args, const HeadRow& query, int64 j, R x) {
   if (!kDropout) return x;
-  // Beams that share their keys lie next to each other.
+  // Beams that share their keys are contiguous in the random stream.
   const int64 head = args.key_beams == 1
                          ? (query.b * args.heads + query.head) * args.beams + query.beam
                          : (query.b * args.beams + query.beam) * args.heads + query.head;
@@ -148,7 +148,7 @@ __device__ __noinline__ R post_kept(const Args& args, const Index (&at)[4], R x)
       args.post_keep_probability, position, x);
 }
 
-// Pass 1: a block of threads per query step and head, from scores to o_hi.
+// Pass 1: one CTA per query step and head, from scores to o_hi.
 __device__ inline void attend(const Args& args, int64 n) {
   const HeadRow query = head_row(args.o_heads, n);
   const Columns visible = columns(args, query);
@@ -167,7 +167,7 @@ __device__ inline void attend(const Args& args, int64 n) {
   if (!sees_nothing)
     for (int64 j = visible.begin + threadIdx.x; j < visible.end; j += kThreads)
       sum += exp(scores[j] - largest);
-  sum = block_sum(sum);  // its barriers make the scores visible to all threads, too
+  sum = block_sum(sum);  // its barriers also make the scores visible to all threads
   for (int64 p = threadIdx.x; p < args.o_heads[4]; p += kThreads) {
     R o = 0;
     if (!sees_nothing)

@@ -1,4 +1,4 @@
-// Passes 6 to 8: a thread per element of dq, dk and dv: dq_i = sum_h Wq_h^T dq^_hi.
+// Passes 6 to 8: one thread per element of dq, dk and dv: dq_i = sum_h Wq_h^T dq^_hi.
 __device__ inline R unprojected(const Args& args, const HeadArray& array, const Projection& w,
                                 const Index (&at)[4]) {
   const R* heads = head_vector(args, array, {at[0], at[1], at[2], 0});

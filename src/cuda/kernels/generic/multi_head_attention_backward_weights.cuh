@@ -1,7 +1,7 @@
-// Passes 6 to 9: a thread per weight of the query, key, value and output projections.
+// Passes 6 to 9: one thread per weight of the query, key, value and output projections.
 //   dWq_h = sum_i dq^_hi q_i^T, dbq_h = sum_i dq^_hi; k and v alike
 //   dWo = sum_i do'_i [o_1i, ..., o_Hi]^T, dbo = sum_i do'_i
-// Steps past the lengths have no gradient, and may hold anything.
+// Steps past the lengths are skipped: their memory may be uninitialised.
 template <class Right>
 __device__ inline void weight_gradient(const Args& args, const HeadArray& left,
                                        const Projection& w, int64 n, bool of_keys, Right right) {

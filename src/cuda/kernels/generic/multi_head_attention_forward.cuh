@@ -1,4 +1,4 @@
-// Pass 2: a thread per element of o_i = keep_i (Wo [o_1i, ..., o_Hi] + bo) + residual_i.
+// Pass 2: one thread per element of o_i = keep_i (Wo [o_1i, ..., o_Hi] + bo) + residual_i.
 __device__ inline void put_output(const Args& args, int64 n) {
   Index at[4];
   unflatten(n, args.o_dims, at);

@@ -6,7 +6,7 @@
 //   dv^_j = sum_i keep_ij p_ij do_hi
 // Keys that serve several beams sum over all of them.
 
-// Pass 2: a thread per element of do'.
+// Pass 2: one thread per element of do'.
 __device__ inline void find_d_output(const Args& args, int64 n) {
   const HeadRow row = head_row(args.d_output, n / args.o_size);
   const Index at[4] = {row.b, row.beam, row.row, n % args.o_size};
@@ -14,7 +14,7 @@ __device__ inline void find_d_output(const Args& args, int64 n) {
   head_vector(args, args.d_output, row)[at[3]] =
       exists ? post_kept(args, at, in_d_o(args, at)) : (R)0;
 }
-// Pass 3: a thread per element of do_h.
+// Pass 3: one thread per element of do_h.
 __device__ inline void find_d_heads(const Args& args, int64 n) {
   const int64 size = args.d_heads[4], p = n % size;
   const HeadRow query = head_row(args.d_heads, n / size);
@@ -24,7 +24,7 @@ __device__ inline void find_d_heads(const Args& args, int64 n) {
       args.o_projection[0] > 0 ? projected_back(args, args.o_projection, column, d_output)
                                : d_output[column];
 }
-// Pass 4: a block of threads per row of ds_ij and of keep_ij p_ij.
+// Pass 4: one CTA per row of ds_ij and of keep_ij p_ij.
 __device__ inline void find_score_gradients(const Args& args, int64 n) {
   const HeadRow query = head_row(args.ds, n);
   const Columns visible = seen(args, query);
@@ -45,7 +45,7 @@ __device__ inline void find_score_gradients(const Args& args, int64 n) {
   }
 }
 
-// sum_i factor_ij x_ip, over the query steps that see key j.
+// sum_i factor_ij x_ip over the query steps that attend to key j.
 __device__ inline R sum_over_queries(const Args& args, const HeadRow& key, const HeadArray& factor,
                                      const HeadArray& x, int64 p) {
   R sum = 0;
@@ -57,7 +57,7 @@ __device__ inline R sum_over_queries(const Args& args, const HeadRow& key, const
     }
   return sum;
 }
-// Pass 5: a thread per element of dq^, dk^ and dv^.
+// Pass 5: one thread per element of dq^, dk^ and dv^.
 __device__ inline void find_head_gradients(const Args& args, int64 n) {
   const int64 q_size = array_rows(args, args.dq_heads) * args.dq_heads[4];
   const int64 k_size = array_rows(args, args.dk_heads) * args.dk_heads[4];

@@ -1,7 +1,7 @@
-// Gradients of normalisation. With g = dy * scale and x_hat = (x - mean) * inv_variance:
+// Norms, backward. With g = dy * scale and x_hat = (x - mean) * inv_variance:
 //   dx = inv_variance * (g - mean(g) - x_hat * mean(g * x_hat))       (rms: without mean(g))
-//   dscale = sum(dy * x_hat), dbias = sum(dy), over all elements a parameter reaches
-// Pass 0: a block of threads per group; it leaves mean and inv_variance behind. Pass 1: a block per
+//   dscale = sum(dy * x_hat), dbias = sum(dy), over all elements that share a parameter
+// Pass 0: one CTA per group; it stores mean and inv_variance for pass 1. Pass 1: one CTA per
 // parameter.
 __device__ inline Statistics backward_statistics(const Args& args, const Index (&index)[kRank]) {
   if constexpr (kHas_inv_variance) {

@@ -1,4 +1,4 @@
-// Normalisation, a block of threads per group: y = (x - mean) * inv_variance * scale + bias.
+// Norms, forward, one CTA per group: y = (x - mean) * inv_variance * scale + bias.
 __device__ inline Statistics forward_statistics(const Args& args, const Index (&index)[kRank]) {
   if constexpr (kHas_mean) {
     return {in_mean(args, index), 0, in_inv_variance(args, index)};
@@ -35,7 +35,7 @@ __device__ inline void unit(const Args& args, int64 n) {
   if constexpr (kHas_next_running_mean)
     put_next_running_mean(args, index,
                           moved(args, in_running_mean(args, index), statistics.mean));
-  // The running variance is unbiased: n / (n - 1) of the batch's. A single element keeps its 0.
+  // Unbiased running variance: n / (n - 1) times the batch variance, 0 for a single element.
   if constexpr (kHas_next_running_var)
     put_next_running_var(args, index,
                          moved(args, in_running_var(args, index),

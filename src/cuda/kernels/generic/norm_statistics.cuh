@@ -1,4 +1,4 @@
-// Statistics of a normalisation's group, in two passes over its elements.
+// Statistics of one group of a norm, in two passes over its elements.
 struct Statistics {
   R mean, variance, inv_variance;
 };

@@ -1,4 +1,5 @@
-// y[b, h, s, d] = container[page_table[b][s / block], h, s % block, d] for s < sequence[b], else 0.
+// Paged KV cache: y[b, h, s, d] = container[page_table[b][s / block], h, s % block, d] for s <
+// sequence[b], else 0.
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[4];
   unflatten(n, args.y_dims, at);

@@ -1,4 +1,5 @@
-// Seed and offset: tensors of one element where they are given, else attributes.
+// Random stream of an operation. Seed and offset come from one-element tensors where given, else
+// from attributes.
 typedef RandomStream<SeedKeys> SeedStream;
 __device__ inline SeedStream stream_of(const Args& args) {
   SeedStream stream = {{(uint64)args.seed}, (uint64)args.offset};

@@ -1,13 +1,13 @@
-// What the recurrent operations share: sequences, and access to weights, records and states by what
-// they mean. docs/ops/recurrent.md has the formulas.
+// Recurrent networks, shared by forward and backward: sequences, and accessors of weights,
+// reserve-space records and states. docs/ops/recurrent.md has the formulas.
 #include "lib/coordinates.cuh"
 #include "lib/philox.cuh"
 #include "lib/reduce.cuh"
 
-// --- sequences: which steps they have, and in which rows these lie
+// --- sequences: lengths, and the rows of their steps
 
-// Lengths are outside data: they are clamped to what the tensors hold. In the packed layout the
-// rows go to the sequences step by step, within a step by sequence; where they run out, they end.
+// Lengths are untrusted data and are clamped to what the tensors hold. In the packed layout rows
+// are assigned step by step, within a step by sequence; sequences end where rows run out.
 __device__ inline void find_sequences(const Args& args) {
   int64* lengths = (int64*)args.lengths;
   for (int64 n = threadIdx.x; n < args.batch; n += kThreads) {
@@ -17,7 +17,8 @@ __device__ inline void find_sequences(const Args& args) {
   }
   __syncthreads();
   if (!kPacked || threadIdx.x != 0) return;
-  int64* starts = (int64*)args.starts;  // rows in use before a step; the last entry: all
+  int64* starts = (int64*)args.starts;  // rows in use before a step; the last entry: all rows in
+                                        // use
   int64 rows = 0;
   for (int64 step = 0; step < args.steps; ++step) {
     starts[step] = rows;
@@ -37,7 +38,7 @@ __device__ inline int64 length_of(const Args& args, int64 n) {
 __device__ inline bool runs(const Args& args, int64 step, int64 n) {
   return step >= 0 && length_of(args, n) > step;
 }
-// The row of x, y and the records where sequence n has this step.
+// The row of x, y and the records that holds this step of sequence n.
 __device__ __noinline__ int64 row_of(const Args& args, int64 step, int64 n) {
   if (!kPacked) return step * args.batch + n;
   int64 row = ((const int64*)args.starts)[step];
@@ -48,7 +49,7 @@ __device__ __noinline__ bool is_used(const Args& args, int64 row) {
   if (kPacked) return row < ((const int64*)args.starts)[args.steps];
   return runs(args, row / args.batch, row % args.batch);
 }
-// The step before `step` in the direction's order; may be outside the sequence.
+// The previous step in the direction's order; may be outside the sequence.
 __device__ inline int64 step_before(int64 step, int64 direction) {
   return direction == 0 ? step - 1 : step + 1;
 }
@@ -79,7 +80,7 @@ __device__ __noinline__ RecordPosition record_position(const Args& args, int64 p
   return result;
 }
 
-// --- weights: row-major matrices that hold all gates one below the other
+// --- weights: row-major matrices with all gates stacked along the rows
 
 struct Weights {
   int64 input, recurrent, projection, input_bias, recurrent_bias;  // first elements
@@ -103,7 +104,7 @@ __device__ __noinline__ Weights weights_of(const Args& args, int64 layer, int64 
 }
 __device__ inline bool has_input_matrix(int64 layer) { return !(kSkip && layer == 0); }
 
-// What dropout leaves of a layer's output on its way to the next layer.
+// Dropout between layers: a layer's output as the next layer reads it.
 __device__ __noinline__ R kept(const Args& args, R value, int64 layer, int64 row, int64 feature) {
   if (!kDropout) return value;
   const int64 index = (layer * args.rows + row) * args.layer_output + feature;

@@ -1,9 +1,10 @@
-// Over every axis in which y has extent 1; over nothing the neutral element. Where there are few
-// outputs of many terms, pass 0 gives each of args.parts threads its share of an output's terms,
-// pass 1 makes args.groups of the parts, and pass 2 adds up.
+// Reduction over every axis in which y has extent 1; over no elements the identity. For few outputs
+// of many terms, pass 0 gives each of args.parts threads a share of an output's terms, pass 1
+// combines the parts into args.groups partials, and pass 2 combines these.
 enum Mode { kAdd, kMul, kMin, kMax, kAmax, kAvg, kNorm1, kNorm2, kMulNoZeros };
 
-// What was seen of an output's terms, and the one that gives the result: its merit and position.
+// Partial result of an output: the folded value, and merit and position of the term that wins (arg
+// min / max).
 struct Partial {
   R value, merit;
   Index best;  // -1: no term yet
@@ -25,7 +26,7 @@ __device__ inline R joined(R a, R b) {
     default: return a + b;
   }
 }
-// The first of equals wins, or the first NaN.
+// Ties go to the first term; the first NaN wins over numbers.
 __device__ inline bool beats(const Partial& a, const Partial& b) {
   if (a.best < 0 || b.best < 0) return b.best < 0;
   const bool nan_a = a.merit != a.merit, nan_b = b.merit != b.merit;
@@ -47,7 +48,7 @@ __device__ inline Partial term(R x, Index position) {
   return {value, kMode == kMin ? -x : value, position};
 }
 
-// Terms first, first + step, ... of an output.
+// Folds the terms first, first + step, ... of an output.
 __device__ inline Partial share(const Args& args, const Index (&at)[kRank_y], Index first,
                                 Index step) {
   Partial result = nothing();
@@ -61,7 +62,8 @@ __device__ inline Partial share(const Args& args, const Index (&at)[kRank_y], In
   return result;
 }
 
-// Threads side by side read elements side by side: those of one output, or one of each output.
+// Layout of the partials: neighbouring threads read neighbouring elements, those of one output or
+// one of each output.
 __device__ inline Index place(const Args& args, Index output, Index part, Index parts) {
   return kOutputsFirst ? part * args.outputs + output : output * parts + part;
 }

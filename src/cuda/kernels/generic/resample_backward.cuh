@@ -1,6 +1,6 @@
-// Every element of dx sums what the outputs that looked at it hand back.
+// Resampling, backward: every element of dx sums the gradients of the outputs that read it.
 
-// The outputs that may have looked at element `i` of an axis: a range that is never too small.
+// A superset of the outputs that may have read element `i` of an axis, as a range.
 __device__ inline void outputs_of(const Args& args, int axis, Index i, Index& begin, Index& end) {
   const Index in_extent = args.dx_dims[axis + 2], out_extent = args.dy_dims[axis + 2];
   if (kPooling) {
@@ -8,14 +8,15 @@ __device__ inline void outputs_of(const Args& args, int axis, Index i, Index& be
     begin = (first > 0 ? first : 0) / args.stride[axis];
     end = padded / args.stride[axis] + 1;
   } else {
-    // Output o lies near input o / ratio; an input reaches one input spacing to either side.
+    // Output o is near input o / ratio; an input contributes up to one input spacing to either
+    // side.
     const double ratio = kAlignCorners && in_extent > 1 && kMode == kBilinear
                              ? (double)(out_extent - 1) / (double)(in_extent - 1)
                              : (double)out_extent / (double)in_extent;
     begin = (Index)floor(((double)i - 1.5) * ratio) - 2;
     end = (Index)ceil(((double)i + 2.5) * ratio) + 3;
   }
-  // The border elements also serve everything beyond the border.
+  // Border elements also serve outputs beyond the border.
   if (i == 0 || begin < 0) begin = 0;
   if (i == in_extent - 1 || end > out_extent) end = out_extent;
 }

@@ -1,3 +1,4 @@
+// Resampling, forward: pooling and interpolation.
 __device__ inline R pooled_average(const Args& args, const Index (&out)[kRank]) {
   R sum = 0;
   Index k[kSpatial], in[kRank];
@@ -8,7 +9,7 @@ __device__ inline R pooled_average(const Args& args, const Index (&out)[kRank]) 
     if (find_source(args, args.x_dims, out, k, in)) sum += in_x(args, in);
   return average(sum, average_count(args, args.x_dims, out));
 }
-// Inputs without weight are not read: a NaN next door stays there.
+// Inputs of weight 0 are not read, so that a NaN there does not spread.
 __device__ inline R interpolated(const Args& args, const Index (&out)[kRank]) {
   Box<kRank> inputs;
   for (int axis = 0; axis < kRank; ++axis) {

@@ -1,5 +1,5 @@
-// Where resampled elements come from. Pooling: position k of the window of output o looks at
-// i = o * stride - padding + k. Interpolation: output o lies at an input coordinate per axis.
+// Resampling: the inputs of an output. Pooling: position k of the window of output o reads i = o *
+// stride - padding + k. Interpolation: output o has an input coordinate per axis.
 enum Mode { kNearest, kBilinear, kAverageIncludingPadding, kAverageExcludingPadding, kMaxPool };
 enum Padding { kZero, kNegativeInfinity, kEdge };
 static const int kRank = kSpatial + 2;
@@ -8,7 +8,8 @@ static const bool kPooling = kMode >= kAverageIncludingPadding;
 __device__ inline Index window_start(const Args& args, int axis, Index out) {
   return out * args.stride[axis] - args.padding[axis];
 }
-// Sets the spatial part of `in` to what window position `k` of output `out` sees. False: padding.
+// Sets the spatial part of `in` to the input of window position `k` of output `out`. False:
+// padding.
 __device__ inline bool find_source(const Args& args, const int64* x_dims, const Index (&out)[kRank],
                                    const Index (&k)[kSpatial], Index (&in)[kRank]) {
   bool inside = true;
@@ -23,7 +24,7 @@ __device__ inline bool find_source(const Args& args, const int64* x_dims, const 
   }
   return inside;
 }
-// What an average divides by: the whole window, or what of it lies inside x.
+// Divisor of an average: the whole window, or its part inside x.
 __device__ inline Index average_count(const Args& args, const int64* x_dims,
                                       const Index (&out)[kRank]) {
   Index count = 1;
@@ -40,8 +41,8 @@ __device__ inline R average(R sum, Index count) {
   return kInteger ? op_div_integer(sum, (R)count) : sum / (R)count;
 }
 
-// The largest element of a window and its row-major position in it: the first of equals, or the
-// first NaN. Padding with -inf never wins.
+// The largest element of a window and its row-major position: ties go to the first, the first NaN
+// wins. Padding with -inf never wins.
 struct Maximum {
   R value;
   Index position;
@@ -67,14 +68,14 @@ __device__ inline Index nearest_source(Index out, Index out_extent, Index in_ext
   const Index source = out * in_extent / out_extent;
   return source < in_extent ? source : in_extent - 1;
 }
-// Pixel centres are at halves, or with align_corners first and last pixels coincide.
+// Pixel centres are at halves; with align_corners the first and last pixels coincide.
 __device__ inline R linear_source(Index out, Index out_extent, Index in_extent) {
   const R last = (R)(in_extent - 1);
   if (kAlignCorners) return out_extent == 1 ? (R)0 : (R)out * (last / (R)(out_extent - 1));
   const R source = ((R)out + (R)0.5) * ((R)in_extent / (R)out_extent) - (R)0.5;
   return source < 0 ? (R)0 : source > last ? last : source;
 }
-// The weight with which output `out` takes input `in` along one axis.
+// Weight of input `in` in output `out` along one axis.
 __device__ inline R axis_weight(Index out, Index out_extent, Index in, Index in_extent) {
   if (kMode == kNearest) return nearest_source(out, out_extent, in_extent) == in ? (R)1 : (R)0;
   const R weight = (R)1 - fabs(linear_source(out, out_extent, in_extent) - (R)in);

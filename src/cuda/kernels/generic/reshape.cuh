@@ -1,4 +1,4 @@
-// The element of x at the same place in row-major order.
+// Reshape: the element of x with the same row-major index.
 __device__ inline void unit(const Args& args, int64 n) {
   Index from[kRank_x], at[kRank_y];
   unflatten(n, args.x_dims, from);

@@ -1,3 +1,4 @@
+// Random tensors.
 enum Distribution { kBernoulli, kUniform, kNormal };
 
 __device__ inline void unit(const Args& args, int64 n) {

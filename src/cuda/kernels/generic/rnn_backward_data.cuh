@@ -1,11 +1,11 @@
-// The gradient of a recurrent network with respect to its data. Pass 0 finds the sequences; then,
-// from the last layer to the first, one pass takes a block of threads per direction and sequence
-// against the direction's order, and one adds up the gradients of the layer's input, a block per
-// row; the last pass clears rows without a step.
+// Recurrent networks, gradient of the data. Pass 0 finds the sequences. Then, from the last layer
+// to the first, one pass runs one CTA per direction and sequence backwards through time, and one
+// pass computes the gradient of the layer's input, one CTA per row. The last pass clears unused
+// rows.
 __device__ inline R* d_gates_of(const Args& args, int64 direction, int64 row) {
   return (R*)args.gates + (direction * args.rows + row) * args.dgates_width;
 }
-// Of a layer's output.
+// Gradient of a layer's output.
 __device__ inline R d_output(const Args& args, int64 layer, int64 row, int64 feature) {
   if (layer == args.layers - 1) return in_dy(args, place(args, row, feature).at);
   return ((const R*)args.d_outputs)[row * args.layer_output + feature];
@@ -26,7 +26,7 @@ struct HiddenUnit {
   __device__ R gate(int64 number) const {
     return kept_state(args, p, row, number * args.hidden + j);
   }
-  // A state of the step before, found at `number` of its record, or `initial`.
+  // A state of the previous step at `number` of its record, or `initial`.
   __device__ R previous(int64 number, R initial) const {
     const int64 before = step_before(step, direction);
     if (!runs(args, before, n)) return initial;
@@ -34,7 +34,7 @@ struct HiddenUnit {
   }
 };
 
-// A cell state that was clipped passes nothing on. Bounds as the records hold them.
+// A clipped cell state has no gradient. Bounds are rounded to the type of the records.
 __device__ inline R through_clip(const Args& args, R gradient, R c) {
   if (kHasClipLow && !((R)args.clip_low < c)) gradient = 0;
   if (kHasClipHigh && !(c < (R)args.clip_high)) gradient = 0;
@@ -71,7 +71,7 @@ __device__ inline void cell_gradients(const HiddenUnit& unit, R dh, R* d_cell, R
   }
 }
 
-// In a gru, the gradient of the new gate reaches its recurrent product through the reset gate.
+// GRU: the gradient of the new gate reaches its recurrent GEMM through the reset gate.
 __device__ inline R recurrent_gradient(const Args& args, int64 p, int64 row, const R* gates,
                                        int64 unit) {
   const int64 j = unit - 2 * args.hidden;
@@ -129,7 +129,7 @@ __device__ inline void direction_gradients(const Args& args, int64 layer, int64 
     for (int64 j = threadIdx.x; j < hidden; j += kThreads) put_dcx(args, {p, n, j}, d_cell[j]);
 }
 
-// Both directions add to the gradient of a layer's input.
+// Both directions contribute to the gradient of a layer's input.
 __device__ inline void input_gradients(const Args& args, int64 layer, int64 row) {
   if (!is_used(args, row)) return;
   const int64 columns = layer == 0 ? args.input : args.layer_output;

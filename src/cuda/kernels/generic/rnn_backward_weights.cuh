@@ -1,5 +1,5 @@
-// The gradient of a recurrent network with respect to its weights. Pass 0 finds the sequences; in
-// pass 1 every thread adds up one weight's gradient over the rows.
+// Recurrent networks, gradient of the weights. Pass 0 finds the sequences; in pass 1 one thread per
+// weight sums over the rows.
 __device__ inline R layer_input(const Args& args, int64 layer, int64 row, int64 i) {
   if (layer == 0) return in_x(args, place(args, row, i).at);
   const int64 below = (layer - 1) * args.directions + i / args.output;
@@ -16,7 +16,7 @@ __device__ inline R previous_output(const Args& args, int64 p, int64 direction, 
 __device__ __noinline__ R gate_gradient(const Args& args, int64 p, int64 row, int64 unit) {
   return in_dgates(args, record_position(args, p, row, unit).at);
 }
-// Of the recurrent product: in a gru, that of the new gate passes the reset.
+// Gradient of the recurrent GEMM; in a GRU that of the new gate passes the reset gate.
 __device__ inline R recurrent_gradient(const Args& args, int64 p, int64 row, int64 unit) {
   const int64 j = unit - 2 * args.hidden;
   const R gradient = gate_gradient(args, p, row, unit);
@@ -24,7 +24,7 @@ __device__ inline R recurrent_gradient(const Args& args, int64 p, int64 row, int
   return gradient * in_reserve(args, record_position(args, p, row, j).at);
 }
 
-// Which weight an element is.
+// Which weight an element of the packed buffer is.
 struct WeightPosition {
   int64 layer, direction;
   int matrix;  // in the order of Weights
@@ -44,7 +44,7 @@ __device__ __noinline__ WeightPosition matrix_position(const Args& args, int64 e
   const int64 past = is_first ? element : element - in_first;
   const int64 layer = is_first ? 0 : 1 + past / part[3] / args.directions;
   const int64 within = past % part[3];
-  int matrix = 2;  // absent ones begin where the next one does
+  int matrix = 2;  // absent matrices start where the next one does
   while (matrix > 0 && within < part[matrix]) --matrix;
   const int64 columns = matrix == 0   ? layer == 0 ? args.input : args.layer_output
                         : matrix == 1 ? args.output

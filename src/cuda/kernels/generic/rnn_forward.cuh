@@ -1,5 +1,5 @@
-// Recurrent networks. Pass 0 finds the sequences; then a pass per layer, where a block of threads
-// takes one direction of one sequence through its steps; the last pass fills rows without a step.
+// Recurrent networks, forward. Pass 0 finds the sequences; then one pass per layer, with one CTA
+// per direction and sequence, sequential over its steps; the last pass fills unused rows.
 __device__ __noinline__ R logistic(R x) { return op_sigmoid_fwd<R>(x); }
 
 __device__ inline R* layer_output_of(const Args& args, int64 layer, int64 row) {
@@ -17,8 +17,8 @@ struct Step {
     if (layer == 0) return in_x(args, place(args, row, i).at);
     return kept(args, layer_output_of(args, layer - 1, row)[i], layer - 1, row, i);
   }
-  // Sums over the lanes of a warp, which all get them: matrix row `unit` times the layer's input,
-  // and times the state.
+  // Warp-wide dot products, returned to all lanes: matrix row `unit` times the layer's input, and
+  // times the state.
   __device__ __noinline__ R from_input(int64 unit) const {
     R sum = 0;
     if (has_input_matrix(layer)) {
@@ -49,7 +49,7 @@ __device__ inline R clipped(const Args& args, R c) {
   return c;
 }
 
-// Fills `record` from the previous state and cell: a warp per hidden unit.
+// Computes `record` from the previous state and cell: one warp per hidden unit.
 __device__ inline void run_step(const Step& step, const R* cell, R* record) {
   const Args& args = step.args;
   const int64 hidden = args.hidden;

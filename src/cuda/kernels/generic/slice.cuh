@@ -1,4 +1,4 @@
-// y[at] = x[start + at * step].
+// Slice: y[at] = x[start + at * step].
 __device__ inline void unit(const Args& args, int64 n) {
   Index from[kRank_x], at[kRank_y];
   unflatten(n, args.y_dims, at);

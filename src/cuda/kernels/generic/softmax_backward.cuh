@@ -1,4 +1,4 @@
-// dx = y * (dy - sum(y * dy));  of the logarithm: dx = dy - exp(y) * sum(dy). A block of threads
+// Softmax, backward: dx = y * (dy - sum(y * dy)); log-softmax: dx = dy - exp(y) * sum(dy). One CTA
 // per line.
 __device__ inline void unit(const Args& args, int64 n) {
   Index index[kRank];

@@ -1,4 +1,4 @@
-// Softmax, a block of threads per line: y = exp(x - max) / sum(exp(x - max)), or its logarithm.
+// Softmax, forward, one CTA per line: y = exp(x - max) / sum(exp(x - max)), or its logarithm.
 __device__ inline void unit(const Args& args, int64 n) {
   Index index[kRank];
   unflatten(n, args.lines, index);

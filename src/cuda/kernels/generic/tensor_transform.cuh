@@ -1,6 +1,7 @@
-// y = alpha * moved(x) + beta * z. With f a position in a block of `fold` elements:
-//   fold:    y[n, (f, c), o] = x[n, c, o * fold + f], x with zeros around it
-//   unfold:  y[n, c, o * fold + f] = x[n, (f, c), o], and then without its border
+// Space-to-depth and depth-to-space with padding: y = alpha * moved(x) + beta * z. With f a
+// position in a block of `fold` elements:
+//   fold:    y[n, (f, c), o] = x[n, c, o * fold + f], x padded with zeros
+//   unfold:  y[n, c, o * fold + f] = x[n, (f, c), o], cropped by the padding
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank_y], from[kRank_y];
   unflatten(n, args.y_dims, at);

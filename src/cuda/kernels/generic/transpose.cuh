@@ -1,4 +1,4 @@
-// y[at] = x[from], from[permutation[axis]] = at[axis].
+// Transpose: y[at] = x[from], from[permutation[axis]] = at[axis].
 __device__ inline void unit(const Args& args, int64 n) {
   Index from[kRank_x], at[kRank_y];
   unflatten(n, args.y_dims, at);
