@@ -2,8 +2,8 @@
 // (src/cuda/engines/tile_cost.hpp) to the timings in FOLDER/configs_*.json, which `ashlar bench
 // --configs --record FOLDER` wrote, and prints or writes the table.
 //
-// It is the model itself that is fitted: this program brings its own tile_calibration(), so that
-// the engines' configs() are asked again and again with other constants.
+// The model itself is fitted: this program has its own tile_calibration(), so that the engines'
+// configs() can be evaluated repeatedly with other constants.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ constexpr TileCalibration kKnown[] = {
 struct Table {
   std::map<Key, TileCalibration> rows;
 
-  // Made when first asked for; names live as long as the map's keys.
+  // Created on first use; names live as long as the map's keys.
   TileCalibration& at(std::string_view engine, DType operands, int tile_m, int tile_n,
                       int variant) {
     const auto [row, is_new] =
@@ -45,7 +45,7 @@ struct Table {
       const bool wide = engine.ends_with("_sm90");
       row->second = {std::get<0>(row->first), operands, tile_m, tile_n, variant,
                      wide ? 0.7 : 0.5,        1e-6,     0.85};
-      // Where it was fitted before, it starts from there.
+      // Starts from the previous fit where there is one.
       for (const TileCalibration& known : kKnown)
         if (Key(known.engine, known.operands, known.tile_m, known.tile_n, known.variant) ==
             row->first) {
@@ -95,7 +95,7 @@ std::vector<Known> known_cases(const std::string& folder, const DeviceProps& dev
                       [&](const Trial& trial) { return trial.engine == engine->id(); }) &&
           engine->supports(*known.region, device))
         known.engines.push_back(engine);
-    // Another library's kernels are not ours to estimate.
+    // Kernels of other libraries are not estimated.
     std::erase_if(record.trials,
                   [](const Trial& trial) { return trial.engine == "cuda.cublaslt"; });
     if (record.trials.empty()) continue;
@@ -106,12 +106,12 @@ std::vector<Known> known_cases(const std::string& folder, const DeviceProps& dev
   return all;
 }
 
-// How well today's constants do on one case.
+// How well the current constants do on one case.
 struct Score {
   double loss = 0;     // logarithm of first choice / fastest
   double regret = 0;   // its square: one large loss is worse than many small ones
   double spread = 0;   // squared logarithms of estimate / measurement, near the fastest
-  double weights = 0;  // of those
+  double weights = 0;  // sum of their weights
 
   void operator+=(const Score& other) {
     loss += other.loss;
@@ -123,12 +123,12 @@ struct Score {
   double mean_spread() const { return spread / std::max(weights, 1.0); }
 };
 
-constexpr double kGuess = 0.02;  // what a first choice is taken to lose that nobody timed
+constexpr double kGuess = 0.02;  // assumed loss of a first choice that was not timed
 
 Score score_of(const Known& one, const DeviceProps& device) {
   Score score;
   double best_estimate = 1e30, chosen = one.fastest;
-  double untimed = 1e30;  // the least estimate of what nobody timed
+  double untimed = 1e30;  // the lowest estimate of an untimed configuration
   for (const Engine* engine : one.engines)
     for (const Config& config : engine->configs(*one.region, device)) {
       const Trial* timed = one.record.find({std::string(engine->id()), config.knobs, 0, {}, {}});
@@ -146,7 +146,7 @@ Score score_of(const Known& one, const DeviceProps& device) {
       }
     }
   score.loss = std::log(chosen / one.fastest);
-  // What was not timed had its reasons, or would be a guess: it is not to come first.
+  // An untimed configuration would be a guess: it must not rank first.
   if (untimed < best_estimate) score.loss += kGuess + std::log(best_estimate / untimed);
   score.regret = score.loss * score.loss;
   return score;
@@ -160,7 +160,7 @@ Score sum_of(const std::vector<Score>& scores) {
 
 constexpr double kUsualEfficiency = 0.75;
 
-// As the table is written: what is judged is what will be read.
+// Rounded as the table is written: what is scored is what will be read.
 double written(double TileCalibration::*constant, double value) {
   const std::string text = constant == &TileCalibration::efficiency ? fmt::format("{:.3f}", value)
                            : constant == &TileCalibration::tile_seconds
@@ -169,7 +169,8 @@ double written(double TileCalibration::*constant, double value) {
   return std::strtod(text.c_str(), nullptr);
 }
 
-// Multiplies one constant after the other by a few factors and keeps what helps.
+// Coordinate descent: multiplies one constant after the other by a few factors and keeps
+// improvements.
 class Descent {
  public:
   Descent(const std::vector<Known>& cases, const DeviceProps& device)
@@ -179,7 +180,7 @@ class Descent {
     least_total_ = total(scores_);
   }
 
-  // By suite: what its first choices lose.
+  // Losses of first choices by suite.
   void print_losses() const {
     std::map<std::string, std::pair<double, int>> losses;
     for (std::size_t i = 0; i < cases_.size(); ++i) {
@@ -199,7 +200,7 @@ class Descent {
   void run(int rounds) {
     for (int round = 0; round < rounds; ++round) {
       const double before = least_total_;
-      // Tiles differ in efficiency; the rest is the engine's, for all its tiles.
+      // Tiles differ in efficiency; the other constants are shared by all tiles of an engine.
       for (const auto& group : groups()) {
         vary(group, &TileCalibration::efficiency, 0.05, 1.2);
         vary(group, &TileCalibration::tile_seconds, 1e-7, 2e-5);
@@ -221,7 +222,7 @@ class Descent {
  private:
   double total(const std::vector<Score>& scores) const {
     const Score all = sum_of(scores);
-    // Where loads or memory hide the products, any efficiency would do: the usual one.
+    // Where loads or memory hide the mainloop, any efficiency would fit: the usual one is used.
     double unusual = 0;
     for (const auto& [row, affected] : affected_)
       unusual += std::pow(std::log(row->efficiency / kUsualEfficiency), 2);
@@ -229,7 +230,7 @@ class Descent {
            0.1 * all.mean_spread() + 1e-4 * unusual;
   }
 
-  // A row that is changed and changes no score belongs to configurations that nobody timed.
+  // A row whose change changes no score belongs to untimed configurations.
   void find_what_rows_affect() {
     for (auto& [key, row] : table.rows) {
       const double before = row.efficiency;
@@ -273,7 +274,7 @@ class Descent {
     }
   }
 
-  // Which is first depends on several rows at once: a few of one engine, a little.
+  // The first choice depends on several rows at once: perturbs a few rows of one engine slightly.
   void shake(int tries) {
     const auto all = groups();
     std::normal_distribution<double> step(0, 0.03);
@@ -321,7 +322,7 @@ struct Mean {
   }
 };
 
-// With rows for tiles that were not timed, the means of those that were, and one for each core.
+// Adds rows for untimed tiles, the means of the timed ones, and one for each core.
 std::string to_text(const Descent& fitted, std::size_t cases) {
   const auto line = [](std::string_view engine, DType dtype, int m, int n, int variant,
                        double efficiency, double seconds, double hidden) {
@@ -332,7 +333,7 @@ std::string to_text(const Descent& fitted, std::size_t cases) {
   std::string rows;
   for (auto& [key, row] : table.rows) {
     const auto& [engine, dtype, m, n, variant] = key;
-    // Rows of what nobody timed too: as they stood, none of theirs came first.
+    // Keeps the rows of untimed configurations, too: with their constants none ranked first.
     rows += line(engine, dtype, m, n, variant, row.efficiency, row.tile_seconds, row.hidden);
     if (!fitted.is_timed(row)) continue;
     means[{engine, dtype, variant}].add(row);

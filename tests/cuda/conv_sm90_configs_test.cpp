@@ -1,12 +1,12 @@
-// The ways in which cuda.conv_sm90 brings pixels and stores results, beside the plain one, against
-// the oracle: windows, boxes, groups side by side, pixels that are computed.
+// Further strategies of cuda.conv_sm90 for pixels and results, against the oracle: halo windows,
+// TMA stores, packed groups, computed pixels.
 #include "conv_sm90_graphs.hpp"
 #include "some_configs.hpp"
 
 namespace ashlar::cuda {
 namespace {
 
-// Pixels that are loaded once for all taps.
+// Halo windows: pixels are loaded once for all taps.
 TEST_F(GpuConvSm90, Windows) {
   const SomeConfigs engine(conv_sm90_engine(),
                            [](const Config& config) { return config.knob("windows") != 0; });
@@ -60,8 +60,8 @@ TEST_F(GpuConvSm90, WindowsInPlanes) {
                             .graph());
 }
 
-// Results that leave by the copy engine, with few multiprocessors, so that blocks have many tiles:
-// boxes are written again and again, and filters that stay serve all of a block's tiles.
+// TMA stores with few SMs, so that a CTA processes many tiles: staging buffers are reused, and
+// resident filters serve all tiles of a CTA.
 TEST_F(GpuConvSm90, TmaStores) {
   DeviceProps device = Device::named("cuda:0").props();
   device.compute_units = 6;
@@ -94,7 +94,7 @@ TEST_F(GpuConvSm90, TmaStores) {
                         .op = {.stride = {2, 2}},
                         .fused = true});
   }
-  // More products than the end of a tile takes: large tiles, what is added brought into boxes.
+  // A long mainloop: large tiles, residual prefetched into staging buffers.
   for (const DType dtype : {bf16, f32})
     expect_boxes(false, {.dtype = dtype,
                          .images = 2,
@@ -108,8 +108,8 @@ TEST_F(GpuConvSm90, TmaStores) {
                {.channels = 128, .filters = 128, .groups = 2, .extent = {6, 7}, .window = {1, 1}});
 }
 
-// What is added comes through the ring behind a tile's depth: blocks with many tiles, whose
-// warpgroups share them or take turns, alone and in clusters; rows and columns past the end.
+// Residual loaded through the pipeline after a tile's K-blocks: CTAs with many tiles, cooperative
+// and ping-pong, alone and in clusters; partial tiles.
 TEST_F(GpuConvSm90, BroughtThroughThePipeline) {
   DeviceProps device = Device::named("cuda:0").props();
   device.compute_units = 2;
@@ -121,7 +121,7 @@ TEST_F(GpuConvSm90, BroughtThroughThePipeline) {
   expect_agrees(engine, convolution.graph(), true, 3, support::Fill::plain, device);
 }
 
-// Phases of which only one has products, and blocks with many tiles of each.
+// Phases of which only one has taps, and CTAs with many tiles of each.
 TEST_F(GpuConvSm90, InterleavedPhases) {
   DeviceProps device = Device::named("cuda:0").props();
   device.compute_units = 6;
@@ -135,7 +135,7 @@ TEST_F(GpuConvSm90, InterleavedPhases) {
   expect_agrees(conv_sm90_engine(), convolution.graph(), true, 3, support::Fill::plain, device);
 }
 
-// Several results of which one leaves by the copy engine, in a type of its own.
+// Several results, one of which is stored by TMA, with a type of its own.
 TEST_F(GpuConvSm90, TmaStoresNextToOtherResults) {
   Graph graph;
   const Value x = graph.input("x", {3, 64, 7, 9}, bf16, channels_last),
@@ -147,7 +147,7 @@ TEST_F(GpuConvSm90, TmaStoresNextToOtherResults) {
   const SomeConfigs engine(conv_sm90_engine(),
                            [](const Config& config) { return config.knob("boxes") > 0; });
   expect_agrees(engine, graph, true);
-  // One whose elementary functions are as good as its type.
+  // One whose elementary functions are as accurate as its type.
   Graph short_result;
   const Value a = short_result.input("x", {3, 64, 7, 9}, bf16, channels_last),
               b = short_result.input("w", {64, 64, 1, 1}, bf16, channels_last);
@@ -156,8 +156,8 @@ TEST_F(GpuConvSm90, TmaStoresNextToOtherResults) {
   expect_agrees(engine, short_result);
 }
 
-// Groups of 8 to 64 channels side by side; the last bundle has fewer. More bundles and tiles than
-// warpgroups, images that end within a tile.
+// Packed groups of 8 to 64 channels; the last pack has fewer. More packs and tiles than warpgroups,
+// images that end within a tile.
 TEST_F(GpuConvSm90, NarrowGroups) {
   const ConvAttributes padded{.padding = {1, 1}};
   for (const bool backward : {false, true}) {
@@ -197,7 +197,7 @@ TEST_F(GpuConvSm90, NarrowGroups) {
   }
 }
 
-// Few channels and filters without groups: rows of 32, 64 and 128 bytes, filled up with zeros.
+// Few channels and filters without groups: rows of 32, 64 and 128 bytes, zero-padded.
 TEST_F(GpuConvSm90, FewChannels) {
   const SomeConfigs bundles(conv_sm90_engine(),
                             [](const Config& config) { return config.knob("windows") == 2; });
@@ -221,7 +221,7 @@ TEST_F(GpuConvSm90, FewChannels) {
   expect_agrees(bundles, Convolution{.images = 5, .filters = 1, .window = {1, 1}}.graph());
 }
 
-// A program before the product: zeros outside of the image stay zeros.
+// A prologue: zeros outside of the image stay zeros.
 TEST_F(GpuConvSm90, Prologues) {
   const Convolution padded{.images = 3,
                            .channels = 80,
@@ -284,13 +284,13 @@ TEST_F(GpuConvSm90, ProloguesOfOtherForms) {
                 .extent = {6, 7},
                 .op = {.padding = {1, 1}},
                 .worked_on = true});
-  // Pixels that lie together are brought into order by a launch, which runs the program.
+  // Contiguous pixels are repacked by a launch, which runs the program.
   expect_right({.channels = 40,
                 .op = {.padding = {1, 1}},
                 .layout = row_major,
                 .fused = true,
                 .worked_on = true});
-  // So are channels that are no whole pieces of 16 bytes.
+  // So are channels that are not multiples of 16 bytes.
   for (const DType dtype : {bf16, f32})
     for (const bool backward : {false, true})
       expect_right({.dtype = dtype,

@@ -16,10 +16,11 @@ struct Convolution {
   ConvAttributes op = {};
   Layout layout = channels_last;
   bool fused = false;  // bias, residual, relu
-  // max(2 x scale - bias, bias): 2 x, a number per channel, and zero becomes something else.
+  // max(2 x scale - bias, bias): a prologue with per-channel operands that maps zero to another
+  // value.
   bool worked_on = false;
-  bool adds_image = false;    // an image of the same form is added before that
-  std::int64_t left_out = 0;  // channels of the image, before those that are taken and after them
+  bool adds_image = false;    // an image of the same shape is added first
+  std::int64_t left_out = 0;  // channels of the image before and after the slice
 
   Graph graph() const {
     Graph graph;

@@ -17,7 +17,7 @@ class ConvSm90 : public testing::Test {
   }
 };
 
-// Those with the most sums per thread, which leave the fewest registers.
+// Tiles with the most accumulators per thread, which leave the fewest registers.
 TEST_F(ConvSm90, LargeTilesWithoutSpills) {
   const SomeConfigs large(conv_sm90_engine(), [](const Config& config) {
     const std::int64_t sums = config.knob("tile_m") * config.knob("tile_n") /
@@ -33,7 +33,7 @@ TEST_F(ConvSm90, LargeTilesWithoutSpills) {
   expect_compiles(large, convolution.graph(), {"sm_90a"}, true);
 }
 
-// Short depth and wide results: these leave by the copy engine, filters stay.
+// Small K and wide results: TMA stores, resident filters.
 TEST_F(ConvSm90, TmaStoresWithoutSpills) {
   const SomeConfigs boxes(conv_sm90_engine(), [](const Config& config) {
     const std::int64_t sums = config.knob("tile_m") * config.knob("tile_n") /
@@ -102,7 +102,7 @@ TEST_F(ConvSm90, OddChannelsWithoutSpills) {
                       .worked_on = true});
 }
 
-// No engine that loads elements one by one.
+// No engine with element-wise loads.
 TEST(ConvSm90Plans, AcceptsOddChannels) {
   const std::vector<std::string> expected = {"cuda.conv_sm90"};
   for (const bool backward : {false, true}) {
@@ -119,7 +119,7 @@ TEST(ConvSm90Plans, AcceptsOddChannels) {
   }
 }
 
-// Windows that reach outside, tiles that reach past the end, depth that does not fill its blocks.
+// Windows that reach outside, partial tiles, K that does not fill its K-blocks.
 TEST_F(GpuConvSm90, Forward) {
   expect_right({.extent = {9, 10}, .op = {.padding = {1, 1}}, .fused = true});
   expect_right({.dtype = f16,
@@ -179,7 +179,7 @@ TEST_F(GpuConvSm90, OtherTypes) {
                     .filters = 32,
                     .extent = {6, 7},
                     .op = {.padding = {1, 1}, .stride = {1, 2}}});
-  // More pixels than a warpgroup has rows, few columns: products whose sums are added up.
+  // More pixels than a warpgroup has rows, few columns: split K.
   expect_right({.dtype = e4m3, .channels = 144, .filters = 64, .extent = {12, 13}});
 }
 
@@ -214,7 +214,7 @@ TEST_F(GpuConvSm90, Groups) {
                 .op = {.padding = {1, 1}}});
 }
 
-// Operands are brought into order first, results leave with contiguous pixels.
+// Operands are repacked first, results have contiguous pixels.
 TEST_F(GpuConvSm90, RowMajor) {
   for (const bool backward : {false, true}) {
     expect_right({.backward = backward,
@@ -236,7 +236,7 @@ TEST_F(GpuConvSm90, RowMajor) {
   }
 }
 
-// Distances that are no multiples of 16 bytes: operands are brought to others first.
+// Strides that are not multiples of 16 bytes: operands are repacked first.
 TEST_F(GpuConvSm90, OddChannels) {
   const ConvAttributes padded{.padding = {1, 1}}, strided{.padding = {1, 1}, .stride = {2, 2}};
   for (const bool backward : {false, true}) {
@@ -270,7 +270,7 @@ TEST_F(GpuConvSm90, OddChannelsInEveryConfiguration) {
   expect_right({.channels = 66, .filters = 40, .op = {.padding = {1, 1}}}, true);
 }
 
-// Slices of images with more channels: other distances than channels say, and other begins.
+// Slices of images with more channels: other strides and offsets.
 TEST_F(GpuConvSm90, SlicesOfChannels) {
   const ConvAttributes padded{.padding = {1, 1}};
   for (const bool backward : {false, true})
@@ -301,7 +301,7 @@ TEST_F(GpuConvSm90, AlphaAndBeta) {
   expect_agrees(conv_sm90_engine(), graph);
 }
 
-// Pointers that are no multiples of 16 bytes, which the copy engine does not take.
+// Pointers that are not multiples of 16 bytes, which TMA does not support.
 TEST_F(GpuConvSm90, AnyPointer) {
   for (const bool backward : {false, true}) {
     const Convolution convolution{

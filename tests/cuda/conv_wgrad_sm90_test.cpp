@@ -1,5 +1,5 @@
-// Filter gradients on Hopper: kernels of the main shapes compile without spills, and small ones
-// agree with the oracle.
+// Wgrad on Hopper: kernels of the main shapes compile without spills, and small ones agree with the
+// oracle.
 #include <algorithm>
 
 #include "cuda/engines/engines.hpp"
@@ -16,7 +16,7 @@ struct FilterProblem {
   Dims extent = {}, window = {}, stride = {}, dilation = {}, padding = {};
   ConvMode mode = ConvMode::cross_correlation;
   Layout layout = channels_last;
-  std::int64_t left_out = 0;  // channels of x, before those that are taken and after them
+  std::int64_t left_out = 0;  // channels of x before and after the slice
 };
 
 Graph wgrad(const FilterProblem& problem, bool fused = false) {
@@ -119,7 +119,7 @@ class GpuConvWgradSm90 : public testing::Test {
   }
 };
 
-// All taps of a block, from pixels of one stage; numbers whole and split.
+// All taps of a tile from the pixels of one stage; plain and split into bf16 parts.
 TEST_F(GpuConvWgradSm90, ThreeByThree) {
   FilterProblem problem = {.images = 2, .extent = {7, 7}, .window = {3, 3}, .padding = {1, 1}};
   check_with(problem, {{"tap_rows", 3}, {"taps_across", 3}, {"segments", 2}});
@@ -131,7 +131,7 @@ TEST_F(GpuConvWgradSm90, ThreeByThree) {
   check({.dtype = f16, .images = 1, .extent = {5, 9}, .window = {3, 3}}, true);
 }
 
-// tf32 with dy turned: runs that are rows, and halves of rows; boxes and taps of warpgroups.
+// tf32 with transposed dy: runs that are rows, and halves of rows; boxes and taps of warpgroups.
 TEST_F(GpuConvWgradSm90, TransposedTf32) {
   const FilterProblem seven = {
       .dtype = f32, .images = 3, .extent = {7, 7}, .window = {3, 3}, .padding = {1, 1}};
@@ -167,8 +167,7 @@ TEST_F(GpuConvWgradSm90, TransposedTf32) {
              {{"parts", 1}, {"tap_rows", 3}, {"taps_across", 3}});
 }
 
-// Blocks that share out the stages of all tiles: with parts of several tiles, and tiles that have
-// fewer parts than others.
+// Stream-K: CTAs with parts of several tiles, and tiles that have fewer partials than others.
 TEST_F(GpuConvWgradSm90, StreamKSplits) {
   const std::int64_t units = Device::named("cuda:0").props().compute_units;
   FilterProblem problem = {.images = 25,
@@ -199,7 +198,7 @@ TEST_F(GpuConvWgradSm90, StridedChannels) {
              .layout = row_major});
 }
 
-// Distances and begins that are no multiples of 16 bytes.
+// Strides and offsets that are not multiples of 16 bytes.
 TEST_F(GpuConvWgradSm90, OddChannels) {
   for (const DType dtype : {bf16, f32})
     for (const Layout& layout : {channels_last, row_major}) {
@@ -230,7 +229,7 @@ TEST_F(GpuConvWgradSm90, OddChannels) {
          .left_out = 3});
 }
 
-// Groups that share a box, of which the last one has fewer.
+// Groups packed into a box; the last box has fewer.
 TEST_F(GpuConvWgradSm90, NarrowGroups) {
   for (const DType dtype : {bf16, f32})
     for (const std::int64_t width : {16, 24, 32})
@@ -253,7 +252,8 @@ TEST_F(GpuConvWgradSm90, NarrowGroups) {
 }
 
 TEST_F(GpuConvWgradSm90, ManyKinds) {
-  // Strides with windows, dilation, other windows, groups, channels that fill no box, flipped.
+  // Strided windows, dilation, other windows, groups, channels that do not fill a box, flipped
+  // filters.
   check({.extent = {9, 8}, .window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
   check({.extent = {9, 8}, .window = {3, 3}, .dilation = {2, 2}, .padding = {2, 2}});
   check({.extent = {6, 7}, .window = {5, 2}, .padding = {2, 0}});

@@ -1,5 +1,5 @@
-// What cuBLASLt is told about a product. The products themselves are tested by the walk over the
-// engine table, on machines with a GPU and the library.
+// The problem that is passed to cuBLASLt. Its results are tested by the loop over the engine table,
+// on machines with a GPU and the library.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace ashlar::cuda {
 namespace {
 
 Support describe_graph(const Graph& graph, LtProblem& problem) {
-  // As large as regions get: a plan would take back what no fast engine runs.
+  // The largest region: a plan would separate what no fast engine supports.
   const LoweredGraph lowered = lower(graph, true);
   const std::vector<Region> regions =
       partition(lowered, std::vector<FusionLimits>(lowered.graph.nodes().size()));
@@ -37,7 +37,7 @@ TEST(CublasLt, RowMajorIsTheTransposedGemm) {
   const Support support = describe_graph(graph, problem);
   ASSERT_TRUE(support) << support.reason();
   EXPECT_EQ(problem.batches, 2);
-  // d' (7 x 3) = b' (7 x 5) * a' (5 x 3), all of them columns one after the other.
+  // d' (7 x 3) = b' (7 x 5) * a' (5 x 3), all column-major.
   EXPECT_EQ(problem.a.rows, 7);
   EXPECT_EQ(problem.a.columns, 5);
   EXPECT_EQ(problem.a.column_distance, 7);
@@ -55,7 +55,7 @@ TEST(CublasLt, RowMajorIsTheTransposedGemm) {
 
 TEST(CublasLt, TransposedAndSharedOperands) {
   LtProblem problem;
-  // a is stored by columns, b is the same for all batches, the result has gaps after its rows.
+  // a is column-major, b is shared by all batches, the result has padded rows.
   const Graph graph =
       product({{4, 3, 5}, {15, 1, 3}}, {{1, 5, 7}, {35, 7, 1}}, {{4, 3, 7}, {30, 10, 1}});
   const Support support = describe_graph(graph, problem);
@@ -103,22 +103,22 @@ TEST(CublasLt, RefusesWithReasons) {
   };
   using testing::HasSubstr;
   EXPECT_THAT(reason(two([](Graph& g, Value a, Value b) { return relu(g.matmul(a, b)); })),
-              HasSubstr("other than one bias"));
+              HasSubstr("not a single bias"));
   EXPECT_THAT(reason(two([](Graph& g, Value a, Value b) {
                 return g.matmul(a, b) + g.input("bias", {1, 3, 1}, f32);
               })),
-              HasSubstr("one number per column"));
+              HasSubstr("one element per column"));
   EXPECT_THAT(reason(two([](Graph& g, Value a, Value b) { return g.matmul(relu(a), b); })),
-              HasSubstr("before the product"));
+              HasSubstr("prologue is fused"));
   EXPECT_THAT(
       reason(product({{1, 3, 5}, {30, 10, 2}}, {{1, 5, 7}, {35, 7, 1}}, {{1, 3, 7}, {21, 7, 1}})),
       HasSubstr("neither rows nor columns"));
   EXPECT_THAT(reason(product({{2, 2, 3, 5}, {100, 15, 5, 1}}, {{1, 1, 5, 7}, {35, 35, 7, 1}},
                              {{2, 2, 3, 7}, {42, 21, 7, 1}})),
-              HasSubstr("one distance"));
+              HasSubstr("not uniform"));
   EXPECT_THAT(reason(product({{1, 3, 5}, {15, 5, 1}}, {{1, 5, 7}, {35, 7, 1}},
                              {{1, 3, 7}, {21, 7, 1}}, e4m3)),
-              HasSubstr("expected twice"));
+              HasSubstr("both must be"));
 }
 
 }  // namespace

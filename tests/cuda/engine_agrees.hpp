@@ -1,4 +1,4 @@
-// That an engine agrees with the oracle, on a GPU that is there or emulated.
+// Checks that an engine agrees with the oracle, on a real or emulated GPU.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,10 +18,10 @@ inline bool is_emulated_gpu() {
   return detect_gpu(0).description.find("Emulated") != std::string::npos;
 }
 
-// The engine in each of its configurations (the first alone unless `all_configs`; of many, six or
-// fewer, spread over all, on the emulated GPU), for every region of the graph it takes; it must
-// take one at least. Of `device`, engines may be told less than is there. `wanted`: only these
-// configurations, of which there must be one. `change` may put other values into the inputs.
+// Runs the engine in each of its configurations (only the first unless `all_configs`; on the
+// emulated GPU at most six, spread over all) for every region of the graph that it supports; there
+// must be at least one. `device` may restrict the resources that engines see. `wanted`: only these
+// configurations, of which there must be one. `change` may modify the inputs.
 inline void expect_agrees(const CudaEngine& engine, const Graph& graph, bool all_configs = false,
                           std::uint64_t seed = 3, support::Fill fill = support::Fill::plain,
                           const DeviceProps& device = Device::named("cuda:0").props(),

@@ -1,4 +1,4 @@
-// That what an engine designs for the regions of a graph compiles, without a GPU.
+// Checks that the kernels of an engine compile for the regions of a graph, without a GPU.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ inline constexpr const char* kHopper = "sm_90a";
 
 inline bool is_long() { return std::getenv("ASHLAR_TEST_LONG") != nullptr; }
 
-// Every so many-th of the configurations, the first among them, unless ASHLAR_TEST_LONG is set.
+// Every n-th configuration, beginning with the first, unless ASHLAR_TEST_LONG is set.
 inline void keep_every(std::size_t step, std::vector<Config>& configs) {
   if (is_long()) return;
   std::size_t kept = 0;
@@ -30,15 +30,15 @@ inline void keep_every(std::size_t step, std::vector<Config>& configs) {
   configs.resize(kept);
 }
 
-// The GPU that stands for an architecture: what an engine designs depends on its shared memory.
+// The GPU of an architecture: designs depend on its shared memory.
 inline DeviceProps known_gpu(std::string_view architecture) {
   for (const DeviceProps& gpu : known_gpus())
     if (architecture_of(gpu.compute_capability) == architecture) return gpu;
   throw std::invalid_argument("no known GPU is " + std::string(architecture));
 }
 
-// These configurations of a region on a GPU: with at most so much memory of a thread's own, spilled
-// or not.
+// Compiles these configurations of a region with at most `max_local_bytes` of local memory per
+// thread, spilled or not.
 inline void expect_compiles(const CudaEngine& engine, const Graph& lowered, const Region& region,
                             const std::vector<Config>& configs, const DeviceProps& gpu,
                             int max_local_bytes = 0) {
@@ -54,15 +54,15 @@ inline void expect_compiles(const CudaEngine& engine, const Graph& lowered, cons
       const Resources used = resources_of(image->log);
       EXPECT_LE(used.spilled_bytes, max_local_bytes) << what << "\n" << image->log;
       EXPECT_LE(used.local_bytes, max_local_bytes) << what << "\n" << image->log;
-      // The compiler gives up the overlap of products where it cannot follow their registers.
+      // ptxas serialises wgmma where it cannot track their registers.
       EXPECT_EQ(image->log.find("are serialized"), std::string::npos) << what << "\n" << image->log;
     }
   }
 }
 
-// What a GPU of each architecture would be given: every configuration where `all_configs`, else the
-// first; of all of them every `step`-th without ASHLAR_TEST_LONG. Regions the engine has nothing to
-// do with are left out, but it must take one at least.
+// Compiles for a GPU of each architecture: every configuration where `all_configs`, else the first;
+// every `step`-th without ASHLAR_TEST_LONG. Skips regions of other operations, but the engine must
+// support at least one.
 inline void expect_compiles(const CudaEngine& engine, const Graph& graph,
                             const std::vector<const char*>& architectures, bool all_configs = false,
                             int max_local_bytes = 0, std::size_t step = 1) {

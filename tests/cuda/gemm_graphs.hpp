@@ -1,5 +1,4 @@
-// Graphs of one product of matrices or convolution each, for tests that go through all engines on
-// tensor cores.
+// Graphs of one matmul or convolution each, for tests of all tensor-core engines.
 #pragma once
 
 #include <array>
@@ -12,10 +11,10 @@ namespace ashlar::cuda {
 struct MatrixGraph {
   DType dtype = bf16;
   std::int64_t rows = 4096, columns = 4096, depth = 4096, batches = 1;
-  bool a_turned = false, b_turned = true;  // its other axis is contiguous
+  bool a_turned = false, b_turned = true;  // column-major
   DType result = bf16;
   bool fused = false;                 // bias, relu, residual
-  std::optional<DType> weights = {};  // what b is stored as, times a scale per column
+  std::optional<DType> weights = {};  // stored type of b, times a scale per column
 
   Graph graph() const {
     Graph g;
@@ -50,7 +49,7 @@ struct ConvGraph {
   ConvAttributes op = {.padding = {1, 1}};
   Layout layout = channels_last;
   bool fused = false;                        // bias, residual, relu of the forward direction
-  std::optional<Layout> result_layout = {};  // where it is another one
+  std::optional<Layout> result_layout = {};  // if different
 
   Graph graph() const {
     Dims x = {images, channels}, w = {filters, channels / groups};
@@ -111,12 +110,12 @@ struct ExpertsGraph {
   }
 };
 
-// The gradients of the same: that of the weights is added to what was there, in f32.
+// Its gradients; the weight gradient is added to an existing tensor, in f32.
 struct ExpertsGradientGraph {
   MoeMode mode = MoeMode::none;
   std::int64_t rows = 8192, depth = 2048, columns = 1024, experts = 8, groups = experts, top_k = 2;
   DType dtype = bf16;
-  bool by_column = false;  // the weights, and their gradient
+  bool by_column = false;  // column-major weights and gradient
   bool of_weights = true, of_tokens = true;
 
   Graph graph() const {

@@ -1,5 +1,5 @@
-// cuda.gemm_sm90 with weights of few bits, scaled by blocks or rows: kernels compile without
-// spills, and small ones agree with the oracle.
+// cuda.gemm_sm90 with quantised weights, scaled by blocks or rows: kernels compile without spills,
+// and small ones agree with the oracle.
 #include <array>
 #include <optional>
 
@@ -13,16 +13,16 @@ namespace {
 struct Dequantized {
   std::int64_t rows = 2048, columns = 4096, depth = 4096;
   DType stored = e4m3, scale = e8m0;
-  std::int64_t block = 32;  // depths that share a scale; 0: none do
+  std::int64_t block = 32;  // k values per scale; 0: no block scales
   DType x = bf16;
-  bool along_rows = false;         // weights lie along the columns of the result, not the depth
-  bool scales_along_depth = true;  // those of a column lie together
-  bool per_column = false;         // another scale of f32
-  bool on_the_left = false;        // weights are factor a
-  bool relu_before = false;        // the other factor is relu(x)
+  bool along_rows = false;         // weights are contiguous along the result's columns, not along K
+  bool scales_along_depth = true;  // scales of a column are contiguous
+  bool per_column = false;         // an additional scale of f32
+  bool on_the_left = false;        // weights are operand a
+  bool relu_before = false;        // the other operand is relu(x)
   std::int64_t batches = 1;
   bool negative = false;
-  std::optional<DType> zero = {};  // blocks have zero points
+  std::optional<DType> zero = {};  // zero points per block
 
   Graph graph() const {
     Graph g;
@@ -87,7 +87,7 @@ TEST(GemmSm90DequantPlans, DequantisationIsFusedWhereItIsFaster) {
   };
   EXPECT_EQ(steps({.rows = 64, .columns = 8192, .depth = 8192}), 1);
   EXPECT_EQ(steps({.rows = 256, .stored = i4, .scale = f16, .block = 128}), 1);
-  // Every row of tiles would dequantise all weights again, by one program for each.
+  // Every row of tiles would dequantise all weights again with a program.
   EXPECT_EQ(steps({.rows = 65536, .negative = true}), 2);
 }
 
@@ -176,7 +176,7 @@ TEST_F(GpuGemmSm90Dequant, EveryConfiguration) {
   d.rows = 60;
   expect_right(d, true);
 }
-// More tiles than multiprocessors: copies for the next tile are on their way while one is computed.
+// More tiles than SMs: cp.async for the next tile are in flight while one is computed.
 TEST_F(GpuGemmSm90Dequant, ConsecutiveTiles) {
   DeviceProps device = Device::named("cuda:0").props();
   device.compute_units = 2;
@@ -208,7 +208,7 @@ TEST_F(GpuGemmSm90Dequant, OnTheLeftAndWithAPrologue) {
   d.on_the_left = false;
   expect_right(d);
 }
-// What is not converted by pairs: by the program.
+// Without half2 conversion: by the program.
 TEST_F(GpuGemmSm90Dequant, ByAProgram) {
   for (const DType stored : {e4m3, i4}) {
     Dequantized d = small(stored, e8m0, 32);
@@ -223,8 +223,8 @@ TEST_F(GpuGemmSm90Dequant, ByAProgram) {
     expect_right(d);
   }
 }
-// Weights as AWQ and GPTQ have them. Differences of 4 bits are exact in pairs, others are made in
-// f32.
+// Weights as in AWQ and GPTQ. Differences of 4-bit values are exact in half2, others are computed
+// in f32.
 TEST_F(GpuGemmSm90Dequant, AboutZeroPoints) {
   for (const auto& [stored, scale, zero, x] : {std::tuple{u4, f16, u4, f16},
                                                {i4, f32, i8, bf16},
@@ -237,7 +237,7 @@ TEST_F(GpuGemmSm90Dequant, AboutZeroPoints) {
     d.scales_along_depth = stored == u4;
     expect_right(d);
   }
-  Dequantized d = small(u4, bf16, 16);  // two blocks of a packet
+  Dequantized d = small(u4, bf16, 16);  // two blocks per packet
   d.rows = 72;
   d.zero = i4;
   d.on_the_left = true;
@@ -266,7 +266,7 @@ TEST_F(GpuGemmSm90Dequant, AboutZeroPointsByAProgram) {
     expect_right(d);
   }
 }
-// By a kernel of its own, vector by vector, for tensors that others read as well.
+// By a separate vectorised kernel, for tensors that others read, too.
 TEST_F(GpuGemmSm90Dequant, Separate) {
   for (const DType stored : {e4m3, i4})
     for (const std::int64_t block : {8, 32})
@@ -283,7 +283,7 @@ TEST_F(GpuGemmSm90Dequant, Separate) {
         g.output("y", y + g.input("z", {3, 40, 96}, f32), {.dtype = bf16});
         expect_agrees(pointwise_engine(), g);
       }
-  Graph rows;  // that share scales
+  Graph rows;  // rows share scales
   const Value scale = rows.input("scale", {5, 4}, e8m0);
   BlockScaleDequantize op;
   op.block_size = {16, 32};
@@ -307,7 +307,7 @@ TEST_F(GpuGemmSm90Dequant, SeparateAboutZeroPoints) {
     expect_agrees(pointwise_engine(), g);
   }
 }
-// NaN and infinity among the numbers and their scales.
+// NaN and infinity among values and scales.
 TEST_F(GpuGemmSm90Dequant, NonfiniteValues) {
   const DeviceProps device = Device::named("cuda:0").props();
   for (const DType stored : {e4m3, e5m2})

@@ -1,5 +1,5 @@
-// cuda.gemm_sm90 on operands of 8 bits: kernels of the main shapes compile without spills, and
-// small ones agree with the oracle.
+// cuda.gemm_sm90 on 8-bit operands: kernels of the main shapes compile without spills, and small
+// ones agree with the oracle.
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
@@ -7,7 +7,7 @@
 namespace ashlar::cuda {
 namespace {
 
-// a [m, k] times the transpose of b [n, k]: the depth of both is contiguous.
+// a [m, k] times the transpose of b [n, k]: both K-major.
 Graph product(DType a, DType b, DType c, std::int64_t m, std::int64_t n, std::int64_t k,
               std::optional<DType> compute = {}) {
   Graph g;

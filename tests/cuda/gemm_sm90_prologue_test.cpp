@@ -1,4 +1,4 @@
-// cuda.gemm_sm90 with factors that are computed on the way in: kernels compile without spills, and
+// cuda.gemm_sm90 with operands computed by producer warps: kernels compile without spills, and
 // small ones agree with the oracle.
 #include <array>
 
@@ -14,10 +14,10 @@ struct PrologueShape {
 };
 constexpr PrologueShape kSmallPrologue = {100, 72, 144};
 
-// Which axis of a factor is contiguous.
+// Which axis of an operand is contiguous.
 enum class Along : std::uint8_t { depth, rows };
 
-// b [depth, columns] of the type, times a scale per column, as a bf16 tensor that is never there.
+// b [k, columns] of the type, times a scale per column, as a bf16 tensor that is never stored.
 Value weights(Graph& g, const PrologueShape& shape, DType stored, Along along, DType dtype = bf16) {
   const bool turned = along == Along::depth;
   const Value stored_b =
@@ -34,7 +34,7 @@ Graph dequantized(const PrologueShape& shape, DType stored, Along along) {
   return g;
 }
 
-// Factors of fp8, each times one scale, as tensors of f32 that are never there.
+// fp8 operands, each times one scale, as f32 tensors that are never stored.
 Graph scaled_fp8(const PrologueShape& shape, DType of_a, DType of_b, Along b_along) {
   Graph g;
   const auto scaled = [&](const Value& x, const char* scale) {
@@ -88,7 +88,7 @@ TEST(GemmSm90Plans, PrologueIsFused) {
   EXPECT_EQ(steps(scaled_and_clipped({})), 1);
 }
 
-// Their scales multiply the sums, so that the factors are exact in bf16.
+// Their scales multiply the accumulators, so that the operands are exact in bf16.
 TEST(GemmSm90Plans, ScaledFp8IsMultipliedWithoutTf32) {
   const auto plan =
       build_plan(scaled_fp8({}, e4m3, e5m2, Along::depth), Device::named("h200").props(),
@@ -139,7 +139,7 @@ TEST_F(GpuGemmSm90Prologue, TypesThatDiffer) {
   expect_agrees(gemm_sm90_engine(), plain(kSmallPrologue, bf16, i8, Along::depth, Along::depth));
   expect_agrees(gemm_sm90_engine(), plain(kSmallPrologue, f16, bf16, Along::depth, Along::rows));
 }
-// Rows, columns and depths of their own in every batch; one is too long, one 0.
+// Row, column and K lengths per batch; one is too long, one is 0.
 TEST_F(GpuGemmSm90Prologue, Lengths) {
   const auto graph = [](bool of_rows, bool of_depth) {
     Graph g;

@@ -1,5 +1,5 @@
-// Matrix products on Hopper: every configuration compiles without spills, and small ones agree with
-// the oracle.
+// GEMM on Hopper: every configuration compiles without spills, and small ones agree with the
+// oracle.
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
@@ -8,7 +8,7 @@
 namespace ashlar::cuda {
 namespace {
 
-// `transposed`: the other axis of the matrix is contiguous than in row-major order.
+// `transposed`: the matrix is column-major.
 Value matrix(Graph& graph, const char* name, std::int64_t batches, std::int64_t rows,
              std::int64_t columns, DType dtype, bool transposed) {
   const Dims dims = {batches, rows, columns};
@@ -69,7 +69,7 @@ class GpuGemmSm90 : public testing::Test {
   }
 };
 
-// Several tiles in both directions, the last ones not full; several blocks of depth.
+// Several tiles along both axes, the last ones partial; several K-blocks.
 TEST_F(GpuGemmSm90, EveryTile) {
   expect_agrees(gemm_sm90_engine(),
                 product({.rows = 300, .columns = 264, .depth = 200, .fused = true}), true);
@@ -96,7 +96,7 @@ TEST_F(GpuGemmSm90, EveryType) {
                                                .result = f32}));
 }
 
-// Pointers that are no multiples of 16 bytes, which the copy engine does not take.
+// Pointers that are not multiples of 16 bytes, which TMA does not support.
 TEST_F(GpuGemmSm90, AnyPointer) {
   expect_agrees(product({.rows = 70, .columns = 72, .depth = 88, .fused = true}), "cuda.gemm_sm90",
                 {.offset = 4});

@@ -1,4 +1,4 @@
-// Reductions behind products: one region of a product and one small launch, in agreement with the
+// Tail reductions behind GEMMs: one region of a GEMM and one small launch, in agreement with the
 // oracle, for every tile, direction and kind of reduction.
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
@@ -16,7 +16,7 @@ struct GradientMatrices {
   bool transpose_result = false;
 };
 
-// dx = (dy w') * (y > 0), and what `reduce` makes of it.
+// dx = (dy w') * (y > 0), and `reduce` of it.
 template <class Reduce>
 Graph masked_product(const GradientMatrices& shape, Reduce reduce) {
   Graph graph;
@@ -33,7 +33,7 @@ Graph masked_product(const GradientMatrices& shape, Reduce reduce) {
   return graph;
 }
 
-// Bias gradient, means of rows, the largest magnitude of all, the least of columns.
+// Bias gradient, row means, maximum magnitude of all, column minima.
 Graph every_reduction(const GradientMatrices& shape, bool by_batch) {
   return masked_product(shape, [&](Graph& graph, Value dx) {
     const auto axes = [&](Dims dims) {
@@ -47,7 +47,7 @@ Graph every_reduction(const GradientMatrices& shape, bool by_batch) {
   });
 }
 
-// The product as fp8 with a scale, and the largest magnitude before that.
+// The result as fp8 with a scale, and the maximum magnitude before that.
 Graph quantized(const GradientMatrices& shape) {
   Graph graph;
   const Value a = graph.input("a", {1, shape.rows, shape.depth}, shape.operands);
@@ -95,7 +95,7 @@ Graph with_stats(const Images& s) {
   return graph;
 }
 
-// The regions of a graph as the H200 gets them.
+// The regions of a graph on an H200.
 std::vector<std::string> regions_of(const Graph& graph, const CompileOptions& options = {}) {
   const auto plan = build_plan(graph, Device::named("h200").props(), options, nullptr, false);
   std::vector<std::string> result;
@@ -120,7 +120,7 @@ TEST(GemmTails, FuseIntoTheGemmRegion) {
             Regions{"cuda.gemm_sm90: matmul + mul + reduction"});
 }
 
-// What comes before a product does not cost the reductions: it is there, too, or leaves it.
+// A prologue does not separate the reductions: either both are fused, or the prologue is separate.
 TEST(GemmTails, FuseWhateverThePrologue) {
   const Regions regions =
       regions_of(with_stats({.images = 256, .channels = 256, .filters = 256, .norm_before = true}));
@@ -129,7 +129,7 @@ TEST(GemmTails, FuseWhateverThePrologue) {
   EXPECT_TRUE(regions.back().starts_with("cuda.conv_sm90: ")) << regions.back();
 }
 
-// Where no engine takes both, products are as fast as without.
+// Where no engine supports both, GEMMs are as fast as without.
 TEST(GemmTails, AreSeparateWhereTheGemmNeedsAnotherEngine) {
   const Regions few_channels = regions_of(with_stats(
       {.images = 64, .channels = 3, .filters = 64, .extent = 224, .taps = 7, .stride = 2}));
@@ -140,7 +140,7 @@ TEST(GemmTails, AreSeparateWhereTheGemmNeedsAnotherEngine) {
   const Regions asked = regions_of(every_reduction({}, false), {.engine = "cuda.gemm_sm80"});
   ASSERT_EQ(asked.size(), 5u);
   EXPECT_EQ(asked[0], "cuda.gemm_sm80: matmul + relu_bwd");
-  // Sums over pixels of every image alone.
+  // Sums over the pixels of every single image.
   const Regions pooled = regions_of(masked_product({.batches = 2}, [](Graph& graph, Value dx) {
     graph.output("by_batch", graph.reduce(dx, ReductionMode::add, {1, 2}), {.dtype = f32});
   }));
@@ -148,7 +148,7 @@ TEST(GemmTails, AreSeparateWhereTheGemmNeedsAnotherEngine) {
 }
 
 // Configurations that an engine has for a graph as one region: a third of them without
-// ASHLAR_TEST_LONG. Without reductions all of them are compiled in other tests.
+// ASHLAR_TEST_LONG. Those without reductions are compiled in other tests.
 void expect_compiles_whole(const CudaEngine& engine, const Graph& graph) {
   if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
   const DeviceProps device = known_gpu(kHopper);
@@ -199,7 +199,7 @@ TEST(GemmTails, EveryTileOfFewBitsCompilesWithoutSpills) {
 
 class GpuGemmTails : public GpuTest {
  protected:
-  // The product and its reductions are one region; the engine agrees with the oracle.
+  // The GEMM and its reductions are one region; the engine agrees with the oracle.
   static void expect_agrees_whole(const CudaEngine& engine, const Graph& graph,
                                   bool all_configs = false,
                                   support::Fill fill = support::Fill::plain) {
@@ -222,7 +222,7 @@ TEST_F(GpuGemmTails, EveryShapeOfReductions) {
                                            .depth = 88,
                                            .transpose_result = transpose_result},
                                           by_batch));
-  // Columns that are taken one at a time.
+  // Columns with a vector length of 1.
   expect_agrees_whole(gemm_sm90_engine(),
                       every_reduction({.rows = 70, .columns = 35, .depth = 64}, true));
 }
@@ -243,7 +243,7 @@ TEST_F(GpuGemmTails, EveryTileOfConvolutions) {
 // Small ones, for which other engines would be chosen.
 TEST_F(GpuGemmTails, EveryKindOfConvolution) {
   const GpuRunOptions run{.options = {.engine = "cuda.conv_sm90"}};
-  int whole = 0;  // plans of one region: of the smallest, the estimate may prefer two
+  int whole = 0;  // plans of one region: for the smallest, the estimate may prefer two
   const auto check = [&](const Images& images) {
     const Graph graph = with_stats(images);
     const DeviceProps device = Device::named("cuda:0").props();
@@ -251,13 +251,13 @@ TEST_F(GpuGemmTails, EveryKindOfConvolution) {
     expect_agrees(graph, "cuda.conv_sm90", run);
   };
   for (const bool backward : {false, true})
-    for (const std::int64_t stride : {1, 2})  // large enough that it is worth it by estimate
+    for (const std::int64_t stride : {1, 2})  // large enough to be fused by estimate
       check({.extent = stride == 1 ? 9 : 33, .stride = stride, .backward = backward});
   check({.filters = 128, .extent = 9, .groups = 2});
   check({.extent = 9, .channels_last = false});
   EXPECT_GE(whole, 4);
 }
-// Pointers that are no multiples of 16 bytes, which the copy engine does not take.
+// Pointers that are not multiples of 16 bytes, which TMA does not support.
 TEST_F(GpuGemmTails, AnyPointer) {
   const auto check = [&](const Graph& graph, const char* engine) {
     const GpuRunOptions run{.offset = 4, .options = {.engine = engine}};

@@ -1,5 +1,5 @@
-// Engines on tensor cores give the same bits in every run: nothing depends on which block comes
-// first, or on what scratch memory held before.
+// Tensor-core engines are bitwise reproducible: results do not depend on the order of CTAs, nor on
+// the previous contents of the workspace.
 #include <algorithm>
 #include <set>
 
@@ -21,8 +21,8 @@ class GpuSameBits : public GpuTest {
     is_emulated_ = is_emulated_gpu();
     if (Device::named("cuda:0").props().compute_capability != 90) GTEST_SKIP() << "no sm_90a";
   }
-  // The emulator knows no races between blocks, and is slow: it shows that scratch is not read
-  // before it is written. `real` has enough blocks to keep a GPU busy.
+  // The emulator has no races between CTAs, and is slow: it shows that the workspace is not read
+  // before it is written. `real` has enough CTAs to keep a GPU busy.
   void expect_same_bits(const CudaEngine& engine, const Graph& real, const Graph& emulated) {
     const Graph& graph = is_emulated_ ? emulated : real;
     const DeviceProps device = Device::named("cuda:0").props();
@@ -47,7 +47,7 @@ class GpuSameBits : public GpuTest {
   }
 
  private:
-  // The first one, and the first of every other way of doing it.
+  // The first configuration, and the first of every other strategy.
   std::vector<Config> some_of(const std::vector<Config>& configs) const {
     static const std::vector<std::string> kWays = {
         "split", "splits", "windows",     "ping_pong", "cluster", "parts",
@@ -67,7 +67,7 @@ class GpuSameBits : public GpuTest {
     return result;
   }
 
-  // Bytes that are different in every run.
+  // Bytes that differ in every run.
   static void soil(Memory& memory, std::uint64_t seed) {
     std::vector<std::uint64_t> words(static_cast<std::size_t>(memory.bytes() / 8 + 1));
     std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
@@ -112,7 +112,7 @@ class GpuSameBits : public GpuTest {
     }
   }
 
-  // Experts of equally many rows; other inputs as they are.
+  // Experts with equal numbers of rows; other inputs unchanged.
   static void set_rows_of_experts(support::BoundMemory& memory) {
     const TensorId first = memory.graph().find_tensor("first");
     if (first == kNoTensor) return;

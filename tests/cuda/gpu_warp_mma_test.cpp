@@ -1,5 +1,5 @@
-// One product of a warp per type, its factors loaded as matrices of 8 x 8, against the loop that
-// says what it is. The numbers are small integers: all sums are exact.
+// One mma.sync per type, with operands loaded by ldmatrix, against a reference loop. All values are
+// small integers, so that sums are exact.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,8 +18,8 @@ class GpuWarpMma : public GpuTest {
   }
 };
 
-// A of 16 rows, B of 8 columns, each 32 bytes of depth; then B of the last product once more, 16
-// rows of 8. `out`: 16 x 8 sums of each product.
+// A of 16 rows, B of 8 columns, 32 bytes of K each; then B of the last mma again, 16 rows of 8.
+// `out`: 16 x 8 results of each mma.
 constexpr int kProducts = 6, kBytesOfA = 16 * 32, kBytesOfB = 8 * 32;
 constexpr const char* kKernel = R"(
 struct Args { const void* x; void* y; };
@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(32) kernel(const __grid_constant__ 
     ldmatrix<false>(a, shared_a + lane % 16 * 32 + lane / 16 * 16);
     if (product < 5)
       ldmatrix<false>(b, shared_b + lane % 8 * 32 + lane / 8 % 2 * 16);
-    else  // 16 rows of 8 numbers of 16 bits
+    else  // 16 rows of 8 values of 16 bits
       ldmatrix<true>(b, shared_b + lane % 16 * 16);
     float sums[4] = {1, 2, 3, 4};
     int whole[4] = {1, 2, 3, 4};
@@ -92,7 +92,7 @@ TEST_F(GpuWarpMma, EveryType) {
     const DType type = kTypes[static_cast<std::size_t>(product)];
     for (int row = 0; row < 16; ++row)
       for (int column = 0; column < 8; ++column) {
-        int sum = 1 + column % 2 + row / 8 * 2;  // what it is added to
+        int sum = 1 + column % 2 + row / 8 * 2;  // initial accumulator
         for (int k = 0; k < 256 / static_cast<int>(bit_width(type)); ++k)
           sum += value(row, k, product, true) * value(column, k, product + 2, type != i8);
         ASSERT_EQ(sums[static_cast<std::size_t>(product * 128 + row * 8 + column)], sum)

@@ -1,6 +1,5 @@
-// One product of a warpgroup per type and order of its factors in shared memory, brought there by
-// tensor copies, against the loop that says what it is. The numbers are small integers: all sums
-// are exact.
+// One wgmma per type and layout of its operands in shared memory, loaded by TMA, against a
+// reference loop. All values are small integers, so that sums are exact.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,9 +18,9 @@ struct WarpgroupMma {
   const char *a_name, *b_name;  // in PTX
   int n;
   int swizzle = 128;
-  // Rows of the matrix, not its depth, are contiguous.
+  // M/N-major: contiguous along rows, not along K.
   bool a_transposed = false, b_transposed = false;
-  int a_from = 0;  // the row of shared memory where A begins: not only those where a swizzle does
+  int a_from = 0;  // first row of A in shared memory, not only at swizzle periods
 };
 
 int value(std::int64_t i, bool is_signed) {
@@ -54,9 +53,9 @@ std::string text_of(const WarpgroupMma& p) {
          number("kFrom", p.a_from);
 }
 
-// Both factors have 128 bytes of depth. In shared memory: boxes of kRowBytes of a contiguous axis
-// by all of the other one. `out`: D with A from shared memory, then with A from registers, twice
-// it.
+// Both operands have 128 bytes of K. In shared memory: boxes of kRowBytes of the contiguous axis by
+// all of the other one. `out`: D with A from shared memory, then with A from registers, accumulated
+// twice.
 constexpr const char* kWarpgroupKernel = R"(
 struct Args { TensorMap a, b; const void* a_values; void* out; };
 static const int kDepth = 128 / kBytes, kBoxLength = kRowBytes / kBytes;
@@ -72,12 +71,12 @@ __device__ inline int load(uint8* to, const TensorMap& map, Mbarrier* barrier, i
   }
   return box_bytes;
 }
-// Of the 32 bytes of depth from step * 32 on.
+// Of the 32 bytes of K from step * 32 on.
 __device__ inline uint64 factor(uint8* from, int lines, bool transposed, int step) {
   const int box_bytes = (transposed ? kDepth : lines) * kRowBytes;
   if (transposed) {
     const uint8* start = from + step * (32 / kBytes) * kRowBytes;
-    // Without a swizzle the distances change their places.
+    // Without a swizzle leading and stride offsets are exchanged.
     return kSwizzle == 0 ? smem_descriptor<kSwizzle>(start, 8 * kRowBytes, box_bytes)
                          : smem_descriptor<kSwizzle>(start, box_bytes, 8 * kRowBytes);
   }
@@ -108,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(128) kernel(const __grid_constant__
 #pragma unroll
     for (int i = 0; i < WGMMA_N / 2; ++i) sums[i] = (Accum)-1000;
     uint32 registers[4][4];
-    // Pairs of rows 8 apart, then the second half of the depth.
+    // Pairs of rows 8 apart, then the second half of K.
 #pragma unroll
     for (int step = 0; step < 4; ++step)
       for (int i = 0; i < 4; ++i)
@@ -146,7 +145,7 @@ void expect_product(const WarpgroupMma& p) {
       for (int k = 0; k < depth; ++k)
         store_element(dtype, memory.data(), transposed ? k * lines + line : line * depth + k,
                       value((line - from) * 101 + k * 13 + seed, dtype != u8));
-    if (dtype == f32)  // bits that TF32 does not have
+    if (dtype == f32)  // bits that tf32 does not have
       for (std::size_t i = 0; i < memory.size(); i += 4) memory[i] = 0xff;
     return memory;
   };
@@ -170,7 +169,7 @@ void expect_product(const WarpgroupMma& p) {
     std::array<std::uint64_t, 6> to_64_bytes{};
   };
   const Memory out = on_gpu(std::vector<std::uint32_t>(static_cast<std::size_t>(2 * kRows * p.n)));
-  // The files come after the head.
+  // The files follow the generated header.
   const std::vector<std::string_view> files = {"lib/ptx_wgmma_mma_async.cuh", "lib/ptx_tma.cuh"};
   run_kernel({}, assemble(files, text_of(p)) + kWarpgroupKernel, {.threads = 128},
              static_cast<unsigned>(2048 + (kRows + kept + p.n) * 128),
@@ -213,7 +212,7 @@ TEST_F(GpuWarpgroupMma, OtherSwizzles) {
   expect_product({bf16, bf16, "bf16", "bf16", 256, 0, false, true});
   expect_product({f32, f32, "tf32", "tf32", 64, 0});
 }
-// Swizzles go by addresses: a matrix may begin anywhere in the pattern.
+// The swizzle is a function of the address: a matrix may begin anywhere in its period.
 TEST_F(GpuWarpgroupMma, RowsFromTheMiddle) {
   for (const int from : {1, 3, 8, 13})
     expect_product({bf16, bf16, "bf16", "bf16", 64, 128, false, false, from});

@@ -1,4 +1,4 @@
-// Convolutions as products of pixels: every pixel meets exactly the taps its definition says.
+// Convolutions as implicit GEMM: every pixel is combined with exactly the taps of the definition.
 #include "cuda/engines/implicit_gemm.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ Region region_of(const Graph& graph) {
   return partition(lowered, std::vector<FusionLimits>(lowered.graph.nodes().size())).at(0);
 }
 
-// (result pixel, place in the filter) to pixel of `from`, as many as lie inside of it.
+// (output pixel, index in the filter) -> pixel of `from`, for those inside of it.
 using Meetings = std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::int64_t>;
 
 Meetings meetings_of(const ImplicitGemm& product) {
@@ -43,7 +43,7 @@ Meetings meetings_of(const ImplicitGemm& product) {
   return result;
 }
 
-// The same with long lines: a tap is some pixels further, lines and images on end.
+// The same with padded lines: a tap is a row offset across lines and images.
 Meetings long_meetings_of(const ImplicitGemm& product) {
   Meetings result;
   const ImplicitGemm lines = product.with_padded_lines();

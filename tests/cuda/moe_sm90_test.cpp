@@ -1,5 +1,5 @@
-// Products of a mixture of experts on Hopper: kernels compile without spills, and small ones agree
-// with the oracle.
+// Grouped GEMM of a mixture of experts on Hopper: kernels compile without spills, and small ones
+// agree with the oracle.
 #include <array>
 
 #include "cuda/engines/engines.hpp"
@@ -14,9 +14,9 @@ using Op = MoeGroupedMatmul;
 enum class Weights : std::uint8_t {
   plain,   // of the tokens' type
   scaled,  // i8, a scale per column
-  mxfp4,   // e2m1, a scale of e8m0 per 32 depths
-  int4,    // i4, a scale of bf16 per 128 depths
-  awq,     // u4, a scale of bf16 and a zero point of u4 per 32 depths
+  mxfp4,   // e2m1, an e8m0 scale per 32 k
+  int4,    // i4, a bf16 scale per 128 k
+  awq,     // u4, a bf16 scale and a u4 zero point per 32 k
 };
 
 struct MixtureShape {
@@ -24,7 +24,7 @@ struct MixtureShape {
   std::int64_t tokens = 4096, rows = 8192, depth = 2048, columns = 1024, experts = 8, top_k = 2;
   DType dtype = bf16;
   Weights weights = Weights::plain;
-  std::int64_t places = 0;  // of scattered rows; 0: as many as rows
+  std::int64_t places = 0;  // output rows of the scatter; 0: as many as rows
 };
 constexpr MixtureShape kSmallMixture = {
     .tokens = 90, .rows = 150, .depth = 80, .columns = 72, .experts = 3, .top_k = 2};
@@ -90,7 +90,7 @@ Graph experts(const MixtureShape& shape) {
   return g;
 }
 
-// Some rows of nobody's, an expert without rows, indices that come twice and that point nowhere.
+// Rows without an expert, an expert without rows, duplicate indices and indices out of range.
 void set_routing(support::BoundMemory& memory, const MixtureShape& shape) {
   const auto set = [&](const char* name, const auto& value) {
     const TensorId id = memory.graph().find_tensor(name);
@@ -146,7 +146,7 @@ TEST(MoeSm90Plans, DequantisationIsFusedIntoTheGemmWhereFaster) {
       EXPECT_EQ(engines("h200", shape), Ids{"cuda.moe_sm90"});
       EXPECT_EQ(engines("a100", shape), (Ids{"cuda.pointwise", "cuda.generic"}));
     }
-  // Every row of tiles would dequantise all weights again, by a program: their depth has no whole
+  // Every row of tiles would dequantise all weights again with a program: their K has no whole
   // packets.
   EXPECT_EQ(engines("h200", {.tokens = 65536, .depth = 2040, .weights = Weights::mxfp4}),
             (Ids{"cuda.pointwise", "cuda.moe_sm90"}));
@@ -203,7 +203,7 @@ TEST_F(GpuMoeSm90, Scatter) {
   expect_right(small(MoeMode::scatter));
   expect_right(small(MoeMode::scatter, e4m3));
 }
-// Rows that meet are listed and added in their order.
+// Rows with the same output row are listed and added in order.
 TEST_F(GpuMoeSm90, ScatterMoreRowsThanSlots) {
   for (const std::int64_t places : {60, 3}) {
     MixtureShape shape = small(MoeMode::scatter);
@@ -215,7 +215,7 @@ TEST_F(GpuMoeSm90, ScatterMoreRowsThanSlots) {
   many.columns = 70;
   expect_right(many);
 }
-// By pairs where the depth has whole packets, else by a program.
+// By half2 conversion where K has whole packets, otherwise by a program.
 TEST_F(GpuMoeSm90, Dequantized) {
   for (const Weights weights : {Weights::mxfp4, Weights::int4})
     for (const MoeMode mode : {MoeMode::none, MoeMode::gather, MoeMode::scatter})
@@ -233,8 +233,8 @@ TEST_F(GpuMoeSm90, DequantizedAboutZeroPoints) {
       expect_right(shape);
     }
 }
-// More tiles than multiprocessors: copies for the next tile, of another expert, are on their way
-// while one is computed.
+// More tiles than SMs: cp.async for the next tile, of another expert, are in flight while one is
+// computed.
 TEST_F(GpuMoeSm90, DequantizedConsecutiveTiles) {
   DeviceProps device = Device::named("cuda:0").props();
   device.compute_units = 2;

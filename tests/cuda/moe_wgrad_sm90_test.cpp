@@ -1,5 +1,5 @@
-// Gradients of mixtures of experts on Hopper: those of the weights have an engine of their own,
-// those of the tokens are products of moe_sm90.
+// Gradients of mixtures of experts on Hopper: weight gradients have an engine of their own, token
+// gradients are GEMMs of moe_sm90.
 #include <array>
 #include <limits>
 #include <optional>
@@ -15,7 +15,7 @@ namespace {
 using Gradient = ExpertsGradientGraph;
 using Ids = std::vector<std::string>;
 
-// Six groups of three experts, the rows of the first of which are none.
+// Six groups of three experts; the first group has no rows.
 Gradient small_gradient(MoeMode mode, DType dtype = bf16) {
   return {.mode = mode,
           .rows = 150,
@@ -26,8 +26,8 @@ Gradient small_gradient(MoeMode mode, DType dtype = bf16) {
           .dtype = dtype};
 }
 
-// Groups without rows, of one row, of whole blocks of depth and of parts of them. Rows of nobody's
-// and rows that count for nothing are not numbers.
+// Groups without rows, of one row, of full K-blocks and of partial ones. Rows without an expert,
+// and rows that contribute nothing, are NaN.
 void set_routing(support::BoundMemory& memory, const Gradient& shape) {
   const auto set = [&](const char* name, const auto& value) {
     const TensorId id = memory.graph().find_tensor(name);
@@ -88,7 +88,7 @@ TEST(MoeWgradSm90Plans, RoutingIsInverted) {
               (Ids{"cuda.moe_wgrad_sm90", "cuda.pointwise", "cuda.moe_sm90"}));
 }
 
-// Every tile would do the work again.
+// Every tile would run the prologue again.
 TEST(MoeWgradSm90Plans, PrologueRunsOnce) {
   using Backward = MoeGroupedMatmulBackward;
   Graph g;
@@ -119,13 +119,14 @@ Graph with_tokens(const Dims& dims, const Layout& layout) {
 TEST(MoeWgradSm90Plans, RefusesTheUnsupported) {
   EXPECT_EQ(refusal(Gradient{.of_tokens = false}.graph()), "");
   EXPECT_EQ(refusal(Gradient{.dtype = f64, .of_tokens = false}.graph()),
-            "operands of f64 and f64 and sums of f64, which no matrix unit gives");
+            "tensor cores do not multiply f64 by f64 with f64 accumulators");
   EXPECT_EQ(refusal(Gradient{.of_tokens = false}.graph(), "a100"),
-            "made for sm_90a, this is sm_80");
+            "requires sm_90a, the device is sm_80");
   EXPECT_EQ(refusal(with_tokens({1, 96, 64}, Dims{96 * 64, 1, 96})),
-            "an operand whose rows are not contiguous");
+            "rows of an operand are not contiguous");
   EXPECT_EQ(refusal(with_tokens({1, 0, 64}, row_major)), "no elements");
-  EXPECT_EQ(refusal(MatrixGraph{}.graph()), "not a gradient of a mixture of experts");
+  EXPECT_EQ(refusal(MatrixGraph{}.graph()),
+            "not a backward grouped matmul of a mixture of experts");
 }
 
 class MoeWgradSm90 : public testing::Test {
@@ -148,7 +149,7 @@ class GpuMoeWgradSm90 : public testing::Test {
   }
 };
 
-// Whole blocks of depth by the copy engine, parts of them by threads.
+// Full K-blocks are loaded by TMA, partial ones by threads.
 TEST_F(GpuMoeWgradSm90, RowsInMemoryOrder) {
   expect_right(small_gradient(MoeMode::none), true);
   expect_right(small_gradient(MoeMode::none, f16));
@@ -174,8 +175,8 @@ TEST_F(GpuMoeWgradSm90, OneGradientAlone) {
                   [&](support::BoundMemory& memory) { set_routing(memory, of_tokens); });
   }
 }
-// The gradient of weights by column is computed turned; a depth and columns that are no multiples
-// of what a vector has.
+// The gradient of column-major weights is computed transposed; K and columns that are not multiples
+// of a vector.
 TEST_F(GpuMoeWgradSm90, OtherLayouts) {
   Gradient by_column = small_gradient(MoeMode::gather);
   by_column.by_column = true;
@@ -185,7 +186,7 @@ TEST_F(GpuMoeWgradSm90, OtherLayouts) {
   odd.columns = 35;
   expect_right(odd);
 }
-// More tiles than multiprocessors, and all rows of one token: more than are listed.
+// More tiles than SMs, and all rows of one token: more than are listed.
 TEST_F(GpuMoeWgradSm90, ManyTilesAndOneToken) {
   DeviceProps device = Device::named("cuda:0").props();
   device.compute_units = 2;

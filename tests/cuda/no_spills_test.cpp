@@ -1,6 +1,6 @@
-// Everything that engines on tensor cores offer for the problems they are made for compiles for
-// Hopper without spills, and with products that overlap. Needs no GPU. In short: some of it, here
-// and in the tests of each engine. With ASHLAR_TEST_LONG: all.
+// All configurations of the tensor-core engines for their main problems compile for Hopper without
+// spills and with overlapping wgmma. Needs no GPU. By default a sample, here and in the tests of
+// each engine; with ASHLAR_TEST_LONG all.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -21,9 +21,9 @@ class NoSpills : public testing::Test {
     if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
   }
 
-  // All configurations of the regions that the engine takes, or one of the graph number
-  // problems_ % period: which one goes with the graph's number, so that over the graphs many kinds
-  // of them are met.
+  // All configurations of the regions that the engine supports, or one of graph number problems_ %
+  // period: the configuration follows the graph's number, so that many kinds are covered over the
+  // graphs.
   void expect_no_spills(const CudaEngine& engine, const Graph& graph, std::size_t period,
                         const CompileOptions& options = {}) {
     const std::size_t number = problems_++;
@@ -57,7 +57,7 @@ class NoSpills : public testing::Test {
     EXPECT_GT(resources.registers, 0) << image->log;
     EXPECT_EQ(resources.spilled_bytes, 0) << launch.source.name << " of " << what << "\n"
                                           << image->log;
-    // Products that wait for each other; registers that warpgroups do not hand on.
+    // Serialised wgmma; ignored setmaxnreg.
     for (const char* loss : {"are serialized", "'setmaxnreg' ignored"})
       EXPECT_EQ(image->log.find(loss), std::string::npos)
           << launch.source.name << " of " << what << "\n"
@@ -105,7 +105,8 @@ TEST_F(NoSpills, GemmSm80) {
 }
 
 TEST_F(NoSpills, GemmSkinny) {
-  // Weights across the depth that need more registers for their sums than there are: refused.
+  // Weights that are not contiguous along K need more accumulator registers than there are:
+  // refused.
   const auto is_refused = [](std::int64_t rows, std::optional<DType> weights, bool turned) {
     return !turned && ((rows == 16 && weights == DType::i4) || (rows == 32 && weights == e4m3));
   };
@@ -204,7 +205,7 @@ TEST_F(NoSpills, ConvSm80) {
         expect_no_spills(
             conv_sm80_engine(),
             ConvGraph{.dtype = dtype, .direction = direction, .layout = layout}.graph(), 11);
-    if (direction == ConvDirection::forward)  // bytes one by one
+    if (direction == ConvDirection::forward)  // element-wise loads
       expect_no_spills(
           conv_sm80_engine(),
           ConvGraph{.dtype = i8, .direction = direction, .channels = 67, .filters = 67}.graph(),

@@ -1,4 +1,4 @@
-// For tests of operands that the copy engine cannot take as they lie.
+// For tests of operands that TMA cannot load in place.
 #pragma once
 
 #include <ashlar/ashlar.hpp>
@@ -9,7 +9,7 @@
 
 namespace ashlar::cuda {
 
-// An input of these extents, or the slice of one that has so many channels more on both sides.
+// An input of these extents, or a slice of one that has more channels on both sides.
 inline Value input_channels(Graph& graph, Dims dims, std::int64_t left_out, DType dtype,
                             const Layout& layout) {
   Dims start, whole = dims;

@@ -1,4 +1,4 @@
-// An engine with some of its configurations, and some that are asked for.
+// An engine restricted to some of its configurations.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace ashlar::cuda {
 
-// Whether launches before the product bring operands into order (conv_sm80).
+// Whether a launch repacks operands first (conv_sm80).
 inline bool is_packed(const Config& config) {
   return std::any_of(config.knobs.begin(), config.knobs.end(),
                      [](const auto& knob) { return knob.first == "packed"; });

@@ -1,6 +1,5 @@
-// Products of the sm_90a core whose last tiles are shared by the blocks of a cluster, or by all
-// blocks: kernels of the shapes that want it compile without spills, and small ones agree with the
-// oracle.
+// Split-K within clusters and stream-K of the sm_90a core: kernels of the shapes that use them
+// compile without spills, and small ones agree with the oracle.
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/gemm_tile.hpp"
 #include "cuda/known_gpus.hpp"
@@ -12,7 +11,7 @@ namespace ashlar::cuda {
 namespace {
 
 bool is_split(const Config& config) { return config.knob("splits") > 1; }
-// By ranges of stages (stream-K).
+// Stream-K.
 bool is_streamed(const Config& config) { return tile_of(config).streams; }
 
 struct SplitGemm {
@@ -91,7 +90,7 @@ class SplitSm90 : public testing::Test {
   void SetUp() override {
     if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
   }
-  // All that the cost model finds better than whole tiles.
+  // All configurations that the cost model prefers to whole tiles.
   static void expect_no_spills(const CudaEngine& engine, const Graph& graph,
                                const Wanted& is_wanted = is_split, std::size_t step = 1) {
     EXPECT_GT(count_configs(engine, graph, known_gpus().front(), is_wanted), 0);
@@ -99,14 +98,14 @@ class SplitSm90 : public testing::Test {
   }
 };
 
-// The last round after whole ones: both ways to finish a tile are in the kernel.
+// A tail wave after full waves: both epilogues are in the kernel.
 TEST_F(SplitSm90, TailWave) {
   expect_no_spills(
       conv_sm90_engine(),
       SplitConvolution{.channels = 512, .filters = 512, .images = 256, .height = 7, .width = 7}
           .graph());
 }
-// Few rows and much depth.
+// Few rows and large K.
 TEST_F(SplitSm90, FewTiles) {
   for (const DType factors : {bf16, e4m3})
     expect_no_spills(
@@ -114,7 +113,7 @@ TEST_F(SplitSm90, FewTiles) {
         SplitGemm{.rows = 256, .columns = 4096, .depth = 14336, .factors = factors, .fused = true}
             .graph());
 }
-// A hundred tiles of 128 x 256, or a few more than fill a round; the L2 cache holds the factors.
+// A hundred tiles of 128 x 256, or a few more than fill a wave; L2 holds the operands.
 TEST_F(SplitSm90, StreamK) {
   for (const DType factors : {bf16, f32, e4m3})
     expect_no_spills(gemm_sm90_engine(),
@@ -129,7 +128,7 @@ TEST_F(SplitSm90, StreamK) {
       gemm_sm90_engine(),
       SplitGemm{.rows = 1536, .columns = 3072, .depth = 2560, .transpose_a = true}.graph(),
       is_streamed, 9);
-  // Factors that warps bring.
+  // Operands computed by producer warps.
   expect_no_spills(gemm_sm90_engine(),
                    SplitGemm{.rows = 4093, .columns = 4091, .depth = 4095, .fused = true}.graph(),
                    is_streamed);
@@ -144,7 +143,7 @@ TEST_F(SplitSm90, StreamK) {
                          .graph(),
                      is_streamed, 9);
 }
-// Where rounds are full, or tiles have nothing to share, there is nothing to gain.
+// Where waves are full, or K is too short to split, there is nothing to gain.
 TEST_F(SplitSm90, NotWhereWavesAreFull) {
   const DeviceProps& h200 = known_gpus().front();
   const auto count = [&](const SplitGemm& product) {
@@ -152,11 +151,11 @@ TEST_F(SplitSm90, NotWhereWavesAreFull) {
   };
   EXPECT_EQ(count({.rows = 128 * 132, .columns = 2048, .depth = 128}), 0);
   EXPECT_GT(count({.rows = 128, .columns = 4096, .depth = 8192}), 0);
-  // What cuda.gemm_skinny is for.
+  // The domain of cuda.gemm_skinny.
   EXPECT_EQ(count({.rows = 16, .columns = 4096, .depth = 8192}), 0);
 }
 
-// Blocks at different depths find what they share in the L2 cache, or it is read again and again.
+// CTAs at different k find shared operand tiles in L2, or they are read from DRAM again and again.
 TEST_F(SplitSm90, StreamKWhereL2HoldsTheOperands) {
   const DeviceProps& h200 = known_gpus().front();
   const auto count = [&](const SplitGemm& product, const Wanted& is_wanted = is_streamed) {
@@ -165,16 +164,16 @@ TEST_F(SplitSm90, StreamKWhereL2HoldsTheOperands) {
   EXPECT_GT(count({.rows = 1280, .columns = 2560, .depth = 3072}), 0);
   EXPECT_EQ(count({.rows = 1280, .columns = 2560, .depth = 16384}), 0);
   EXPECT_GT(count({.rows = 1280, .columns = 2560, .depth = 5120, .factors = e4m3}), 0);
-  // Rows that one tile has for itself pass by; columns stay, and clusters ask for them.
+  // Rows of a single tile stream through; columns stay in L2, and clusters multicast them.
   const SplitGemm tall{.rows = 17424, .columns = 256, .depth = 18432};
   const auto is_alone = [](const Config& config) {
     return is_streamed(config) && (config.knob("cluster") == 1 || config.knob("tile_n") < 256);
   };
   EXPECT_GT(count(tall), 0);
   EXPECT_EQ(count(tall, is_alone), 0);
-  // Few tiles: clusters share each.
+  // Few tiles: split within clusters.
   EXPECT_EQ(count({.rows = 128, .columns = 512, .depth = 8192}), 0);
-  // Warps that bring the factors are slower than memory.
+  // Producers that compute operands are slower than memory.
   EXPECT_GT(count({.rows = 4093, .columns = 4091, .depth = 4095}), 0);
 }
 
@@ -184,8 +183,8 @@ class GpuSplitSm90 : public testing::Test {
     if (device_count() == 0) GTEST_SKIP() << driver().reason;
     if (Device::named("cuda:0").props().compute_capability != 90) GTEST_SKIP() << "no sm_90a";
   }
-  // A device with so few multiprocessors that rounds come about, and so slow ones that sharing
-  // always pays.
+  // A device with so few SMs that there are several waves, and so slow ones that splitting always
+  // pays.
   static DeviceProps small_device(int units) {
     DeviceProps device = Device::named("cuda:0").props();
     device.compute_units = units;
@@ -207,7 +206,7 @@ class GpuSplitSm90 : public testing::Test {
                            const Wanted& is_wanted = is_split) {
     expect_right(conv_sm90_engine(), convolution.graph(), units, is_wanted);
   }
-  // Run after run, whichever block comes first.
+  // Run after run, whatever the order of CTAs.
   static void expect_repeats(const Graph& graph, int units, const Wanted& is_wanted) {
     const DeviceProps device = small_device(units);
     const auto outline = build_plan(graph, device, {}, nullptr, false);
@@ -230,7 +229,7 @@ class GpuSplitSm90 : public testing::Test {
   }
 };
 
-// All tiles are split, with 8 units; the last one after some rounds with 2.
+// All tiles are split, with 8 SMs; the last one after some waves with 2.
 TEST_F(GpuSplitSm90, EveryTile) {
   for (const int units : {2, 8}) expect_right(SplitGemm{.fused = true}, units);
 }
@@ -266,13 +265,13 @@ TEST_F(GpuSplitSm90, Types) {
         SplitGemm{.rows = 136, .columns = 72, .depth = 1040, .factors = dtype, .result = f32}, 4);
 }
 
-// Three ranges for two tiles and the like, and rounds of whole tiles before them.
+// Three ranges for two tiles and the like, and waves of whole tiles before them.
 TEST_F(GpuSplitSm90, StreamKTiles) {
   for (const int units : {3, 7, 12})
     expect_right(SplitGemm{.rows = 330, .columns = 200, .depth = 1100, .fused = true}, units,
                  is_streamed);
 }
-// Ranges that are shorter than tiles: some have nothing but the middle of one.
+// Ranges shorter than tiles: some have only the middle of one.
 TEST_F(GpuSplitSm90, StreamKTilesOfManySplits) {
   expect_right(SplitGemm{.rows = 70, .columns = 130, .depth = 5000, .fused = true}, 11,
                is_streamed);
@@ -283,7 +282,7 @@ TEST_F(GpuSplitSm90, StreamKTypes) {
         SplitGemm{.rows = 136, .columns = 200, .depth = 2608, .factors = dtype, .result = f32}, 3,
         is_streamed);
 }
-// Rows that the copy engine does not take: warps bring the factors.
+// Rows that TMA does not support: producer warps compute the operands.
 TEST_F(GpuSplitSm90, StreamKOddSizes) {
   expect_right(SplitGemm{.rows = 331, .columns = 203, .depth = 1101, .fused = true}, 5,
                is_streamed);

@@ -1,5 +1,4 @@
-// Small kernels of tests, made of the kernel library's wrappers of instructions, and memory for
-// them.
+// Small test kernels made of the kernel library's PTX wrappers, and memory for them.
 #pragma once
 
 #include <ashlar/memory.hpp>
@@ -19,7 +18,7 @@
 
 namespace ashlar::cuda {
 
-// Skipped where the GPU has no tensor copies and no products of warpgroups.
+// Skips where the GPU has no TMA and no wgmma.
 class HopperTest : public GpuTest {
  protected:
   void SetUp() override {
@@ -48,7 +47,7 @@ inline TensorMapWords map_at(const TensorMapForm& form, const Memory& memory) {
   return map;
 }
 
-// `text` has the struct Args, which `args` is, and the function `kernel`.
+// `text` defines struct Args, the type of `args`, and the function `kernel`.
 template <class Args>
 void run_kernel(std::initializer_list<std::string_view> files, const std::string& text,
                 const LaunchForm& form, unsigned shared_bytes, Args args) {

@@ -11,7 +11,7 @@ namespace {
 
 const DeviceProps& h200() { return known_gpus().front(); }
 
-// A product of m x n x k in bf16.
+// A GEMM of m x n x k in bf16.
 TileWork product(double m, double n, double k, int tile_m, int tile_n) {
   TileWork work;
   work.engine = "cuda.gemm_sm90";
@@ -40,13 +40,13 @@ TEST(TileCost, PartialWavesCost) {
   const double one = seconds(work);
   work.tiles = 133;
   EXPECT_GT(seconds(work), 1.7 * one - 2 * h200().launch_seconds);
-  // So that smaller tiles win where large ones leave most of the chip idle.
+  // Smaller tiles win where large ones leave most of the chip idle.
   EXPECT_LT(seconds(product(512, 4096, 8192, 128, 128)),
             seconds(product(512, 4096, 8192, 128, 256)));
 }
 
 TEST(TileCost, StreamKFillsTheTailWave) {
-  // 198 tiles on 132 multiprocessors: a round and a half instead of two.
+  // 198 tiles on 132 SMs: one and a half waves instead of two.
   TileWork whole = product(128 * 198, 256, 8192, 128, 256), streamed = whole;
   streamed.split_tiles = streamed.tiles;
   streamed.tiles = 0;
@@ -54,7 +54,7 @@ TEST(TileCost, StreamKFillsTheTailWave) {
   streamed.launches = 2;
   EXPECT_LT(seconds(streamed), 0.95 * seconds(whole));
   EXPECT_GT(seconds(streamed), 0.75 * seconds(whole));
-  // Where little is left to do, or rounds are full, passing sums on costs more than it gains.
+  // Where little is left to do, or waves are full, exchanging partials costs more than it gains.
   for (TileWork* work : {&whole, &streamed}) work->flops /= 32, work->load_bytes /= 32;
   EXPECT_GT(seconds(streamed), seconds(whole));
 }

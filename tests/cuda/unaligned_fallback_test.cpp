@@ -1,4 +1,5 @@
-// Addresses that are no multiples of 16 bytes: what engines choose for them, and that it is right.
+// Addresses that are not multiples of 16 bytes: which fallback engines choose, and that it is
+// correct.
 #include "cuda/engines/unaligned_fallback.hpp"
 #include "cuda/engines/engines.hpp"
 #include "engine_compiles.hpp"
@@ -21,7 +22,7 @@ struct OnHopper {
   std::shared_ptr<const PlanData> plan;
 };
 
-// Which function stands in for the region's kernel.
+// The kernel function of the unaligned fallback of a region.
 std::string function_instead(const Graph& graph, const CudaEngine& engine) {
   const OnHopper planned(graph);
   EXPECT_EQ(planned.engine(), engine.id());
@@ -43,7 +44,7 @@ TEST(UnalignedFallback, GemmsAndConvolutionsStayOnTensorCores) {
   }
 }
 
-// Nothing that a plan has said of its sums is given up.
+// The fallback keeps all promises of the plan's numerics notes.
 TEST(UnalignedFallback, KeepsWhatWasPromised) {
   const Graph graph = MatrixGraph{.dtype = f32, .result = f32}.graph();
   const OnHopper planned(graph);
@@ -68,16 +69,16 @@ Graph gemm_of_slice(std::int64_t first) {
   return graph;
 }
 
-// What is known when the plan is made is chosen, and explained, then.
+// Misalignment that is known at compile time is resolved, and explained, then.
 TEST(UnalignedFallback, UnalignedSlices) {
   EXPECT_EQ(OnHopper(gemm_of_slice(8)).engine(), "cuda.gemm_sm90");
   const OnHopper planned(gemm_of_slice(1));
   EXPECT_EQ(planned.engine(), "cuda.gemm_sm80");
   EXPECT_EQ(gemm_sm90_engine().supports(planned.region(), known_gpu(kHopper)).reason(),
-            "a slice that begins at no multiple of 16 bytes");
+            "a slice is not aligned to 16 bytes");
 }
 
-// Which words of a launch must be multiples of what: numbers by themselves may be anywhere.
+// Alignment that a launch requires of its argument words: plain numbers require none.
 TEST(UnalignedFallback, WhatKernelsWant) {
   const std::vector<Location> locations = {{Location::Kind::bound, 0}};
   const auto takes = [&](std::uintptr_t address, const Arguments& arguments) {
@@ -131,7 +132,7 @@ TEST_F(GpuUnalignedFallback, FilterGradients) {
                   {.offset = 4});
 }
 
-// The launch that brings pixels into order takes them from anywhere.
+// The repacking launch accepts any address.
 TEST_F(GpuUnalignedFallback, RepackedPixels) {
   for (const ConvDirection direction : {ConvDirection::forward, ConvDirection::data})
     expect_agrees(small_convolution(direction, row_major), "cuda.conv_sm90", {.offset = 4});

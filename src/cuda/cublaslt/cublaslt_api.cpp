@@ -57,7 +57,7 @@ const CublasLt& cublaslt() {
   static const CublasLt opened = [] {
     CublasLt result = open_cublaslt();
     if (result.api != nullptr)
-      log(LogLevel::info, "cuda: products may use {}", result.path);
+      log(LogLevel::info, "cuda: GEMMs may use {}", result.path);
     else
       log(LogLevel::debug, "cuda: {}", result.reason);
     return result;

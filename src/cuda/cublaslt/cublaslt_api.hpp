@@ -14,7 +14,7 @@ namespace ashlar::cuda {
 using LtHandle = struct LtObject*;
 using LtLayout = struct LtLayoutObject*;
 using LtPreference = struct LtPreferenceObject*;
-// Room for a description of a product, which is made on the stack for each call.
+// Opaque storage of a matmul descriptor, which is created on the stack for each call.
 using LtMatmul = std::array<std::uint64_t, 32>;
 using LtAlgorithm = std::array<std::uint64_t, 8>;
 
@@ -24,7 +24,7 @@ enum class LtLayoutAttribute : int { batch_count = 5, batch_stride = 6 };
 enum class LtMatmulAttribute : int { transpose_a = 3, transpose_b = 4, epilogue = 7, bias = 8 };
 enum class LtPreferenceAttribute : int {
   workspace_bytes = 1,
-  reduction_schemes = 3,  // a mask; 2: partial sums in the compute type
+  reduction_schemes = 3,  // a mask; 2: split-K partials in the compute type
   alignment_a = 5,
   alignment_b = 6,
   alignment_c = 7,
@@ -42,7 +42,7 @@ enum class LtEpilogue : int {
 struct LtHeuristic {
   LtAlgorithm algorithm;
   std::size_t workspace_bytes;
-  int state;  // 0: can be used
+  int state;  // 0: usable
   float waves;
   std::array<int, 4> reserved;
 };
@@ -73,15 +73,15 @@ struct CublasLtApi {
 };
 
 struct CublasLt {
-  const CublasLtApi* api = nullptr;  // null: cannot be used,
+  const CublasLtApi* api = nullptr;  // null: unavailable,
   std::string reason;                // for this reason
   std::string path;
 };
-// Looked for on first use: ASHLAR_CUBLASLT (a file, or "off"), then as find_library() does. Only on
+// Searched on first use: ASHLAR_CUBLASLT (a file, or "off"), then as find_library() does. Only on
 // machines with a GPU.
 const CublasLt& cublaslt();
 
-// Throws Error(device) with a sentence: `what` was being done.
+// Throws Error(device); `what` is the operation that failed.
 void check_lt(int error, const char* what);
 
 }  // namespace ashlar::cuda

@@ -34,7 +34,8 @@ bool take_matrix(const View& view, int row_axis, int column_axis, LtMatrix& matr
   return matrix.column_distance >= matrix.rows;
 }
 
-// All axes before the last two as one, of `dims`; nothing where they are not at one distance.
+// Stride of all axes but the last two of `dims`, merged into one; nothing where batch strides are
+// not uniform.
 std::optional<std::int64_t> batch_distance(const View& view, const Dims& dims) {
   std::int64_t distance = 0, extent = 1;  // of the axes so far, the innermost first
   for (int axis = dims.rank() - 3; axis >= 0; --axis) {
@@ -50,8 +51,8 @@ std::optional<std::int64_t> batch_distance(const View& view, const Dims& dims) {
   return distance;
 }
 
-// acc, or acc + bias: what comes out of the matcher is the bias, absent where there is none.
-// Activations stay with other engines: what cuBLASLt's do to NaN is not documented.
+// Matches acc, or acc + bias: returns the bias, absent where there is none. Activations stay with
+// other engines: cuBLASLt does not document their handling of NaN.
 std::optional<View> match_bias(const PointwiseProgram& epilogue, DType wide) {
   using Step = PointwiseProgram::Step;
   View bias;
@@ -60,7 +61,7 @@ std::optional<View> match_bias(const PointwiseProgram& epilogue, DType wide) {
   for (int i = 1; i < static_cast<int>(epilogue.steps.size()); ++i) {
     const Step& step = epilogue.steps[static_cast<std::size_t>(i)];
     if (step.round_to) return {};
-    if (step.kind == Step::Kind::load) continue;  // judged where it is used
+    if (step.kind == Step::Kind::load) continue;  // checked where it is used
     if (step.kind != Step::Kind::compute || step.op.mode != PointwiseMode::add ||
         step.op.alpha1 != 1.0 || step.op.alpha2 != 1.0 || step.compute != wide || bias.present())
       return {};
@@ -79,61 +80,60 @@ std::optional<View> match_bias(const PointwiseProgram& epilogue, DType wide) {
 
 Support describe(const Region& region, LtProblem& problem) {
   const auto* op = region.anchor_as<Matmul>();
-  if (op == nullptr) return Support::other_operation("not a matrix product");
+  if (op == nullptr) return Support::other_operation("not a matmul");
   for (const int length : {Matmul::m_override, Matmul::n_override, Matmul::k_override})
     if (region.anchor->inputs[static_cast<std::size_t>(length)].present())
-      return Support::no("lengths of their own per batch");
+      return Support::no("row, column or K lengths per batch are not supported");
   const PointwiseProgram &of_a = region.prologues[Matmul::a], &of_b = region.prologues[Matmul::b];
-  if (!of_a.is_plain_load() || !of_b.is_plain_load()) return Support::no("work before the product");
+  if (!of_a.is_plain_load() || !of_b.is_plain_load())
+    return Support::no("a prologue is fused into an operand");
   const View &a = of_a.steps[0].view, &b = of_b.steps[0].view;
   const auto inputs = type_of(a.dtype);
   if (!inputs || a.dtype != b.dtype)
-    return Support::no("operands of {} and {}, expected twice f64, f32, f16 or bf16",
+    return Support::no("operands are {} and {}, both must be f64, f32, f16 or bf16",
                        to_string(a.dtype), to_string(b.dtype));
   const DType wide = a.dtype == f64 ? f64 : f32;
   if (region.anchor->compute != wide)
-    return Support::no("computes in {}", to_string(region.anchor->compute));
+    return Support::no("compute type is {}", to_string(region.anchor->compute));
   const std::optional<View> bias = match_bias(region.epilogue, wide);
-  if (!bias) return Support::no("work after the product other than one bias");
+  if (!bias) return Support::no("the epilogue is not a single bias");
   const View& d = region.epilogue.stores[0].view;
   if (d.dtype != a.dtype && d.dtype != wide)
-    return Support::no("a result of {} from operands of {}", to_string(d.dtype),
-                       to_string(a.dtype));
+    return Support::no("result is {}, operands are {}", to_string(d.dtype), to_string(a.dtype));
   for (const View* view : {&a, &b, &d, &*bias})
-    if (view->ragged_offset != kNoTensor) return Support::no("a ragged tensor");
+    if (view->ragged_offset != kNoTensor) return Support::no("a tensor is ragged");
   const int rank = d.dims.rank();
   if (element_count(d.dims) == 0 || a.dims[rank - 1] == 0) return Support::no("no elements");
 
-  // The result's columns have to be contiguous: where its rows are, its transpose b' a' is
-  // computed.
+  // The result's columns must be contiguous: where its rows are, the transpose b' a' is computed.
   const bool swap = !is_contiguous(d, rank - 2);
   const int m = swap ? rank - 1 : rank - 2, n = swap ? rank - 2 : rank - 1;
   const View &left = swap ? b : a, &right = swap ? a : b;
   const int depth_of_left = swap ? rank - 2 : rank - 1, depth_of_right = swap ? rank - 1 : rank - 2;
   if (!take_matrix(left, m, depth_of_left, problem.a) ||
       !take_matrix(right, depth_of_right, n, problem.b))
-    return Support::no("an operand with neither rows nor columns contiguous");
+    return Support::no("neither rows nor columns of an operand are contiguous");
   if (!take_matrix(d, m, n, problem.d) || problem.d.transposed)
-    return Support::no("a result with neither rows nor columns contiguous");
+    return Support::no("neither rows nor columns of the result are contiguous");
 
   for (int axis = 0; axis < rank - 2; ++axis) problem.batches *= d.dims[axis];
   for (LtMatrix* matrix : {&problem.a, &problem.b, &problem.d}) {
     const auto distance = batch_distance(matrix->view, d.dims);
-    if (!distance) return Support::no("batches that are not all at one distance");
+    if (!distance) return Support::no("batch strides of an operand are not uniform");
     matrix->batch_distance = *distance;
   }
   if (problem.batches > 1 && problem.d.batch_distance == 0)
-    return Support::no("batches of the result that overlap");
+    return Support::no("batches of the result overlap");
   constexpr std::int64_t kMost = 0x7fffffff;
   for (const LtMatrix* matrix : {&problem.a, &problem.b, &problem.d})
     if (matrix->rows > kMost || matrix->columns > kMost || problem.batches > kMost)
-      return Support::no("an extent past 2^31 - 1");
+      return Support::no("an extent exceeds 2^31 - 1");
 
   if (bias->present()) {
-    if (bias->dtype != d.dtype) return Support::no("a bias of {}", to_string(bias->dtype));
+    if (bias->dtype != d.dtype) return Support::no("bias is {}", to_string(bias->dtype));
     for (int axis = 0; axis < rank; ++axis)
       if (bias->strides[axis] != (axis == m ? 1 : 0) && d.dims[axis] != 1)
-        return Support::no("a bias that is not one number per {}", swap ? "column" : "row");
+        return Support::no("bias does not have one element per {}", swap ? "column" : "row");
   }
   problem.bias = *bias;
   problem.inputs = *inputs;

@@ -10,7 +10,7 @@ namespace {
 
 using Step = PointwiseProgram::Step;
 
-// The steps of `program` behind those of `to`; returns by how much their numbers have grown.
+// Appends the steps of `program` to `to`; returns the offset of their indices.
 int append(PointwiseProgram& to, const PointwiseProgram& program, std::size_t first = 0) {
   const int shift = static_cast<int>(to.steps.size() - first);
   for (std::size_t i = first; i < program.steps.size(); ++i) {
@@ -48,7 +48,7 @@ PointwiseProgram blended_epilogue(const Region& region) {
   blend.round_to = region.epilogue.steps[0].round_to;
   const int blended = static_cast<int>(result.steps.size());
   result.steps.push_back(blend);
-  // What read the accumulator reads what has become of it.
+  // Steps that read the accumulator read the blended value instead.
   const int shift = append(result, region.epilogue, 1);
   for (std::size_t i = static_cast<std::size_t>(blended) + 1; i < result.steps.size(); ++i)
     for (int& arg : result.steps[i].args)

@@ -1,12 +1,12 @@
-// Convolutions end with alpha * sum + beta * z, then comes the epilogue: both as one program.
+// alpha * accumulator + beta * z of a convolution, merged with its epilogue into one program.
 #pragma once
 
 #include "plan/region.hpp"
 
 namespace ashlar::cuda {
 
-// The region's epilogue whose accumulator is the bare sum of products: alpha, beta and z of a
-// convolution are steps of it, those that make z included.
+// The region's epilogue over the plain accumulator: alpha, beta and z of the convolution, including
+// the steps that compute z, become steps of the program.
 PointwiseProgram blended_epilogue(const Region& region);
 
 }  // namespace ashlar::cuda

@@ -1,5 +1,4 @@
-// Convolutions on Hopper, forward and backward-data: the copy engine gathers pixels tap by tap,
-// warpgroups multiply them by the filters.
+// Forward and backward-data convolutions on Hopper: implicit GEMM with TMA im2col loads and wgmma.
 #include <algorithm>
 #include <array>
 
@@ -22,18 +21,18 @@ namespace {
 
 using Phase = ImplicitGemm::Phase;
 
-// For the cost model, past those of GemmTile: groups side by side, and no groups.
+// Variants for the cost model besides those of GemmTile: packed groups, and a single group.
 constexpr int kPackedGroupsVariant = 32, kSingleVariant = 33;
-constexpr int kDeepVariant = 128;  // added: boxes behind many products
+constexpr int kDeepVariant = 128;  // added: TMA stores behind a long mainloop
 
-// How pixels come to shared memory: the knob "windows".
+// How pixels get to shared memory: the knob "windows".
 enum Windows : std::int64_t {
-  kForEachTap,    // loaded anew
-  kOnce,          // stay for all taps
-  kPackedGroups,  // the same for groups side by side
+  kForEachTap,    // im2col load per tap
+  kOnce,          // a halo window for all taps
+  kPackedGroups,  // the same for packed groups
 };
 
-// The words of kernels/sm90/tile_scheduler_conv.cuh, and the taps they speak of.
+// The phase table of kernels/sm90/tile_scheduler_conv.cuh, and its taps.
 void add_phases(Arguments& arguments, const PixelTiling& tiling, const std::vector<int>& maps) {
   const PixelShape& shape = tiling.shape;
   std::vector<std::int64_t> words, taps;
@@ -67,7 +66,7 @@ void add_phases(Arguments& arguments, const PixelTiling& tiling, const std::vect
   }
 }
 
-// Of what a program reads that is as large as its results, for each of these.
+// Bits per result of operands that have the shape of the result.
 double added_bits(const PointwiseProgram& program) {
   double bits = 0;
   for (const PointwiseProgram::Step& step : program.steps)
@@ -75,7 +74,8 @@ double added_bits(const PointwiseProgram& program) {
   return bits;
 }
 
-// The maps of the pixels, phases that see the same ones sharing theirs: the map of each.
+// The im2col maps; phases with the same bounding box share one. Returns the map index of each
+// phase.
 std::vector<int> add_pixel_maps(Arguments& arguments, const PixelShape& shape, int reservation,
                                 int depth_bytes, std::int64_t pixels) {
   if (shape.computed) return std::vector<int>(shape.product.phases.size(), 0);
@@ -102,7 +102,7 @@ class ConvSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.conv_sm90"; }
   std::string_view description() const override {
-    return "convolutions by the copy engine's pixels and warpgroup instructions of sm_90a";
+    return "implicit-GEMM convolutions with TMA im2col and wgmma (sm_90a)";
   }
 
   Support supports(const Region& region, const DeviceProps& device) const override {
@@ -132,8 +132,7 @@ class ConvSm90Engine final : public CudaEngine {
           const WindowStages stages = window_stages(*group_pack, tile);
           result.push_back(
               config_of(region, group_pack->packed_shape(whole), tile, &stages, device));
-          // What is made for narrow groups leaves nothing to others: they took 2 to 5 times as
-          // long.
+          // Kernels for packed groups exclude all others, which took 2 to 5 times as long.
           is_narrow = group_pack->side > 1;
         }
     }
@@ -145,21 +144,20 @@ class ConvSm90Engine final : public CudaEngine {
                          .columns = shape.product.columns};
     if (shape.swap) std::swap(factors.row_bytes, factors.column_bytes);
     if (!is_narrow) {
-      // Of equally good ones the first is taken: with filters that stay, which blocks of a cluster
-      // need not share, with boxes.
+      // Ties go to the first: resident filters, which need no multicast, with TMA stores.
       for (const GemmTile& tile : pixel_tiles(shape)) {
         const auto boxes =
             region.reductions.empty() ? with_boxes(shape, tile) : std::optional<GemmTile>();
-        // Who computes pixels leaves no registers for the largest tile beside its addresses.
+        // Producers that compute pixels leave no registers for the largest tile and its addresses.
         const bool has_room = !shape.computed || tile.m * tile.n <= 128 * 128;
-        // Nor do filters that stay beside a residual, for wide tiles with boxes.
+        // Nor do resident filters with a residual, for wide tiles with TMA stores.
         const bool is_full = boxes && tile.n > 128 && added_bits(shape.epilogue) > 0;
         if (has_windows && shape.has_one_tap() && tile.cluster == 1 && tile.producers == 1 &&
             has_room && !is_full)
           add_windows(shape, boxes.value_or(tile));
         const bool ends_soon = boxes && is_short(shape, tile);
         if (ends_soon) result.push_back(config_of(region, shape, *boxes, nullptr, device));
-        // Results of 16 bits: with boxes 2 % slower at worst, up to a fifth faster (H200).
+        // 16-bit results: with TMA stores 2 % slower at worst, up to a fifth faster (H200).
         if ((ends_soon && shape.pixel_type != f32) || !may_take(tile)) continue;
         const PixelTiling tiling{shape, tile};
         add_configs(
@@ -252,12 +250,12 @@ class ConvSm90Engine final : public CudaEngine {
       of_results = fmt::format("typedef {} Result;\n", to_string(result_view.dtype));
     }
     if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
-    // Who computes pixels leaves no registers for it.
+    // Producers that compute pixels leave no registers for it.
     const std::optional<View> residual = tile.boxes > 0 && !shape.computed
                                              ? residual_view(shape.epilogue, shape.vector, graph)
                                              : std::optional<View>();
     const bool has_residual = residual.has_value();
-    // To stages of the ring where pixels have no ring of their own.
+    // To pipeline stages, where pixels have no pipeline of their own.
     ResidualStages in_pipeline;
     if (has_residual && way == kForEachTap) {
       const auto map = shape.row_map(*residual, kResidualBoxRows);
@@ -340,14 +338,14 @@ class ConvSm90Engine final : public CudaEngine {
     const GemmTails tails =
         pixel_tails(region, tiling, tiling.clusters(device, keeps_columns) * tile.cluster);
     const double element = bit_width(shape.pixel_type) / 8.0;
-    double pixels = 0, taps = 0;  // taps that a pixel sees on average
+    double pixels = 0, taps = 0;  // average taps per pixel
     for (const Phase& phase : product.phases) {
       const auto count = static_cast<double>(shape.pixel_count(phase));
       pixels += count;
       taps += count * static_cast<double>(phase.taps.size());
     }
     taps /= pixels;
-    // A window is brought once for every plane of taps.
+    // A halo window is loaded once for every plane of taps.
     const auto planes = static_cast<double>(product.phases[0].planes());
     double result_bytes = region.bytes();
     for (const View& input : {region.anchor->inputs[0], region.anchor->inputs[1]})
@@ -361,8 +359,8 @@ class ConvSm90Engine final : public CudaEngine {
     const double filter_rows = windows != nullptr && windows->resident
                                    ? 0.0
                                    : taps * (shape.swap ? tile.m : tile.n) / tile.cluster;
-    // A narrow stage takes so long whatever it holds, with two copies or one (16 to 64 channels, 16
-    // to 64 filters on an H200).
+    // A narrow stage has a fixed cost, whatever it holds, with two TMA loads or one (16 to 64
+    // channels, 16 to 64 filters on an H200).
     constexpr double kStageClocks = 420, kTapClocks = 350;
     constexpr double kProductsPerClock = 4096;  // bytes x rows x columns
     const double stage_clocks = area * tile.depth_bytes / kProductsPerClock,
@@ -371,13 +369,13 @@ class ConvSm90Engine final : public CudaEngine {
     const double stage_share = is_narrow ? std::min(stage_clocks / least_clocks, 1.0) : 1.0;
     const bool is_deep = tile.boxes > 0 && !is_short(shape, tile);
     const double results = pixels * static_cast<double>(product.columns * product.groups);
-    // In turns deep tiles load faster than the L2 cache gives to others (H200: 50 bytes per clock
-    // and multiprocessor, where the model has 41). Then the copy engine is the limit, which takes
-    // three times as long for a pixel outside of the image (256 channels on images of 33, 128 x
-    // 128, dilation 6, 12 and 18 with 23, 43 and 60 % outside: 218, 276 and 311 us).
+    // Ping-pong tiles with a long mainloop load faster than the L2 bandwidth of the model (H200: 50
+    // bytes per clock and SM, the model has 41). Then TMA is the limit, which takes three times as
+    // long for a pixel outside of the image (256 channels on images of 33, 128 x 128, dilation 6,
+    // 12 and 18 with 23, 43 and 60 % outside: 218, 276 and 311 us).
     const double load_share =
         is_deep && tile.ping_pong ? std::max(0.82, 0.68 * (1 + 1.05 * product.outside())) : 1.0;
-    // Behind many products what is added comes by the ring, and not when tiles end.
+    // Behind a long mainloop the residual is loaded through the pipeline, not when the tile ends.
     const double added_bytes =
         is_deep ? std::min(added_bits(shape.epilogue) / 8 * results, result_bytes) : 0.0;
     const double computed_share =

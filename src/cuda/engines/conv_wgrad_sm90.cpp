@@ -1,5 +1,5 @@
-// Backward-filter convolutions on Hopper: pixels brought in by the copy engine, multiplied by
-// warpgroups, their sums added by a second launch.
+// Backward-filter convolutions (wgrad) on Hopper: TMA loads, wgmma, and a split-K reduction in a
+// second launch.
 #include <algorithm>
 #include <array>
 
@@ -19,7 +19,7 @@ namespace {
 
 using Tiling = WgradTiling;
 
-// Of the warpgroup that asks for copies, and of one that also turns dy.
+// Of the TMA producer warpgroup, and of one that also transposes dy.
 constexpr int kProducerRegisters = 40, kTransposingRegisters = 56;
 
 std::string constants(const WgradShape& shape, const WgradTile& tile, const Tiling& tiling) {
@@ -74,7 +74,7 @@ std::vector<WgradTile> tiles_of(const WgradShape& shape, const DeviceProps& devi
   return result;
 }
 
-// Of the calibration: stages of turned tiles are other kernels than those of any segments.
+// Of the calibration: kernels with transposed stages are calibrated apart from those by segments.
 int variant_of(const WgradTile& tile) {
   constexpr int kTransposed = 16;
   return tile.transposed ? kTransposed : tile.segments;
@@ -84,15 +84,14 @@ class ConvWgradSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.conv_wgrad_sm90"; }
   std::string_view description() const override {
-    return "backward-filter convolutions by the copy engine and warpgroup instructions of sm_90a";
+    return "backward-filter convolutions with TMA and wgmma (sm_90a)";
   }
 
   Support supports(const Region& region, const DeviceProps& device) const override {
     WgradShape shape;
     if (Support support = describe(region, shape); !support) return support;
     if (Support support = requires_hopper(device); !support) return support;
-    if (tiles_of(shape, device).empty())
-      return Support::no("no tile's pixels fit into shared memory");
+    if (tiles_of(shape, device).empty()) return Support::no("no tile fits into shared memory");
     return Support::yes();
   }
 
@@ -108,7 +107,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
       config.scratch_bytes = sum_bytes + shape.x.scratch_bytes + shape.dy.scratch_bytes;
       const auto blocks = static_cast<double>(tiling.blocks);
       const double stages = static_cast<double>(tiling.tiles * tiling.stage_count) / blocks;
-      // Tiles that a block has something of.
+      // Tiles that a CTA has a part of.
       const double ends = tile.blocks > 0 ? static_cast<double>(tiling.tiles) / blocks + 1 : 1;
       const double sums = 64.0 * tile.dy_boxes * tile.tap_rows * tile.columns();
       const double pixels = stages * static_cast<double>(tile.segments * tiling.segment_groups * 8);
@@ -149,7 +148,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
     result.unaligned = unaligned_fallback(graph, region, config, device);
     SplitKReduction sum{
         .epilogue = shape.epilogue, .parts = tile.splits, .is_dependent_launch = true};
-    sum.reservation = result.scratch.add("partial sums", sum.bytes());
+    sum.reservation = result.scratch.add("split-K partials", sum.bytes());
     LaunchDesign launch;
     Arguments& arguments = launch.arguments;
     const auto map = [&](const std::string& name, const RepackedOperand& operand,

@@ -1,4 +1,4 @@
-// Plain matrix products by NVIDIA's cuBLASLt, on machines that have it.
+// Plain GEMMs by NVIDIA's cuBLASLt, on machines that have it.
 #include <algorithm>
 #include <mutex>
 
@@ -14,16 +14,17 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr std::int64_t kMaxWorkspace = 32 << 20;  // what NVIDIA advises for Hopper
-constexpr std::size_t kWorkspaceAddress = 256;    // what the library may ask of its address
-constexpr const char* kWhat = "multiplying matrices";
+constexpr std::size_t kWorkspaceAddress = 256;    // alignment that the library may require
+constexpr const char* kWhat = "matmul";
 
-// An address that no one follows: a multiple of this power of two, and below 16 of no higher one.
+// A fake address for alignment queries, never dereferenced: a multiple of this power of two, and
+// below 16 of no higher one.
 void* address_aligned_to(std::uintptr_t alignment) {
   alignas(kWorkspaceAddress) static std::array<std::byte, 16> anything;
   return anything.data() + alignment % anything.size();
 }
 
-// One per device, kept until the process ends: products in static storage may outlive it otherwise.
+// One handle per device, never destroyed: plans in static storage may outlive it otherwise.
 LtHandle handle_of(DeviceOrdinal device) {
   constexpr int kMaxDevices = 64;
   static std::array<std::once_flag, kMaxDevices> once;
@@ -129,7 +130,8 @@ class CublasLtKernel final : public Kernel {
       check_lt(api.set_preference(preference, which, &value, sizeof value), kWhat);
     };
     set(LtPreferenceAttribute::workspace_bytes, static_cast<std::uint64_t>(kMaxWorkspace));
-    // Partial sums are added in the compute type and in a fixed order, so that bits repeat.
+    // Split-K partials are added in the compute type and in a fixed order: results are bitwise
+    // reproducible.
     constexpr std::uint32_t kComputeType = 2;
     set(LtPreferenceAttribute::reduction_schemes, kComputeType);
     for (const auto which :
@@ -142,14 +144,14 @@ class CublasLtKernel final : public Kernel {
     const int error = api.choose(handle_, &what, a_.handle(), b_.handle(), d_.handle(), d_.handle(),
                                  preference, 1, &found, &count);
     api.destroy_preference(preference);
-    check_lt(error, "choosing how to multiply matrices");
-    check_lt(found.state, "choosing how to multiply matrices");
-    if (count == 0) fail(ErrorCode::device, "cuda: cuBLASLt has no way to multiply these matrices");
+    check_lt(error, "choosing a matmul algorithm");
+    check_lt(found.state, "choosing a matmul algorithm");
+    if (count == 0) fail(ErrorCode::device, "cuda: cuBLASLt has no algorithm for this matmul");
     return found;
   }
 
-  // The library loads code on first use, which no capture of the caller's must see: a capture of
-  // our own, of addresses that are never followed.
+  // The library loads code on first use, which must not happen within a capture of the caller: a
+  // capture of our own warms it up, with addresses that are never dereferenced.
   void load_code() const {
     void* workspace = address_aligned_to(kVectorBytes);
     for (const std::uintptr_t alignment : {kVectorBytes, kVectorBytes / 2}) {
@@ -160,7 +162,7 @@ class CublasLtKernel final : public Kernel {
                    static_cast<StreamHandle>(stream));
         });
       } catch (const Error& error) {
-        log(LogLevel::debug, "cuda.cublaslt: its code is not loaded yet: {}", error.what());
+        log(LogLevel::debug, "cuda.cublaslt: kernels are not loaded yet: {}", error.what());
       }
     }
   }
@@ -193,7 +195,7 @@ class CublasLtEngine final : public Engine {
   std::string_view id() const override { return "cuda.cublaslt"; }
   EngineKind kind() const override { return EngineKind::precompiled_single; }
   std::string_view description() const override {
-    return "plain matrix products by NVIDIA's cuBLASLt, with a bias";
+    return "plain GEMMs with a bias by NVIDIA's cuBLASLt";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
@@ -203,8 +205,9 @@ class CublasLtEngine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    // It reaches three quarters and more. Told less, it is first only where our own kernels are far
-    // behind, so that plans seldom depend on another library; tuning decides by time.
+    // It reaches three quarters of the peak and more. A lower estimate ranks it first only where
+    // our own kernels are far behind, so that plans seldom depend on another library; tuning
+    // decides by time.
     constexpr double kShare = 0.6;
     LtProblem problem;
     describe(region, problem);
@@ -217,7 +220,7 @@ class CublasLtEngine final : public Engine {
     return {config};
   }
 
-  // What the library refuses after all (it does not say beforehand) the generic engine takes.
+  // The library does not say beforehand what it refuses; the generic engine then runs instead.
   std::unique_ptr<Kernel> build(const Graph& graph, const Region& region, const Config&,
                                 const DeviceProps& device) const override {
     LtProblem problem;

@@ -26,7 +26,7 @@ const CudaEngine& row_norm_engine();
 // In the table only where cublaslt() found the library.
 const Engine& cublaslt_engine();
 
-// Runs an engine of the processor for the GPU.
+// Runs a CPU engine for the GPU.
 std::unique_ptr<Engine> make_host_engine(const Engine& last_resort);
 
 }  // namespace ashlar::cuda

@@ -1,4 +1,4 @@
-// Matrix products on Hopper: tiles brought in by the copy engine, multiplied by warpgroups.
+// GEMM on Hopper: warp-specialised persistent kernel with TMA loads and wgmma.
 #include <algorithm>
 
 #include "base/ceil_div.hpp"
@@ -16,7 +16,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kBandRows = 16;  // of tiles that stay in the L2 cache together
+constexpr std::int64_t kBandRows = 16;  // rows of tiles per band, which stay in L2 together
 
 std::int64_t cluster_tiles(const MatrixShape& shape, const GemmTile& tile) {
   return shape.batches * ceil_div(shape.rows, tile.m * tile.cluster) *
@@ -41,13 +41,13 @@ std::vector<GemmTile> tiles_for(const MatrixShape& shape) {
   const DType operands = shape.a.math;
   std::vector<GemmTile> result;
   for (const GemmTile& tile : gemm_tiles(operands, shape.rows, shape.columns)) {
-    // Contiguous rows come in boxes of 128 bytes.
+    // Contiguous rows are loaded in boxes of 128 bytes.
     if (shape.b.transpose && tile.n / tile.cluster % block_k(operands) != 0) continue;
-    // Computed factors are not shared, and who computes wants registers, too.
+    // Computed operands are not multicast, and producers that compute need registers.
     const int sums = tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
     if (shape.computes() && (tile.cluster > 1 || sums > 128)) continue;
     result.push_back(tile);
-    // With four warpgroups a thread starts with 128 registers: for the sums and what multiplies.
+    // With four warpgroups a thread starts with 128 registers: for accumulators and the mainloop.
     const bool converts = shape.a.converted() || shape.b.converted();
     if (!shape.computes() || (tile.m * tile.n < 128 * 128 && !converts) || sums > 96) continue;
     result.push_back(tile);
@@ -73,7 +73,7 @@ class GemmSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.gemm_sm90"; }
   std::string_view description() const override {
-    return "matrix products by the copy engine and warpgroup instructions of sm_90a";
+    return "warp-specialised GEMM with TMA and wgmma (sm_90a)";
   }
 
   Support supports(const Region& region, const DeviceProps& device) const override {
@@ -88,8 +88,8 @@ class GemmSm90Engine final : public CudaEngine {
     describe(region, shape);
     const DType operands = shape.a.math;
     const double bytes = bit_width(operands) / 8.0;
-    // Tiles are mostly padding where rows are few: memory waits, and longer where weights are
-    // converted on their way (26 to 28 us instead of 18, 84 to 170 instead of 50 to 90).
+    // With few rows tiles are mostly padding and memory bandwidth is not reached, even less where
+    // weights are dequantised (26 to 28 us instead of 18, 84 to 170 instead of 50 to 90).
     const bool converts = shape.a.converted() || shape.b.converted();
     const bool has_few_rows = std::min(shape.rows, shape.columns) <= 32;
     const double few_rows = !has_few_rows ? 1 : converts ? 6 : 1.7;

@@ -13,7 +13,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kTailThreads = 512;  // of a block of tail_reduce
+constexpr std::int64_t kTailThreads = 512;  // per CTA of tail_reduce
 
 const char* fold_name(ReductionMode fold) {
   return fold == ReductionMode::max   ? "FoldMax"
@@ -21,7 +21,7 @@ const char* fold_name(ReductionMode fold) {
                                       : "FoldAdd";
 }
 
-// Of a struct: an enumerator, which needs no memory whatever is done with it.
+// A struct member as an enumerator, which needs no storage.
 std::string fact(const char* name, std::int64_t value) {
   return fmt::format("  enum {{ {} = {} }};\n", name, value);
 }
@@ -32,7 +32,7 @@ std::string member(const char* type, const char* name, const std::string& value)
       type, name, value);
 }
 
-// The begin of a struct, which is a fold.
+// The begin of a Tail<number>, which derives from its fold.
 std::string tail_text(std::size_t number, ReductionMode fold) {
   return fmt::format("template <>\nstruct Tail<{}> : {} {{\n", number, fold_name(fold)) +
          fact("kNumber", static_cast<std::int64_t>(number)) +
@@ -43,7 +43,7 @@ std::string sizes_text(std::size_t number) {
          member("int64", "parts", fmt::format("args.tail{}_parts", number));
 }
 
-// Elements that a block takes: threads that are left share the parts. 8 are a sector of memory.
+// Elements per CTA: the remaining threads share the parts. 8 are a 32-byte sector.
 std::int64_t elements_across(std::int64_t elements, std::int64_t parts) {
   constexpr std::int64_t kManyParts = 128;
   return elements == 1 ? 1 : parts >= kManyParts ? 8 : 32;
@@ -53,10 +53,10 @@ std::int64_t elements_across(std::int64_t elements, std::int64_t parts) {
 
 Support has_no_tails(const Region& region) {
   if (region.reductions.empty()) return Support::yes();
-  return Support::no("reductions behind the product");
+  return Support::no("tail reductions are not supported");
 }
 
-// A single row or column counts as folded.
+// A single row or column counts as reduced.
 bool GemmTails::find_over(const Dims& full, const Dims& result, const std::vector<TailAxis>& axes,
                           Over& over, bool& keeps_batches) {
   std::array<int, 3> folded{}, kept{};  // axes, by TailAxis
@@ -76,17 +76,16 @@ bool GemmTails::find_over(const Dims& full, const Dims& result, const std::vecto
 
 Support GemmTails::supports(const Region& region, const std::vector<TailAxis>& axes) {
   if (region.reductions.empty()) return Support::yes();
-  if (region.epilogue.stores.empty())
-    return Support::no("nothing but reductions behind the product");
-  if (region.precision() != f32) return Support::no("reductions in f64");
+  if (region.epilogue.stores.empty()) return Support::no("only reductions are stored");
+  if (region.precision() != f32) return Support::no("tail reductions compute in f64");
   for (const TailReduction& reduction : region.reductions) {
     Over over{};
     bool keeps_batches = false;
     if (!find_over(region.epilogue.space, reduction.finish.space, axes, over, keeps_batches))
-      return Support::no("a reduction of neither all rows nor all columns nor everything");
+      return Support::no("a tail reduction covers neither all rows nor all columns nor everything");
     if (reduction.finish.precision() != f32 ||
         reduction.finish.stores[0].view.ragged_offset != kNoTensor)
-      return Support::no("a reduction to f64 or to a ragged tensor");
+      return Support::no("a tail reduction computes in f64 or stores to a ragged tensor");
   }
   return Support::yes();
 }

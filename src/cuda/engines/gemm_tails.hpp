@@ -1,5 +1,5 @@
-// Reductions behind a product (Region::reductions): what its tiles leave of them, and the launch
-// that folds that (kernels/lib/gemm_tails.cuh, kernels/tail_reduce.cuh).
+// Tail reductions fused behind a GEMM (Region::reductions): partial results of its tiles, and the
+// launch that combines them (kernels/lib/gemm_tails.cuh, kernels/tail_reduce.cuh).
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace ashlar::cuda {
 
-// What an axis of the epilogue's space is to the product's tiles.
+// Role of an axis of the epilogue's space in the GEMM.
 enum class TailAxis : std::uint8_t { row, column, batch };
 
-// Partial results, one part per row of tiles, column of tiles or warp.
+// Number of partial results: one part per row of tiles, column of tiles or warp.
 struct TailParts {
-  std::int64_t rows = 0;     // of a batch: warpgroups above each other
-  std::int64_t columns = 0;  // of a batch: tiles beside each other
+  std::int64_t rows = 0;     // per batch: warpgroups along M
+  std::int64_t columns = 0;  // per batch: tiles along N
   std::int64_t warps = 0;    // of the grid
 };
 
@@ -26,19 +26,19 @@ class GemmTails {
   // `axes`: one per axis of the epilogue's space.
   GemmTails(const Region& region, const std::vector<TailAxis>& axes, const TailParts& parts);
 
-  // Whether every reduction folds all rows, all columns or everything. Comes before anything that
-  // takes a store of the epilogue for granted.
+  // Whether every reduction covers all rows, all columns or everything. Call it before code that
+  // relies on a store of the epilogue.
   static Support supports(const Region& region, const std::vector<TailAxis>& axes);
 
   bool empty() const { return tails_.empty(); }
   std::int64_t scratch_bytes() const;
-  // Books the partial results.
+  // Reserves workspace for the partial results.
   void scratch_layout(ScratchLayout& scratch_layout);
-  // Of the product's kernel, behind the struct of arguments: its constants and Tail<number>.
-  // `arguments` comes before that struct.
+  // Kernel text after the struct of arguments: constants and Tail<number>. add_arguments comes
+  // before that struct.
   void add_arguments(Arguments& arguments) const;
   std::string text() const;
-  // The files of the kernel; `place` has its tail_place.
+  // Adds the files of the kernel; `place` defines its tail_place.
   void add_files(std::vector<std::string_view>& files, std::string_view place) const;
   LaunchDesign sum(const Graph& graph) const;
   // The region by the generic engine, with the same partial results.
@@ -52,10 +52,10 @@ class GemmTails {
     ReductionMode fold = ReductionMode::add;
     PointwiseProgram finish;
     std::int64_t elements = 1, parts = 1;
-    std::int64_t batch = 0;  // from the partial results of a batch to the next one's
+    std::int64_t batch = 0;  // stride between the partial results of batches
     int slot = 0;            // among those over the same axes
     int reservation = 0;
-    std::int64_t bytes() const {  // as scratch is given out
+    std::int64_t bytes() const {  // rounded up to the workspace alignment
       return ceil_div(elements * parts * 4, kWorkspaceAlignment) * kWorkspaceAlignment;
     }
   };
@@ -64,7 +64,7 @@ class GemmTails {
   std::vector<Tail> tails_;
 };
 
-// For engines that know nothing of reductions.
+// For engines that do not support tail reductions.
 Support has_no_tails(const Region& region);
 
 }  // namespace ashlar::cuda

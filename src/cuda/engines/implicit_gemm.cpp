@@ -18,7 +18,7 @@ const ConvAttributes* image_attributes_of(const Region& region) {
 // One axis of a phase.
 struct Residue {
   std::int64_t first, step, extent, lower;
-  std::vector<std::pair<std::int64_t, std::int64_t>> taps;  // offset, place in the filter
+  std::vector<std::pair<std::int64_t, std::int64_t>> taps;  // offset, index in the filter
 };
 
 // from = pixel * stride - padding + tap * dilation
@@ -30,7 +30,7 @@ std::vector<Residue> forward_residues(std::int64_t to, std::int64_t window, std:
 }
 
 // pixel + padding = from * stride + tap * dilation: with pixel = first + stride * i,
-// from = i + (first + padding - tap * dilation) / stride for the taps that divide without rest.
+// from = i + (first + padding - tap * dilation) / stride for the taps that divide evenly.
 std::vector<Residue> backward_residues(std::int64_t to, std::int64_t window, std::int64_t padding,
                                        std::int64_t dilation, std::int64_t stride) {
   std::vector<Residue> result;
@@ -47,14 +47,14 @@ std::vector<Residue> backward_residues(std::int64_t to, std::int64_t window, std
   return result;
 }
 
-// Patches are worth it where channels are too few to fill a block of depth by themselves.
+// Patches pay where channels are too few to fill a K-block by themselves.
 constexpr std::int64_t kFewPatchChannels = 16;
 
 }  // namespace
 
 Support is_implicit_gemm(const Region& region) {
   if (image_attributes_of(region) == nullptr)
-    return Support::other_operation("the anchor is no convolution, forward or backward-data");
+    return Support::other_operation("not a forward or backward-data convolution");
   const int rank = region.anchor->inputs[0].dims.rank();
   if (rank < 3 || rank > 5) return Support::no("1 to 3 spatial axes are supported");
   for (const Dims& dims :
@@ -148,7 +148,7 @@ ImplicitGemm ImplicitGemm::with_padded_lines() const {
       std::int64_t furthest = 0;
       for (const Tap& tap : phase.taps) furthest = std::max(furthest, tap.offset[axis]);
       // A window that leaves its line at the end is outside of the image, and so is the begin of
-      // the next line, where it goes on.
+      // the next line, where it continues.
       const std::int64_t lower = phase.lower[axis], extent = phase.extent[axis];
       phase.extent[axis] = std::max({extent, from_extent[axis] - lower, lower + extent + furthest});
       phase.upper[axis] = lower + phase.extent[axis] - from_extent[axis];
@@ -171,7 +171,7 @@ std::int64_t ImplicitGemm::Phase::planes() const {
 double ImplicitGemm::outside() const {
   const Phase& phase = phases.at(0);
   if (phase.taps.empty()) return 0;
-  double inside = 0;  // taps, each by the share of pixels that find it inside
+  double inside = 0;  // taps, each weighted by the share of pixels that see it inside
   for (const Tap& tap : phase.taps) {
     double share = 1;
     for (std::size_t axis = 0; axis < 3; ++axis) {

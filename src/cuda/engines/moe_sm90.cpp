@@ -1,6 +1,6 @@
-// Products of a mixture of experts on Hopper: a matrix product for every group of rows, whose
-// extents the device alone knows. A first launch cuts the groups into tiles of rows. Where more
-// rows are scattered than there are places, a last one adds them up.
+// Grouped GEMM of a mixture of experts on Hopper: one GEMM per group of rows, whose extents are
+// known on the device only. A first launch splits the groups into tiles of rows. Where more rows
+// are scattered than there are output rows, a last launch adds them.
 #include <algorithm>
 #include <array>
 
@@ -30,21 +30,22 @@ struct MoeShape : MoeRows {
   bool rounds_f32 = false;
 
   bool computes() const { return token.computed || weight.computed; }
-  // Some rows are not alone in their place: products are laid down in order and then added. Else
-  // such rows are few.
+  // Scatter with several rows per output row: the GEMM stores its rows in memory order and a later
+  // launch adds them. Otherwise such rows are few.
   bool adds() const { return scatters() && rows > outputs && token.math != DType::i8; }
-  // Rows of each place that are listed: of most places all.
+  // Listed rows per output row: enough for most output rows.
   std::int64_t listed_rows() const {
     return adds() ? std::clamp<std::int64_t>(4 * ceil_div(rows, outputs), 8, 256) : 0;
   }
-  // Columns of sums that a thread takes at a time, 16 bytes at most.
+  // Columns of accumulators per thread and access, at most 16 bytes.
   int sum_vector() const { return std::min(max_vector(columns), 4); }
   std::int64_t max_row_tiles(const GemmTile& tile) const { return rows / tile.m + groups + 1; }
 };
 
 Support describe(const Region& region, MoeShape& shape) {
   const auto* op = region.anchor_as<Op>();
-  if (op == nullptr) return Support::other_operation("not a product of a mixture of experts");
+  if (op == nullptr)
+    return Support::other_operation("not a grouped matmul of a mixture of experts");
   const auto dims = [&](int slot) {
     return region.anchor->inputs[static_cast<std::size_t>(slot)].dims;
   };
@@ -61,11 +62,11 @@ Support describe(const Region& region, MoeShape& shape) {
     return Support::no("no elements");
   constexpr std::int64_t kMost = 1 << 30;
   if (std::max({shape.rows, shape.outputs, shape.columns, shape.depth}) > kMost)
-    return Support::no("an extent past 2^30");
-  if (region.epilogue.has_random()) return Support::no("random numbers after the product");
+    return Support::no("an extent exceeds 2^30");
+  if (region.epilogue.has_random()) return Support::no("the epilogue generates random numbers");
   if (!choose_math(dtype(Op::token), dtype(Op::weight), region.anchor->compute, shape.token.math,
                    shape.weight.math))
-    return Support::no("operands of {} and {} and sums of {}, which no matrix unit gives",
+    return Support::no("tensor cores do not multiply {} by {} with {} accumulators",
                        to_string(dtype(Op::token)), to_string(dtype(Op::weight)),
                        to_string(region.anchor->compute));
   shape.rounds_f32 = dtype(Op::token) == f32 || dtype(Op::weight) == f32;
@@ -104,11 +105,11 @@ std::vector<GemmTile> tiles_for(const MoeShape& shape, std::int64_t rows_of_grou
   std::vector<GemmTile> result;
   for (const GemmTile& tile : gemm_tiles(operands, rows_of_group, shape.columns)) {
     const int sums = tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
-    const int most = tile.ping_pong ? 96 : 128;  // beside what computing factors needs
+    const int most = tile.ping_pong ? 96 : 128;  // besides the registers of producers that compute
     if (tile.cluster > 1 || (shape.computes() && sums > most)) continue;
     if (shape.weight.transpose && tile.n % block_k(operands) != 0) continue;
     result.push_back(tile);
-    // With four warpgroups a thread starts with 128 registers: for the sums and what multiplies.
+    // With four warpgroups a thread starts with 128 registers: for accumulators and the mainloop.
     if (!shape.weight.converted() || sums > 96) continue;
     result.push_back(tile);
     result.back().producers = 2;
@@ -122,7 +123,7 @@ class MoeSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.moe_sm90"; }
   std::string_view description() const override {
-    return "products of a mixture of experts by warpgroup instructions of sm_90a";
+    return "grouped GEMM of a mixture of experts with TMA and wgmma (sm_90a)";
   }
 
   Support supports(const Region& region, const DeviceProps& device) const override {
@@ -178,11 +179,10 @@ class MoeSm90Engine final : public CudaEngine {
     const int steps = raw_steps(shape.token, shape.weight, tile, tile.raw_bytes);
     KernelDesign result;
     result.unaligned = unaligned_fallback(graph, region, config, device);
-    const int table = result.scratch.add("tiles of rows", table_bytes(shape, tile));
-    const int counts =
-        shape.scatters() ? result.scratch.add("rows per row", count_bytes(shape)) : -1;
-    const int lists = shape.adds() ? result.scratch.add("lists of rows", list_bytes(shape)) : -1;
-    const int sums = shape.adds() ? result.scratch.add("products", sum_bytes(shape)) : -1;
+    const int table = result.scratch.add("row tiles", table_bytes(shape, tile));
+    const int counts = shape.scatters() ? result.scratch.add("row counts", count_bytes(shape)) : -1;
+    const int lists = shape.adds() ? result.scratch.add("row lists", list_bytes(shape)) : -1;
+    const int sums = shape.adds() ? result.scratch.add("GEMM rows", sum_bytes(shape)) : -1;
     const Design all{shape, region, graph, device, tile, steps, table, counts, lists, sums};
     result.launches.push_back(all.partition_groups());
     if (shape.scatters()) result.launches.push_back(all.count_rows());
@@ -214,7 +214,7 @@ class MoeSm90Engine final : public CudaEngine {
     const Graph& graph;
     const DeviceProps& device;
     const GemmTile& tile;
-    int raw_steps;                   // of weights that are converted
+    int raw_steps;                   // K-blocks of packed weights in flight
     int table, counts, lists, sums;  // scratch
 
     void add_scratch(Arguments& arguments) const {
@@ -284,7 +284,7 @@ class MoeSm90Engine final : public CudaEngine {
       arguments.number("depth", shape.depth);
       arguments.number("tiles_n", ceil_div(shape.columns, tile.n));
       arguments.number("k_blocks", ceil_div(shape.depth, block_k(shape.token.math)));
-      // Rows that are added up stay in order until then.
+      // Rows that are added later are stored in memory order.
       MoeRows routed = shape;
       if (shape.adds()) routed.mode = MoeMode::none;
       const Dims space = shape.adds() ? Dims{shape.rows, shape.columns} : shape.epilogue.space;
@@ -298,7 +298,8 @@ class MoeSm90Engine final : public CudaEngine {
       };
       printed += operand_constants(computed(shape.token), shape.token.math, 'a');
       printed += print_program(shape.any_token.program, graph, "token_at", arguments);
-      printed += print_residual_prefetch({}, tile.n, graph, arguments);  // rows are scattered
+      // no residual prefetch: rows are scattered
+      printed += print_residual_prefetch({}, tile.n, graph, arguments);
       printed += constant("kHasKLengths", 0) + constant("kRawSteps", raw_steps) +
                  print_lengths({}, "depth_of", "args.depth", graph, arguments);
       printed += print_operand(computed(shape.weight), shape.weight.math, 'b', graph, arguments);

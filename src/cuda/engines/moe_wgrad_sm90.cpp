@@ -1,6 +1,6 @@
-// Gradients of the weights of a mixture of experts on Hopper: for every expert a product whose
-// depth is the rows of its groups, which the device alone knows. A first launch cuts them into
-// blocks of depth; where rows are gathered or scattered, a second one finds them.
+// Weight gradients of a mixture of experts on Hopper: one GEMM per expert, whose K runs over the
+// rows of its groups, known on the device only. A first launch splits them into K-blocks; where
+// rows are gathered or scattered, a second one resolves the routing.
 #include <algorithm>
 #include <array>
 
@@ -22,18 +22,18 @@ namespace {
 
 using Gradient = MoeGroupedMatmulBackward;
 
-constexpr std::int64_t kBandOfTiles = 16;  // rows of them that stay in the L2 cache together
+constexpr std::int64_t kBandOfTiles = 16;  // rows of tiles per band, which stay in L2 together
 
-// token or doutput, whose rows are the depth.
+// token or doutput; K runs over its rows.
 struct RoutedOperand {
-  MatrixOperand factor;   // computed where the copy engine brings none of it
-  ComputedOperand parts;  // of blocks that are not whole
+  MatrixOperand factor;   // computed where TMA cannot load it
+  ComputedOperand parts;  // for K-blocks that are not full
   bool uses_tma() const { return !factor.computed; }
 };
 
 struct MoeWgradShape : MoeRows {
   std::int64_t gradient_rows = 1, columns = 1;  // of an expert
-  bool token_is_a = true;                       // else the gradient's transpose is computed
+  bool token_is_a = true;                       // otherwise the gradient's transpose is computed
   RoutedOperand a, b;
   PointwiseProgram epilogue;  // its last axis is the columns
   bool rounds_f32 = false;
@@ -46,27 +46,27 @@ struct MoeWgradShape : MoeRows {
   }
 };
 
-// `in_order`: its rows stand in memory as groups have them.
+// `in_order`: its rows are in the memory order of the groups.
 Support describe_routed(const Region& region, int slot, bool in_order, RoutedOperand& factor) {
   const auto i = static_cast<std::size_t>(slot);
   const View& tensor = region.anchor->inputs[i];
   const PointwiseProgram& program = region.prologues[i];
-  if (!has_aligned_views(program))
-    return Support::no("a slice that begins at no multiple of 16 bytes");
+  if (!has_aligned_views(program)) return Support::no("a slice is not aligned to 16 bytes");
   if (Support s = describe_computed(program, tensor.dtype, factor.factor.math, 2, 1, tensor.dims,
                                     factor.parts);
       !s)
     return s;
-  if (!factor.parts.along_rows) return Support::no("an operand whose rows are not contiguous");
+  if (!factor.parts.along_rows) return Support::no("rows of an operand are not contiguous");
   return describe_operand(program, tensor.dtype, 2, 1, tensor.dims, factor.factor, in_order);
 }
 
 Support describe(const Region& region, MoeWgradShape& shape) {
   const auto* op = region.anchor_as<Gradient>();
-  if (op == nullptr) return Support::other_operation("not a gradient of a mixture of experts");
+  if (op == nullptr)
+    return Support::other_operation("not a backward grouped matmul of a mixture of experts");
   const auto& outputs = region.anchor->outputs;
   if (outputs.size() > Gradient::dtoken && outputs[Gradient::dtoken].present())
-    return Support::no("the gradient of the tokens as well");
+    return Support::no("the gradient of the tokens is computed, too");
   const View &token = region.anchor->inputs[Gradient::token],
              &doutput = region.anchor->inputs[Gradient::doutput];
   const Dims& gradient = region.epilogue.space;
@@ -76,23 +76,21 @@ Support describe(const Region& region, MoeWgradShape& shape) {
     return Support::no("no elements");
   constexpr std::int64_t kMost = 1 << 30;
   if (std::max({shape.rows, shape.tokens, shape.outputs, gradient[1], gradient[2]}) > kMost)
-    return Support::no("an extent past 2^30");
-  if (region.epilogue.has_random()) return Support::no("random numbers after the product");
-  if (region.epilogue.stores.empty()) return Support::no("nothing but reductions is stored");
-  if (!has_aligned_views(region.epilogue))
-    return Support::no("a slice that begins at no multiple of 16 bytes");
-  // The columns of the result lie together: where its rows do, its transpose is computed.
+    return Support::no("an extent exceeds 2^30");
+  if (region.epilogue.has_random()) return Support::no("the epilogue generates random numbers");
+  if (region.epilogue.stores.empty()) return Support::no("only reductions are stored");
+  if (!has_aligned_views(region.epilogue)) return Support::no("a slice is not aligned to 16 bytes");
+  // The columns of the result must be contiguous: where its rows are, the transpose is computed.
   const View& result = region.epilogue.stores.at(0).view;
   shape.token_is_a = is_contiguous(result, 2) || !is_contiguous(result, 1);
   RoutedOperand &of_token = shape.token_is_a ? shape.a : shape.b,
                 &of_doutput = shape.token_is_a ? shape.b : shape.a;
   if (!choose_math(token.dtype, doutput.dtype, region.anchor->compute, of_token.factor.math,
                    of_doutput.factor.math))
-    return Support::no("operands of {} and {} and sums of {}, which no matrix unit gives",
+    return Support::no("tensor cores do not multiply {} by {} with {} accumulators",
                        to_string(token.dtype), to_string(doutput.dtype),
                        to_string(region.anchor->compute));
-  // Units want the depth of fp8 together, which is far apart here: bf16 holds it, and need not be
-  // turned.
+  // wgmma needs fp8 K-major, which the rows here are not: bf16 represents fp8 and may be M/N-major.
   if (promotes(of_token.factor.math)) of_token.factor.math = of_doutput.factor.math = bf16;
   shape.rounds_f32 = of_token.factor.math == f32 && (token.dtype == f32 || doutput.dtype == f32);
   if (Support s = describe_routed(region, Gradient::token, !shape.gathers(), of_token); !s)
@@ -114,7 +112,7 @@ std::vector<GemmTile> tiles_for(const MoeWgradShape& shape) {
   const DType operands = shape.math();
   std::vector<GemmTile> result;
   for (const GemmTile& tile : gemm_tiles(operands, shape.gradient_rows, shape.columns)) {
-    constexpr int kMaxSums = 128;  // beside what computing factors needs
+    constexpr int kMaxSums = 128;  // besides the registers of producers that compute
     if (tile.cluster > 1 || tile.row_blocks() * tile.n / 2 > kMaxSums) continue;
     if (shape.b.factor.transpose && tile.n % block_k(operands) != 0) continue;
     result.push_back(tile);
@@ -124,7 +122,8 @@ std::vector<GemmTile> tiles_for(const MoeWgradShape& shape) {
   return result;
 }
 
-// What is left of the products' speed where the last block of every group is computed.
+// Share of the tensor-core rate that remains where producers compute the last K-block of every
+// group.
 double k_efficiency(const MoeWgradShape& shape, const GemmTile& tile, double blocks) {
   MatrixOperand a = shape.a.factor, b = shape.b.factor;
   const double of_whole = producer_efficiency(a, b, tile);
@@ -139,7 +138,7 @@ class MoeWgradSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.moe_wgrad_sm90"; }
   std::string_view description() const override {
-    return "gradients of the weights of a mixture of experts by warpgroup instructions of sm_90a";
+    return "weight gradients of a mixture of experts with TMA and wgmma (sm_90a)";
   }
 
   Support supports(const Region& region, const DeviceProps& device) const override {
@@ -152,7 +151,7 @@ class MoeWgradSm90Engine final : public CudaEngine {
     MoeWgradShape shape;
     describe(region, shape);
     const DType operands = shape.math();
-    // Half a block of every group, on average, is zeros.
+    // Half a K-block of every group, on average, is padding.
     const double blocks =
         static_cast<double>(shape.rows) / block_k(operands) + static_cast<double>(shape.groups) / 2;
     const double depth = blocks * block_k(operands) / static_cast<double>(shape.experts);
@@ -193,10 +192,10 @@ class MoeWgradSm90Engine final : public CudaEngine {
     KernelDesign result;
     result.unaligned = unaligned_fallback(graph, region, config, device);
     Design all{.shape = shape, .region = region, .graph = graph, .device = device};
-    all.begins = result.scratch.add("begins of groups", begin_bytes(shape));
-    all.starts = result.scratch.add("first blocks of experts", start_bytes(shape));
-    all.blocks = result.scratch.add("blocks of depth", block_bytes(shape));
-    if (shape.routes()) all.routes = result.scratch.add("places of rows", route_bytes(shape));
+    all.begins = result.scratch.add("group begins", begin_bytes(shape));
+    all.starts = result.scratch.add("expert K-blocks", start_bytes(shape));
+    all.blocks = result.scratch.add("K-blocks", block_bytes(shape));
+    if (shape.routes()) all.routes = result.scratch.add("row routes", route_bytes(shape));
     result.launches.push_back(all.make_k_blocks());
     if (shape.routes()) result.launches.push_back(all.route_rows());
     result.launches.push_back(all.product(tile_of(config)));
@@ -285,7 +284,7 @@ class MoeWgradSm90Engine final : public CudaEngine {
       arguments.number("tiles_m", ceil_div(shape.gradient_rows, tile.m));
       arguments.number("tiles_n", ceil_div(shape.columns, tile.n));
       arguments.number("cluster_tiles", shape.tiles(tile));
-      arguments.number("k_blocks", 0);  // each expert has its own
+      arguments.number("k_blocks", 0);  // per expert
       arguments.number("group_m", kBandOfTiles);
       arguments.real("padding_value", 0);
       add_extents(arguments, shape.epilogue.space);

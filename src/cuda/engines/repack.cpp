@@ -16,11 +16,11 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr unsigned kPackThreads = 256;
-constexpr std::int64_t kEdge = 64;  // of the squares that pass through shared memory
-// Else of a block: whole rows where they are not longer.
+constexpr std::int64_t kEdge = 64;  // of the square tiles in shared memory
+// Tile of a CTA without transpose: whole rows where they are not longer.
 constexpr std::int64_t kMaxAcross = 256, kElements = 4096;
 
-// Elements of 16 bytes, as far as the operand's memory allows it.
+// Vector length: 16 bytes, as far as the operand's memory allows.
 int vector_for(const PointwiseProgram& program) {
   int widest = 8;
   for (const auto& step : program.steps)
@@ -29,7 +29,7 @@ int vector_for(const PointwiseProgram& program) {
   return vector_length(program, std::clamp(128 / widest, 1, 8));
 }
 
-// The same of scratch.
+// The same for the workspace.
 int vector_for(DType dtype, const Dims& strides) {
   int length = std::clamp(128 / bit_width(dtype), 1, 8);
   for (int axis = 0; axis + 1 < strides.rank(); ++axis)
@@ -42,11 +42,11 @@ int vector_for(DType dtype, const Dims& strides) {
 LaunchDesign repack(const Graph& graph, const Repack& pack, int reservation) {
   const Dims& space = pack.from.space;
   const int rank = space.rank();
-  // Only what lies along the rows has to pass through shared memory.
+  // Only memory that is contiguous along rows needs the transpose through shared memory.
   const bool turns = !reads_along(pack.from, rank - 1);
   PointwiseProgram read = pack.from;
   if (turns) move_axis_last(read, rank - 2);
-  View scratch;  // of which only the positions count
+  View scratch;  // only its coordinates matter
   scratch.dims = space;
   scratch.strides = pack.strides;
   PointwiseProgram to;
@@ -76,7 +76,7 @@ LaunchDesign repack(const Graph& graph, const Repack& pack, int reservation) {
   }
   const std::string row = fmt::format("origin[{}] + row", rank - 2),
                     column = fmt::format("origin[{}] + column", rank - 1);
-  // One of the functions of kernels/pointwise_tiled.cuh.
+  // One of the functions that kernels/pointwise_tiled.cuh calls.
   const auto function = [&](const char* name, const std::string& last, const std::string& body) {
     return fmt::format(
         "template <int kCount>\n__device__ inline void {}(const Args& args, const Index "

@@ -38,8 +38,9 @@ RepackedOperand packed(Repack pack) {
   for (int axis = 0; axis < pack.strides.rank(); ++axis)
     elements = std::max(elements, pack.strides[axis] * pack.from.space[axis]);
   result.scratch_bytes = elements * bit_width(pack.dtype) / 8;
-  // What lies along the columns already does so in pieces shorter than 16 bytes, and is loaded in
-  // such. How fast was not measured: with this share ways that were measured come first.
+  // Memory that is contiguous along columns already has rows that are not multiples of 16 bytes,
+  // and is loaded in shorter accesses. Their speed was not measured: this factor ranks measured
+  // strategies first.
   constexpr double kShortPieces = 4;
   const bool turns = !reads_along(pack.from, pack.from.space.rank() - 1);
   result.moved_bytes = 2.0 * static_cast<double>(result.scratch_bytes) * (turns ? 1 : kShortPieces);

@@ -1,4 +1,4 @@
-// Operands of convolutions as the copy engine takes them.
+// Operands of convolutions in a layout that TMA supports, repacked where necessary.
 #pragma once
 
 #include <optional>
@@ -7,22 +7,22 @@
 
 namespace ashlar::cuda {
 
-// An operand in memory, or in scratch after a launch that brings it into order.
+// An operand in memory, or in the workspace after a repacking launch.
 struct RepackedOperand {
-  View view;                   // in scratch: no tensor
-  std::optional<Repack> pack;  // how it comes there
+  View view;                   // in the workspace: no tensor
+  std::optional<Repack> pack;  // how it is repacked
   std::int64_t scratch_bytes = 0;
-  double moved_bytes = 0;  // what it costs to bring it there, as bytes at the memory's speed
+  double moved_bytes = 0;  // cost of repacking, in bytes at memory bandwidth
 };
 
-// With the bytes that it takes, but without a view.
+// Fills in all but the view.
 RepackedOperand packed(Repack pack);
-// Pixels [images, channels, spatial...] with their channels together: where they lie, or as the
-// result of the program, at multiples of 16 bytes.
+// Pixels [images, channels, spatial...] with contiguous channels: in place, or repacked from the
+// result of the program, with rows that are multiples of 16 bytes.
 RepackedOperand take_pixels(const PointwiseProgram& program, DType dtype);
 
-// Joins axes of the program that memory does not tell apart, but for the last one: of extent 1, or
-// behind rows of extent 1, it would become one of them.
+// Merges axes of the program that are contiguous in memory, except the last one: with an extent of
+// 1, or behind rows of extent 1, it would be merged, too.
 void merge_rows(PointwiseProgram& program);
 
 }  // namespace ashlar::cuda

@@ -1,4 +1,4 @@
-// The spatial axes of images as depth, height and width, however many of them there are.
+// Spatial axes of images normalised to depth, height and width.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace ashlar::cuda {
 
 using SpatialAxes = std::array<std::int64_t, 3>;  // d, h, w
 
-// One value per spatial axis; of kCount, those that are missing come first.
+// One value per spatial axis; of kCount, missing ones come first.
 template <std::size_t kCount = 3>
 std::array<std::int64_t, kCount> per_axis(const Dims& values, std::int64_t absent) {
   std::array<std::int64_t, kCount> result;
@@ -32,8 +32,8 @@ std::array<std::int64_t, kCount> spatial_of(const Dims& dims, std::int64_t absen
   return result;
 }
 
-// An order of axes: those in front, kCount spatial ones of a tensor [N, C, spatial...] of this
-// rank, those behind. An axis that is missing is none of any tensor's, so its extent is 1.
+// A permutation of axes: those in front, kCount spatial ones of a tensor [N, C, spatial...] of this
+// rank, those behind. A missing axis exists in no tensor, so its extent is 1.
 template <std::size_t kCount = 3>
 std::vector<int> with_spatial_axes(int rank, std::vector<int> front, const std::vector<int>& back) {
   constexpr int kSpatial = static_cast<int>(kCount), kMissing = kSpatial + 2;

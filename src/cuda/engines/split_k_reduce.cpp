@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kSplitKReduceThreads = 128;
 constexpr int kMaxSummedVector = 4;  // 16 bytes of f32
 
-// Elements that a thread adds up: few where there are few, so that all multiprocessors have some.
+// Elements per thread: few where there are few in all, so that every SM has some.
 int summed_vector(const PointwiseProgram& program) {
   constexpr std::int64_t kManyElements = 1 << 18;
   int vector = vector_length(program, kMaxSummedVector);
@@ -24,7 +24,7 @@ int summed_vector(const PointwiseProgram& program) {
   return vector;
 }
 
-// Threads that share the parts of a run: memory is busy with few runs, too.
+// Threads that share the partials of a run: saturates memory also with few runs.
 std::int64_t shares_of(std::int64_t runs, std::int64_t parts) {
   constexpr std::int64_t kManyThreads = 1 << 17, kMaxShares = 16, kFewestParts = 8;
   std::int64_t shares = 1;

@@ -16,8 +16,8 @@ std::string_view core_of(std::string_view engine) {
 
 const TileCalibration& tile_calibration(std::string_view engine, DType operands, int tile_m,
                                         int tile_n, int variant) {
-  // What fits best: what an engine measured of its own comes before everything else, then the
-  // kernel's variant, the operands, the tile. Most rows are of other tiles, which is asked first.
+  // Best match: rows of the engine itself come before all others, then the kernel's variant, the
+  // operands, the tile. The tile is compared first, because most rows are of other tiles.
   const std::string_view core = core_of(engine);
   const TileCalibration* best = kTable;
   int best_fit = -1;

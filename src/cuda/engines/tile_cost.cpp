@@ -7,28 +7,28 @@ namespace ashlar::cuda {
 
 namespace {
 
-// A copy reaches this share of the bandwidth in the data sheet: 4.2 of 4.8 TB/s on an H200.
+// Share of the data-sheet bandwidth that a copy reaches: 4.2 of 4.8 TB/s on an H200.
 constexpr double kMemoryShare = 0.87;
-constexpr double kL2BytesPerCycle = 41;  // of each multiprocessor, all of them loading
+constexpr double kL2BytesPerCycle = 41;  // per SM, with all SMs loading
 
-// f32 multiply-adds of a multiprocessor in a cycle.
+// f32 multiply-adds per SM and clock.
 double vector_lanes(const DeviceProps& device) {
   return device.compute_capability == 75 || device.compute_capability == 80 ? 64 : 128;
 }
 
-// The blocks of a cluster exchange f32 sums through shared memory: bytes per second that a block
-// reads from the others, and what the meetings take. Estimates for an H200.
+// Split-K reduction through DSMEM: bytes per second that a CTA reads from the others, and the time
+// of the cluster barriers. Estimates for an H200.
 constexpr double kDsmemBytesPerSecond = 25e9, kClusterSyncSeconds = 1.5e-6;
-// Blocks with ranges of stages do not read the same blocks of depth at the same time, as those with
-// whole tiles do: what the L2 cache leaves of their speed where it holds the factors. And from the
-// last sums that a block stores to the moment when another can load them. On an H200 0.9 to 0.98.
+// Stream-K CTAs do not read the same K-blocks at the same time, as those with whole tiles do: the
+// share of the speed that remains where L2 holds the operands (0.9 to 0.98 on an H200). And the
+// time from a CTA's last store of partials until another can load them.
 constexpr double kStreamKShare = 0.95, kFlagSeconds = 1.5e-6;
 
-// Seconds that a multiprocessor needs for `blocks` tiles at once.
+// Seconds that an SM needs for `blocks` concurrent tiles.
 struct Tile {
   double products, loads, stores, fixed;
-  // The parts of a tile follow one another; those of other tiles on the same multiprocessor run
-  // meanwhile, so that `blocks` of them take the longest part each, and the rest once.
+  // The phases of a tile follow one another; those of other tiles on the same SM overlap, so that
+  // `blocks` tiles take the longest phase each, and the others once.
   double of(double blocks) const {
     const double longest = std::max({products, loads, stores});
     const double rest = std::max(products, loads) + stores - longest;
@@ -49,7 +49,7 @@ double tensor_rate(const DeviceProps& device, DType operands) {
     case DType::e5m2: return capability >= 89 ? 2 * f16_rate : 0;
     case DType::i8:
     case DType::u8: return 2 * f16_rate;
-    // As fast as the vector units in f32 on the large chips, a formality on the others.
+    // As fast as f32 on CUDA cores on the large chips, negligible on the others.
     case DType::f64: return capability == 80 || capability == 90 ? device.flops_f32 : 0;
     default: return 0;
   }
@@ -60,9 +60,9 @@ double l2_bytes_per_second(const DeviceProps& device) {
 }
 
 int cluster_sms(const DeviceProps& device, int cluster) {
-  // A cluster is on one of the chip's groups of multiprocessors, whose sizes differ from chip to
-  // chip. On an H200 with 132, 112 blocks in clusters of 4 or 8 ran at once and 128 did not: so
-  // many as groups of 14 to 18 have room for.
+  // A cluster runs within one GPC, and the number of SMs per GPC differs from chip to chip. On an
+  // H200 with 132 SMs, 112 CTAs in clusters of 4 or 8 ran at once and 128 did not: what GPCs of 14
+  // to 18 SMs have room for.
   constexpr int kGroup = 16;
   int units = device.compute_units;
   if (cluster > 2 && units >= kGroup) units = units * (cluster == 4 ? 30 : 28) / 33;
@@ -74,7 +74,7 @@ Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision)
       tile_calibration(work.engine, work.operands, work.tile_m, work.tile_n, work.variant);
   const int cluster = std::max({work.cluster, work.splits, 1});
   const int most = std::max(work.blocks_per_sm, 1);
-  // Clusters leave multiprocessors idle that do not make up another one.
+  // SMs that do not make up another cluster stay idle.
   const double units = std::max(cluster_sms(device, cluster), 1);
   const double of_unit = 1.0 / device.compute_units;
   const double rate = std::max(tensor_rate(device, work.operands), device.flops_f32);
@@ -85,7 +85,7 @@ Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision)
 
   double busy = 0;
   if (work.persistent) {
-    // Every block walks through its tiles; only the last epilogue runs beside nothing.
+    // Every persistent CTA processes several tiles; only the last epilogue overlaps with nothing.
     const double waves = std::ceil(work.tiles / (units * most));
     busy = waves * most * std::max({tile.products, tile.loads, tile.stores}) + tile.stores +
            tile.fixed;
@@ -97,7 +97,7 @@ Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision)
   const double sum_bytes = 4.0 * work.tile_m * work.tile_n;
   if (work.streams) {
     const double waves = work.split_tiles / units;
-    // Who finishes a tile reads the sums of all others that have some of it; most leave some.
+    // The CTA that finishes a tile reads the partials of all others; most CTAs store some.
     const double moved = sum_bytes * (1 + std::ceil(1 / waves));
     const double longest =
         std::max({tile.products, tile.loads, work.persistent ? tile.stores : 0.0});

@@ -1,4 +1,4 @@
-// Tensors whose address is no multiple of 16 bytes, which the copy engine does not take.
+// Fallback for tensors whose address is not a multiple of 16 bytes, which TMA does not support.
 #pragma once
 
 #include <functional>
@@ -7,12 +7,12 @@
 
 namespace ashlar::cuda {
 
-// False where a slice that the program reads or writes is known to begin elsewhere.
+// False where a slice that the program reads or writes is known to begin at an unaligned address.
 bool has_aligned_views(const PointwiseProgram& program);
 
-// What runs instead where an address turns out to be so: a design without scratch that takes any
-// and keeps what the configuration's notes promise: matrix units whose threads load element by
-// element, for products and convolutions; the generic engine for whatever these refuse.
+// The design that runs where an address turns out to be unaligned: it needs no workspace, accepts
+// any address and keeps the promises of the configuration's notes: tensor-core kernels whose
+// threads load element by element, for GEMMs and convolutions; otherwise the generic engine.
 std::function<KernelDesign()> unaligned_fallback(const Graph& graph, const Region& region,
                                                  const Config& config, const DeviceProps& device);
 

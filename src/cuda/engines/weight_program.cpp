@@ -7,7 +7,7 @@ namespace {
 using Step = PointwiseProgram::Step;
 using Kind = Step::Kind;
 
-// Which values of a program differ along an axis.
+// Which values of a program vary along an axis.
 std::vector<char> differing_along(const PointwiseProgram& program, int axis) {
   std::vector<char> differs(program.steps.size(), 0);
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
@@ -22,14 +22,14 @@ std::vector<char> differing_along(const PointwiseProgram& program, int axis) {
   return differs;
 }
 
-// a * b (or a - b) in f32, of nothing else.
+// A plain a * b (or a - b) in f32.
 bool is_plain(const Step& step, PointwiseMode mode) {
   return step.kind == Kind::compute && step.op.mode == mode && step.op.alpha1 == 1.0 &&
          step.op.alpha2 == 1.0 && !step.round_to && step.compute == f32;
 }
 bool is_plain_product(const Step& step) { return is_plain(step, PointwiseMode::mul); }
 
-// A load of what blocks share.
+// A load of a block-wise parameter (scale or zero point).
 bool is_shared(const Step& step) {
   return step.kind == Kind::load && !step.blocks.empty() && !step.round_to;
 }

@@ -1,31 +1,30 @@
-// Programs of weights before a product, taken apart.
+// Analysis of dequantisation prologues.
 #pragma once
 
 #include "plan/pointwise_program.hpp"
 
 namespace ashlar::cuda {
 
-// Every value of the type is one of `to`, a float of 16 bits.
+// Whether every value of the type is exact in `to`, a 16-bit float.
 bool is_exact_in(DType dtype, DType to);
 
-// The steps that make the value `result`, as a program.
+// The sub-program that computes the value `result`.
 PointwiseProgram part_of(const PointwiseProgram& program, int result);
 
-// Factors that are the same along `axis` multiply sums along it as well as what is summed: takes
-// them from the end of the program. Returns their product over its space, empty where there is
-// none.
+// Hoists scales that are constant along `axis`, which commute with a sum along it, from the end of
+// the program. Returns their product over its space, empty where there is none.
 PointwiseProgram hoist_scales(PointwiseProgram& program, int axis);
 
-// The epilogue of a product with `factor`, a program over a space that broadcasts to its own, times
-// the sums before everything else.
+// Multiplies the accumulator of the epilogue by `factor`, a program over a space that broadcasts to
+// the epilogue's, before everything else.
 void scale_accumulator(PointwiseProgram& epilogue, const PointwiseProgram& factor);
 
-// A load of narrow numbers that is all of a program, or all but a multiplication by the scales of
-// their blocks, before which their zero points may be taken away.
+// Matches a load of narrow values that is all of a program, or all but (value - zero point) * scale
+// with block-wise parameters.
 struct NarrowLoad {
-  const PointwiseProgram::Step* numbers = nullptr;  // null: the program is something else
-  const PointwiseProgram::Step* scales = nullptr;   // null: there are none
-  const PointwiseProgram::Step* zeros = nullptr;    // null: there are none
+  const PointwiseProgram::Step* numbers = nullptr;  // null: no match
+  const PointwiseProgram::Step* scales = nullptr;   // null: none
+  const PointwiseProgram::Step* zeros = nullptr;    // null: none
 };
 NarrowLoad find_narrow_load(const PointwiseProgram& program);
 

@@ -1,5 +1,6 @@
-// Adds the parts of sums in their order and runs the epilogue: every thread takes kVector
-// neighbours, and kShares threads share the parts of each.
+// Split-K reduction through the workspace: adds the partials in a fixed order and runs the
+// epilogue. Every thread has kVector adjacent elements, and kShares threads share the partials of
+// each.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
@@ -8,14 +9,14 @@
 
 static const int kAcross = kThreads / kShares;
 
-// The parts of share `share` of run `run`, kCount elements each.
+// Adds the partials of share `share` of run `run`, kCount elements each.
 template <int kCount>
 __device__ inline void add_partials(const Args& args, Index run, int share,
                                  Partial::Word (&sum)[kCount]) {
   typedef Vector<kCount, Partial::Word> Numbers;
   const auto* from = (const typename Numbers::Piece*)args.partial + (int64)run * Numbers::kPieces;
   const int64 step = args.elements / kCount * Numbers::kPieces;
-  // The loads of some parts are on their way together; the order of the additions stays.
+  // Several loads are in flight; the order of additions is fixed.
   const int kAtOnce = 8;
   int part = share;
   for (; part + (kAtOnce - 1) * kShares < (int)args.parts; part += kAtOnce * kShares) {
@@ -40,7 +41,7 @@ __device__ inline void add_partials(const Args& args, Index run, int share,
   }
 }
 
-// Run `run` of kCount elements: the last axis is cut into `per_row` runs.
+// Epilogue of run `run` of kCount elements: the last axis has `per_row` runs.
 template <int kCount>
 __device__ inline void finish_run(const Args& args, Index run, const Partial::Word (&sum)[kCount]) {
   const Index per_row = kCount == 1 ? (Index)(&args.extent0)[kRank - 1] : (Index)args.per_row;
@@ -80,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     split_k_reduce(const __grid_constant__ Args args) {
   sum_runs<kVector>(args, (Index)args.runs);
 }
-// The same for pointers that are not aligned.
+// For unaligned pointers.
 extern "C" __global__ void __launch_bounds__(kThreads)
     split_k_reduce_elements(const __grid_constant__ Args args) {
   sum_runs<1>(args, (Index)args.elements);

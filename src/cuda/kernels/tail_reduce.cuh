@@ -1,10 +1,11 @@
-// Folds the partial results of reductions, in an order that does not change, and runs what follows.
-// The head has kTails, and for each a Tail<number>, which is a fold and has
+// Combines the partial results of tail reductions in a fixed order and runs their finishing
+// programs. The generated header defines kTails, and for each a Tail<number>, which is a fold
+// (lib/tail_folds.cuh) with
 //   partials(args), parts(args), elements(args)  R[parts][elements]
-//   kAcross                                      elements that a block takes; its threads share the
-//                                                parts of each
+//   kAcross                                      elements per CTA; its threads share the parts of
+//                                                each element
 //   finish(args, element, value)
-// blockIdx.y is the number of the reduction.
+// blockIdx.y is the index of the reduction.
 #include "lib/coordinates.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"

@@ -18,7 +18,7 @@ bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; 
 bool fits_i8(DType dtype) {
   return dtype == DType::i8 || dtype == DType::i4 || dtype == DType::u4 || dtype == DType::boolean;
 }
-// Whether a float of 16 bits holds every value.
+// Whether a 16-bit float represents every value.
 bool fits_short_float(DType dtype) {
   return is_fp8(dtype) || fits_i8(dtype) || dtype == DType::u8 || dtype == DType::e2m1;
 }
@@ -61,8 +61,8 @@ std::optional<std::int64_t> batch_distance(const View& view, const Dims& dims) {
 Support describe_computed(const PointwiseProgram& prologue, DType dtype, DType math, int row_axis,
                           int depth_axis, const Dims& dims, ComputedOperand& factor,
                           bool in_lines) {
-  if (prologue.has_random()) return Support::no("random numbers before the product");
-  if (!prologue.stores.empty()) return Support::no("an operand that is stored as well");
+  if (prologue.has_random()) return Support::no("the prologue generates random numbers");
+  if (!prologue.stores.empty()) return Support::no("a computed operand is stored, too");
   PointwiseProgram& program = factor.program;
   program = prologue;
   std::int64_t batches = 1;
@@ -72,18 +72,18 @@ Support describe_computed(const PointwiseProgram& prologue, DType dtype, DType m
   std::int64_t bits_along_rows = 0, bits_along_depth = 0;
   for (Step& step : program.steps) {
     if (step.kind == Step::Kind::compute && step.op.mode == PointwiseMode::gen_index)
-      return Support::no("positions before the product");
+      return Support::no("the prologue reads coordinates");
     if (step.kind != Step::Kind::load) continue;
     View& view = step.view;
-    if (view.ragged_offset != kNoTensor) return Support::no("a ragged tensor");
+    if (view.ragged_offset != kNoTensor) return Support::no("a tensor is ragged");
     const auto batch = batch_distance(view, dims);
-    if (!batch) return Support::no("batches that are not all at one distance");
+    if (!batch) return Support::no("batch strides of an operand are not uniform");
     const std::int64_t of_row = view.strides[row_axis], of_depth = view.strides[depth_axis];
     view.dims = program.space;
     view.strides = {*batch, of_row, of_depth};
     if (!step.blocks.empty()) {
       for (int axis = 0; axis < dims.rank() - 2; ++axis)
-        if (step.blocks[axis] != 1) return Support::no("scales that batches share");
+        if (step.blocks[axis] != 1) return Support::no("batches share block scales");
       step.blocks = {1, step.blocks[row_axis], step.blocks[depth_axis]};
       continue;
     }
@@ -91,7 +91,7 @@ Support describe_computed(const PointwiseProgram& prologue, DType dtype, DType m
     if (of_row == 1) bits_along_rows += bit_width(view.dtype);
     if (of_depth == 1) bits_along_depth += bit_width(view.dtype);
   }
-  // What stands for a tensor of 16 bits has no more of them than it.
+  // A computed operand of a 16-bit tensor is rounded to that type.
   if (math != dtype && !prologue.is_plain_load() && bit_width(dtype) == 16)
     program.steps[static_cast<std::size_t>(program.result)].round_to = dtype;
   factor.along_rows = !in_lines && bits_along_rows > bits_along_depth;

@@ -15,7 +15,7 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr int kThreads = 128, kPacketBytes = 16;
-constexpr int kWordBytes = 4;  // that have a scale or zero point
+constexpr int kWordBytes = 4;  // copied for a scale or zero point
 
 bool is_narrow(DType dtype) {
   return dtype == e4m3 || dtype == e5m2 || dtype == i8 || dtype == i4 || dtype == u4 ||
@@ -31,7 +31,7 @@ bool is_zero_point(DType dtype) {
          dtype == f16 || dtype == f32;
 }
 
-// Scales are copied in words of 4 bytes, which must all be inside of their tensor.
+// Scales are copied in 4-byte words, which must not cross the end of their tensor.
 bool lies_in_words(const View& scales, std::int64_t block) {
   const std::int64_t bits = bit_width(scales.dtype), word_bits = 8 * kWordBytes;
   std::int64_t count = 1, last = 0;
@@ -46,12 +46,12 @@ bool lies_in_words(const View& scales, std::int64_t block) {
          scales.offset * bits % word_bits == 0;
 }
 
-// A scale of all rows might be a number that the host holds.
+// A scale that all rows share might be a scalar in host memory.
 bool is_in_memory(const View& scales, std::int64_t block) {
   return scales.strides[1] != 0 && lies_in_words(scales, block);
 }
 
-// Whether floats of 16 bits hold x - zero for all numbers of these types.
+// Whether x - zero is exact in 16-bit floats for all values of these types.
 bool has_exact_differences(DType x, DType zero, DType math) {
   const auto is_small = [](DType dtype) { return is_integer(dtype) && bit_width(dtype) <= 8; };
   if (!is_small(x) || !is_small(zero)) return false;

@@ -11,22 +11,22 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr int kAlignment = 1024;  // of stages, whose swizzle it fits
+constexpr int kAlignment = 1024;  // of stages: the period of the swizzle
 constexpr int kMaxStages = 8;
 
 int bytes_of(DType operands) { return bit_width(operands) / 8; }
 
 int stage_bytes(const GemmTile& tile) { return (tile.m + tile.n) * tile.depth_bytes; }
 
-// lib/epilogue_rows.cuh: wide slabs where tiles take turns, whose end has to keep pace with memory;
-// elsewhere stages have more of the room.
+// lib/epilogue_rows.cuh: wide staging buffers in the ping-pong schedule, whose epilogue must keep
+// pace with memory; otherwise stages get more of the shared memory.
 int staging_columns(const GemmTile& tile) { return tile.ping_pong && tile.n >= 64 ? 64 : 32; }
-int staging_bytes(const GemmTile& tile) {  // of a warp
+int staging_bytes(const GemmTile& tile) {  // per warp
   if (tile.boxes > 0) return tile.boxes * kBoxRows * kBoxRowBytes;
   return 16 * (staging_columns(tile) + 8) * 4;
 }
 
-// As PTX names the type of a factor.
+// Name of an operand type in PTX.
 const char* operand_name(DType dtype) {
   switch (dtype) {
     case DType::f32: return "tf32";
@@ -36,11 +36,12 @@ const char* operand_name(DType dtype) {
     case DType::e5m2: return "e5m2";
     case DType::i8: return "s8";
     case DType::u8: return "u8";
-    default: fail(ErrorCode::internal, "cuda: no matrix unit takes {}", to_string(dtype));
+    default: fail(ErrorCode::internal, "cuda: tensor cores do not support {}", to_string(dtype));
   }
 }
 
-// Of one instruction. Those that promote have two for a wide tile, whose sums take turns.
+// N of one wgmma. Wide tiles that promote use two instructions, which share the accumulators of a
+// stage.
 int instruction_columns(const GemmTile& tile, DType operands) {
   return promotes(operands) && tile.n == 256 ? 128 : tile.n;
 }
@@ -49,11 +50,11 @@ std::string define(const char* name, const std::string& value) {
   return fmt::format("#define {} {}\n", name, value);
 }
 
-// Whether the blocks of a cluster can share the tiles of the last round: each has one part at most,
-// and a part of the columns to finish.
+// Whether split-K within clusters can cover the tail wave: at most one split tile per CTA, and
+// whole columns for each CTA to reduce.
 bool can_split(const GemmTile& tile, std::int64_t tiles, std::int64_t k_blocks,
                const DeviceProps& device) {
-  constexpr int kLeastStages = 4;  // of a part, which waits for the first of them
+  constexpr int kLeastStages = 4;  // per split, which waits for its first stage
   constexpr int kLeastColumns = 16, kSumBytes = 4;
   const int units = cluster_sms(device, tile.splits);
   if (tile.cluster > 1 || units == 0 || k_blocks < tile.splits * kLeastStages) return false;
@@ -61,43 +62,45 @@ bool can_split(const GemmTile& tile, std::int64_t tiles, std::int64_t k_blocks,
   const int columns = tile.n / tile.splits, staging = staging_columns(tile);
   if (tile.n % tile.splits != 0 || columns < kLeastColumns) return false;
   if (columns % staging != 0 && staging % columns != 0) return false;
-  // The sums of a tile lie where its stages were.
+  // The accumulators of a tile must fit where its stages were.
   if (tile.m * tile.n * kSumBytes > stage_count(tile, device) * stage_bytes(tile)) return false;
   const std::int64_t rest = tiles % units;
   return rest > 0 && rest * tile.splits <= units;
 }
 
-// Whether the L2 cache has what blocks with ranges of stages read. Those with whole tiles walk
-// through the depth in step, so that memory is read once for a whole row or column of tiles. Those
-// with ranges are at different depths at any time: what several of them read has to stay in the
-// cache until the last one was there. Measured on an H200 (bf16, e4m3): with 23 MB 8 % faster than
-// what is chosen of whole and split tiles, with 60 to 450 MB mostly slower, up to twice.
+// Whether L2 holds what stream-K CTAs read. CTAs with whole tiles advance through K in step, so
+// DRAM is read once for a whole row or column of tiles. Stream-K CTAs are at different k at any
+// time: shared operand tiles must stay in L2 until the last CTA has read them. Measured on an H200
+// (bf16, e4m3): with 23 MB 8 % faster than the best of whole and split tiles, with 60 to 450 MB
+// mostly slower, up to twice.
 bool stays_in_cache(const GemmTile& tile, const OperandBytes& factors, const DeviceProps& device) {
   const std::int64_t room = device.l2_bytes / 2;
   if (factors.producer_bound || factors.row_bytes + factors.column_bytes <= room) return true;
-  // Rows of one tile each are nobody else's. They pass through the cache beside the columns, which
-  // clusters ask for half as often: 10 % faster with 71 MB and 9 MB; without clusters 5 to 20 %
-  // slower.
+  // A single column of tiles: no two CTAs share rows. The rows stream through L2 alongside the
+  // columns, which clusters load half as often: 10 % faster with 71 MB and 9 MB; without clusters 5
+  // to 20 % slower.
   return tile.cluster > 1 && factors.columns <= tile.n && factors.column_bytes <= room;
 }
 
-// Whether all blocks can share the tiles of the last rounds by ranges of their stages.
+// Whether stream-K can share the tiles of the tail waves.
 bool can_stream_k(const GemmTile& tile, std::int64_t tiles, std::int64_t k_blocks,
                   const OperandBytes& factors, const DeviceProps& device) {
-  constexpr int kLeastStages = 8;  // of a range, which may have the end of one tile and the begin
+  constexpr int kLeastStages = 8;  // of a range, which may hold the end of one tile and the begin
                                    // of another
   const int units = cluster_sms(device, tile.cluster) / tile.cluster;
   if (units == 0 || tile.boxes > 0 || tiles % units == 0) return false;
-  // Clusters share so few tiles in step (can_split): 19 us instead of 24 (256 x 1280 x 8192).
+  // Few tiles are better split within clusters (can_split): 19 us instead of 24 (256 x 1280 x
+  // 8192).
   if (2 * tiles <= units) return false;
-  if (tile.row_blocks() * tile.n > 256) return false;  // registers, beside 160 sums
+  // registers: at most 128 accumulators per thread
+  if (tile.row_blocks() * tile.n > 256) return false;
   if (!stays_in_cache(tile, factors, device)) return false;
   return TileWaves(tile, tiles, device).split * k_blocks >= std::int64_t{units} * kLeastStages;
 }
 
-// What a thread that multiplies has left for the epilogue's loads, of the 240 that it takes (less
-// where others compute a factor), beside its sums and what addresses and the program want. Ranges
-// of stages want some, too.
+// Registers that a consumer thread has for operands of the epilogue: of its 240 (fewer where
+// producers compute an operand), besides accumulators, addresses and the program. Stream-K needs
+// some, too.
 int held_registers(const GemmTile& tile, bool computes) {
   constexpr int kAddresses = 80;
   const int all = computes ? 200 : 240;
@@ -110,14 +113,14 @@ int held_registers(const GemmTile& tile, bool computes) {
 Support requires_hopper(const DeviceProps& device) {
   constexpr int kHopper = 90;
   if (device.compute_capability == kHopper) return Support::yes();
-  return Support::no("made for sm_90a, this is sm_{}", device.compute_capability);
+  return Support::no("requires sm_90a, the device is sm_{}", device.compute_capability);
 }
 
 int block_k(DType operands) { return 128 / bytes_of(operands); }
 
 unsigned shared_bytes(const GemmTile& tile, int stages) {
-  constexpr int kBarrierBytes = 8;  // two of a stage, one of a warpgroup, one of who computes
-  const int others = (tile.consumers + 2) / 2 * 2;  // what comes behind them begins at 16 bytes
+  constexpr int kBarrierBytes = 8;  // two per stage, one per warpgroup, one for computing producers
+  const int others = (tile.consumers + 2) / 2 * 2;  // aligns the buffers behind them to 16 bytes
   return static_cast<unsigned>(stages * (stage_bytes(tile) + 2 * kBarrierBytes) +
                                others * kBarrierBytes + tile.raw_bytes +
                                tile.consumers * 4 * staging_bytes(tile) + kAlignment);
@@ -149,8 +152,8 @@ void add_configs(const GemmTile& tile, std::int64_t tiles, std::int64_t k_blocks
                  const OperandBytes& factors,
                  const std::function<Config(const GemmTile&)>& config_of, const DeviceProps& device,
                  DType precision, std::vector<Config>& to) {
-  // Measured on an H200: blocks that share a tile gain 3 to 8 % less than estimated, of four and
-  // eight up to a quarter less.
+  // Measured on an H200: split-K gains 3 to 8 % less than estimated, with four and eight splits up
+  // to a quarter less.
   const auto worth_it = [](int splits) { return splits == 2 ? 0.92 : 0.75; };
   const Config whole = config_of(tile);
   to.push_back(whole);
@@ -182,7 +185,8 @@ std::vector<std::pair<std::string, std::int64_t>> knobs_of(const GemmTile& tile)
                                                              {"splits", tile.splits},
                                                              {"depth_bytes", tile.depth_bytes},
                                                              {"producers", tile.producers}};
-  if (tile.streams) knobs.emplace_back("stream", 1);  // saved plans of before know no other
+  // absent otherwise: plans saved by earlier versions do not know it
+  if (tile.streams) knobs.emplace_back("stream", 1);
   return knobs;
 }
 
@@ -220,13 +224,13 @@ int boxes_of(const GemmTile& tile, DType results) {
 ResidualStages residual_stages(const GemmTile& tile, DType results, const DeviceProps& device) {
   constexpr int kBytes = kResidualBoxRows * kBoxRowBytes;
   const auto all = ceil_div(tile.n, kBoxRowBytes / bytes_of(results));
-  // Each of them is brought where its results will be.
+  // All subtiles of the residual fit the staging buffers of their results.
   if (tile.boxes >= all * tile.row_blocks()) return {};
   const int room = tile.m * tile.depth_bytes / kBytes + tile.n * tile.depth_bytes / kBytes;
   const int most = room / (tile.m / kResidualBoxRows);
   if (most == 0) return {};
   const auto stages = static_cast<int>(ceil_div(all, most));
-  // One at least for the depth of the next tile.
+  // Leaves at least one stage for the K-blocks of the next tile.
   if (stages >= stage_count(tile, device)) return {};
   return {.stages = stages, .boxes = static_cast<int>(ceil_div(all, stages))};
 }
@@ -234,7 +238,7 @@ ResidualStages residual_stages(const GemmTile& tile, DType results, const Device
 bool promotes(DType operands) { return operands == DType::e4m3 || operands == DType::e5m2; }
 
 std::vector<GemmTile> gemm_tiles(DType operands, std::int64_t rows, std::int64_t columns) {
-  // A wide tile reads the least per product; two tiles in turns hide what comes after the products.
+  // Wide tiles have the highest arithmetic intensity; the ping-pong schedule hides the epilogue.
   static const std::vector<GemmTile> all = {{.m = 128, .n = 256},
                                             {.m = 256, .n = 128},
                                             {.m = 128, .n = 128, .ping_pong = true},
@@ -255,19 +259,20 @@ std::vector<GemmTile> gemm_tiles(DType operands, std::int64_t rows, std::int64_t
                                             {.m = 64, .n = 16, .ping_pong = true}};
   std::vector<GemmTile> result;
   for (const GemmTile& tile : all) {
-    // The sums of a stage, of one product at a time, and those of all want registers of their own.
+    // The accumulators of a stage, one instruction at a time, need registers besides those of the
+    // tile.
     if (promotes(operands) &&
         tile.row_blocks() * tile.n + instruction_columns(tile, operands) > 384)
       continue;
     if (promotes(operands) && tile.row_blocks() > 1 && tile.n < 128) continue;
-    // Who adds them up wants others to multiply meanwhile, which those with tiles of their own do
-    // not.
+    // Promotion needs other warpgroups to run wgmma meanwhile, which the order barrier of ping-pong
+    // prevents.
     if (promotes(operands) && tile.ping_pong && rows > 64) continue;
-    // For those of few columns.
+    // Only for few columns.
     if (tile.m == 128 && tile.n == 64 && !tile.ping_pong && (!promotes(operands) || columns > 64))
       continue;
     if (!promotes(operands) && tile.m == 64 && tile.n == 192) continue;
-    // Of tiles that reach past the result only the smallest of a kind.
+    // Of tiles that exceed the result only the smallest of a kind.
     if (tile.n >= 2 * columns && tile.n > 16) continue;
     if (tile.m >= 2 * rows && tile.m > 64) continue;
     if (tile.n < 64 && columns > 2 * tile.n) continue;

@@ -12,38 +12,38 @@ namespace ashlar::cuda {
 
 namespace {
 
-// As the copy engine brings it.
+// An operand that TMA loads.
 Support describe_tma_operand(const View& view, int row_axis, int depth_axis, const Dims& dims,
                              MatrixOperand& factor) {
   factor.view = view;
   factor.transpose = !is_contiguous(view, depth_axis);
-  if (view.ragged_offset != kNoTensor) return Support::no("a ragged tensor");
+  if (view.ragged_offset != kNoTensor) return Support::no("a tensor is ragged");
   if (factor.transpose && !is_contiguous(view, row_axis))
-    return Support::no("an operand with neither rows nor columns contiguous");
+    return Support::no("neither rows nor columns of an operand are contiguous");
   if (factor.transpose && bit_width(view.dtype) != 16)
-    return Support::no("an operand of {} whose depth is not contiguous", to_string(view.dtype));
+    return Support::no("an operand of {} is not contiguous along K", to_string(view.dtype));
   const int other = factor.transpose ? depth_axis : row_axis;
   const int along = factor.transpose ? row_axis : depth_axis;
-  // One line has any pitch: that of whole pieces of 16 bytes.
+  // A single line may have any pitch: a multiple of 16 bytes.
   const std::int64_t piece = 128 / bit_width(view.dtype);
   factor.pitch =
       view.dims[other] == 1 ? (view.dims[along] + piece - 1) / piece * piece : view.strides[other];
   const auto batch = batch_distance(view, dims);
-  if (!batch) return Support::no("batches that are not all at one distance");
+  if (!batch) return Support::no("batch strides of an operand are not uniform");
   factor.batch = *batch;
   if (const char* reason = refusal(map_of(factor, 1, 1, 1, 8)))
-    return Support::no("the copy engine cannot take an operand: {}", reason);
+    return Support::no("TMA cannot load an operand: {}", reason);
   return Support::yes();
 }
 
-// A factor, and what multiplies the results in place of it.
+// An operand and the scale that was hoisted from it to the epilogue.
 struct ScaledOperand {
   PointwiseProgram program, of_results;
-  DType dtype = f32;  // of what the program makes
+  DType dtype = f32;  // of the program's result
 };
 
-// Factors of a whole row are better multiplied with the results: the copy engine, or a conversion
-// by pairs, then brings the rest.
+// Scales that are constant along K are applied in the epilogue, so that TMA, or the half2
+// conversion, loads the rest.
 ScaledOperand parted(const Region& region, int slot, int depth_axis, bool may_part) {
   const auto i = static_cast<std::size_t>(slot);
   ScaledOperand result{region.prologues[i], {}, region.anchor->inputs[i].dtype};
@@ -74,7 +74,7 @@ Support describe_operand(const PointwiseProgram& prologue, DType dtype, int row_
       describe_computed(prologue, dtype, factor.math, row_axis, depth_axis, dims, *factor.computed);
   if (support && may_convert && !factor.computed->along_rows)
     factor.computed->converted = dequantized_operand(factor.computed->program, factor.math);
-  // Units take factors of 16 bits with contiguous rows; others are turned.
+  // wgmma supports M/N-major operands of 16 bits only; others are transposed.
   factor.transpose = factor.computed->along_rows && bit_width(factor.math) == 16;
   return support;
 }
@@ -101,7 +101,7 @@ TensorMapForm map_of(const MatrixOperand& factor, std::int64_t lines, std::int64
 
 Support describe(const Region& region, MatrixShape& shape) {
   const auto* op = region.anchor_as<Matmul>();
-  if (op == nullptr) return Support::other_operation("not a matrix product");
+  if (op == nullptr) return Support::other_operation("not a matmul");
   const View &a = region.anchor->inputs[Matmul::a], &b = region.anchor->inputs[Matmul::b];
   const Dims& dims = region.epilogue.space;
   const int rank = dims.rank();
@@ -115,19 +115,19 @@ Support describe(const Region& region, MatrixShape& shape) {
                       of_b = parted(region, Matmul::b, rank - 2, may_part);
   DType math_a = f32, math_b = f32;
   if (!choose_math(of_a.dtype, of_b.dtype, region.anchor->compute, math_a, math_b))
-    return Support::no("operands of {} and {} and sums of {}, which no matrix unit gives",
+    return Support::no("tensor cores do not multiply {} by {} with {} accumulators",
                        to_string(a.dtype), to_string(b.dtype), to_string(region.anchor->compute));
-  // Numbers that stand for wider ones are not multiplied where sums have fewer bits, but as bf16,
-  // which holds all of fp8.
+  // fp8 values whose scale was hoisted are not multiplied as fp8, whose accumulators have fewer
+  // bits, but as bf16, which represents them exactly.
   if (promotes(math_a) && (of_a.dtype != a.dtype || of_b.dtype != b.dtype)) math_a = math_b = bf16;
   shape.rounds_f32 = math_a == f32 && (a.dtype == f32 || b.dtype == f32);
-  if (region.epilogue.has_random()) return Support::no("random numbers after the product");
+  if (region.epilogue.has_random()) return Support::no("the epilogue generates random numbers");
   if (element_count(dims) == 0 || a.dims[rank - 1] == 0) return Support::no("no elements");
-  if (region.epilogue.stores.empty()) return Support::no("nothing but reductions is stored");
+  if (region.epilogue.stores.empty()) return Support::no("only reductions are stored");
   for (const PointwiseProgram* program : {&of_a.program, &of_b.program, &region.epilogue})
-    if (!has_aligned_views(*program))
-      return Support::no("a slice that begins at no multiple of 16 bytes");
-  // The columns of the result lie together: where its rows do, its transpose b' a' is computed.
+    if (!has_aligned_views(*program)) return Support::no("a slice is not aligned to 16 bytes");
+  // The columns of the result must be contiguous: where its rows are, the transpose b' a' is
+  // computed.
   const View& result = region.epilogue.stores.at(0).view;
   const bool swap = !is_contiguous(result, rank - 1) && is_contiguous(result, rank - 2);
   const int m = swap ? rank - 1 : rank - 2, n = swap ? rank - 2 : rank - 1;
@@ -156,9 +156,10 @@ Support describe(const Region& region, MatrixShape& shape) {
   if (!take_lengths(swap ? Matmul::n_override : Matmul::m_override, shape.row_lengths) ||
       !take_lengths(swap ? Matmul::m_override : Matmul::n_override, shape.column_lengths) ||
       !take_lengths(Matmul::k_override, shape.k_lengths))
-    return Support::no("lengths of batches that are not all at one distance");
+    return Support::no("strides of the lengths per batch are not uniform");
   shape.padding_value = op->padding_value;
-  if (math_a == DType::i8 && shape.has_lengths()) return Support::no("lengths of integers");
+  if (math_a == DType::i8 && shape.has_lengths())
+    return Support::no("lengths per batch are not supported for integers");
   if (Support s = take(left, swap ? math_b : math_a, m, swap ? rank - 2 : rank - 1, shape.a); !s)
     return s;
   if (Support s = take(right, swap ? math_a : math_b, n, swap ? rank - 1 : rank - 2, shape.b); !s)
@@ -169,14 +170,14 @@ Support describe(const Region& region, MatrixShape& shape) {
   shape.batches = element_count(dims) / (shape.rows * shape.columns);
   constexpr std::int64_t kMost = std::numeric_limits<int>::max() / 2;
   if (std::max({shape.rows, shape.columns, shape.depth, shape.batches}) > kMost)
-    return Support::no("an extent past 2^30");
+    return Support::no("an extent exceeds 2^30");
   shape.epilogue = region.epilogue;
   for (const ScaledOperand* factor : {&of_a, &of_b})
     if (!factor->of_results.empty()) scale_accumulator(shape.epilogue, factor->of_results);
   move_axis_last(shape.epilogue, n);
   Dims full = shape.epilogue.space, columns_alone = full;
   for (int axis = 0; axis + 1 < rank; ++axis) columns_alone[axis] = 1;
-  // A single column would be joined with the rows.
+  // merge_axes would merge a single column with the rows.
   if (shape.columns > 1) merge_axes({&shape.epilogue}, {&full, &columns_alone});
   return Support::yes();
 }

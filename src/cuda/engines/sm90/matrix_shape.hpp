@@ -1,5 +1,5 @@
-// A matrix product as kernels/sm90/load_matrix.cuh wants it: batches of D = A B', every matrix with
-// one contiguous axis.
+// A GEMM as kernels/sm90/load_matrix.cuh loads it: batches of D = A B', every matrix with one
+// contiguous axis.
 #pragma once
 
 #include <optional>
@@ -12,18 +12,18 @@
 namespace ashlar::cuda {
 
 struct MatrixOperand {
-  DType math = bf16;                        // what is multiplied; f32: tf32
-  std::optional<ComputedOperand> computed;  // instead of all that follows but `transpose`
+  DType math = bf16;                        // tensor-core operand type; f32: tf32
+  std::optional<ComputedOperand> computed;  // replaces all that follows but `transpose`
   View view;                                // of the tensor
-  bool transpose = false;                   // its rows are contiguous, not their depth
-  std::int64_t pitch = 0;                   // from one line of contiguous elements to the next
-  std::int64_t batch = 0;                   // from one matrix to the next; 0: one for all
+  bool transpose = false;                   // M/N-major: contiguous along rows, not along K
+  std::int64_t pitch = 0;                   // between lines of contiguous elements
+  std::int64_t batch = 0;                   // between matrices; 0: one for all
 
-  // Null where it is not converted by pairs.
+  // Null where it is not dequantised by half2 conversion.
   const DequantizedOperand* converted() const {
     return computed && computed->converted ? &*computed->converted : nullptr;
   }
-  // Of an element on its way into shared memory.
+  // Bytes per element loaded from global memory.
   double loaded_bytes() const {
     return bit_width(converted() ? converted()->numbers.dtype : math) / 8.0;
   }
@@ -34,7 +34,7 @@ struct MatrixShape {
   MatrixOperand a, b;
   PointwiseProgram epilogue;  // its last axis is the columns
   bool rounds_f32 = false;    // operands of f32 are multiplied as tf32
-  // Of each batch, over the batches, where they have their own; past them is the padding value.
+  // Lengths of each batch, over the batches; results past them are the padding value.
   View row_lengths, column_lengths, k_lengths;
   double padding_value = 0;
   std::vector<TailAxis> axes;  // of the result
@@ -45,18 +45,18 @@ struct MatrixShape {
   }
 };
 
-// A factor whose math is known: by the copy engine where that can take it and `may_use_tma`, else
-// computed, by pairs where `may_convert`. `dims` are those of the result.
+// Describes an operand whose math type is known: loaded by TMA where possible and `may_use_tma`,
+// otherwise computed, by half2 conversion where `may_convert`. `dims` are those of the result.
 Support describe_operand(const PointwiseProgram& prologue, DType dtype, int row_axis,
                          int depth_axis, const Dims& dims, MatrixOperand& factor,
                          bool may_use_tma = true, bool may_convert = false);
-// Neighbouring columns that a thread may take at a time: all of them are inside or none.
+// Contiguous columns that a thread may process at a time: all in bounds or none.
 int max_vector(std::int64_t columns);
 
-// Fills in `shape`, or says why not.
+// Fills in `shape`, or returns the reason of a refusal.
 Support describe(const Region& region, MatrixShape& shape);
 
-// Of the tile that a stage holds of a factor; `rows` of the tile.
+// TMA map of the operand tile of a stage; `rows` are those of the tile.
 TensorMapForm map_of(const MatrixOperand& factor, std::int64_t lines, std::int64_t depth,
                      std::int64_t batches, int rows);
 

@@ -1,5 +1,5 @@
-// The rows of a mixture of experts as kernels/generic/moe_routing.cuh wants to know them: which
-// expert each belongs to, where it is read and where it goes.
+// Routing of a mixture of experts for kernels/generic/moe_routing.cuh: which expert a row belongs
+// to, where it is read and where it is written.
 #pragma once
 
 #include "cuda/launch/arguments.hpp"
@@ -12,13 +12,13 @@ struct MoeRows {
   std::int64_t top_k = 1, experts = 1, groups = 1;
   std::int64_t tokens = 1, rows = 1, outputs = 1;
   std::int64_t token_columns = 1;
-  View first_token_offset, token_index, token_ks;  // as far as they are there
+  View first_token_offset, token_index, token_ks;  // where present
 
   bool gathers() const { return mode == MoeMode::gather; }
   bool scatters() const { return mode == MoeMode::scatter; }
 };
 
-// Of both operations: their slots have the same names.
+// For both operations: their slots have the same names.
 template <class Op>
 MoeRows moe_rows(const Op& op, const Region& region, std::int64_t experts, std::int64_t outputs) {
   const auto view = [&](int slot) {

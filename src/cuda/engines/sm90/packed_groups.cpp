@@ -19,7 +19,7 @@ int filled(std::int64_t n, std::initializer_list<int> sizes) {
   return 0;
 }
 
-// Of a shape, without tiles and stages.
+// Sizes that do not depend on tiles and stages.
 std::optional<PackedGroups> sizes_of(const PixelShape& shape) {
   const ImplicitGemm& product = shape.product;
   if (product.phases.size() != 1 || shape.swap || promotes(shape.pixel_type)) return {};
@@ -37,8 +37,8 @@ std::optional<PackedGroups> sizes_of(const PixelShape& shape) {
   }
   constexpr int kMaxColumns = 128, kLeastColumns = 16;
   if (group_pack.side * group_pack.columns > kMaxColumns) return {};
-  // Results are put in order 16 columns at a time, and contiguous columns of filters are rows of
-  // shared memory of 32 bytes at least.
+  // The epilogue stages 16 columns at a time, and column-contiguous filters need shared-memory rows
+  // of at least 32 bytes.
   if (group_pack.side * group_pack.columns < kLeastColumns ||
       (shape.columns_contiguous && group_pack.columns < kLeastColumns)) {
     if (product.groups > 1) return {};
@@ -64,7 +64,7 @@ std::vector<GemmTile> PackedGroups::tiles(const PixelShape& shape) {
                         .ping_pong = true,
                         .depth_bytes = group_pack->row_bytes()};
     if (shape.pointwise && form.m > kMaxRows) continue;
-    // Of a thread; three warpgroups have fewer registers each.
+    // Per thread; three warpgroups have fewer registers each.
     const int max_sums = form.consumers == 2 ? 128 : 64;
     if (tile.row_blocks() * tile.n / 2 <= max_sums) result.push_back(tile);
   }
@@ -84,10 +84,10 @@ std::optional<PackedGroups> PackedGroups::of(const PixelShape& shape, const Gemm
                      filters = static_cast<std::int64_t>(group_pack->taps) * group_pack->side *
                                    group_pack->columns * group_pack->group_bytes +
                                2 * kBarrierBytes;
-  // Windows in flight beside those that are multiplied come before filters that wait.
+  // More window stages in flight matter more than a second stage of filters.
   for (const auto& [rounds, stages] :
        {std::pair(2, 2), std::pair(1, 2), std::pair(2, 1), std::pair(1, 1)}) {
-    // Filters of all tiles: nothing to wait for.
+    // One group: all tiles use the same filters.
     if (shape.product.groups == 1 && stages > 1) continue;
     const std::int64_t bytes =
         ashlar::cuda::shared_bytes(tile, 0) + rounds * tile.consumers * window + stages * filters;
@@ -117,7 +117,7 @@ TensorMapForm PackedGroups::filter_map(const PixelShape& shape) const {
       .rounds_to_tf32 = shape.filter_type == f32,
       .swizzle = shape.columns_contiguous ? static_cast<int>(columns * bytes) : group_bytes};
   const auto axis = [&](int of, std::int64_t box) {
-    const bool one = of > 0 && view.dims[of] == 1;  // whose distance may be any
+    const bool one = of > 0 && view.dims[of] == 1;  // a stride of an extent of 1 is arbitrary
     form.axes.push_back(
         {.extent = view.dims[of], .stride = one ? 16 / bytes : view.strides[of], .box = box});
   };
@@ -128,7 +128,7 @@ TensorMapForm PackedGroups::filter_map(const PixelShape& shape) const {
 }
 
 std::string PackedGroups::constants(const PixelShape& shape) const {
-  // Functions, whose values are known where the taps are unrolled.
+  // constexpr functions: taps are unrolled, so the values are compile-time constants.
   std::string rows, places;
   const auto& all = shape.product.phases[0].taps;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -146,9 +146,9 @@ std::string PackedGroups::constants(const PixelShape& shape) const {
 }
 
 double PackedGroups::efficiency(const GemmTile& tile) const {
-  // A product of 64 rows takes columns / 2 clocks of the units; to read 64 rows and the columns of
-  // 32 bytes takes 16 + columns / 4 at 128 bytes a clock. A tile begins and ends beside them; two
-  // warpgroups leave gaps that three fill.
+  // A wgmma of 64 rows takes columns / 2 clocks; reading 64 rows and the columns of 32 bytes takes
+  // 16 + columns / 4 clocks at 128 bytes per clock. Prologue and epilogue of a tile come on top;
+  // two warpgroups leave gaps that three fill.
   constexpr double kTileClocks = 300;
   const double share = tile.consumers > 2 ? 1 : 0.93;
   const double units = columns / 2.0, reads = 16 + columns / 4.0;

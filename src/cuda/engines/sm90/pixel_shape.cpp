@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxTaps = 160, kMaxPhases = 8, kMaxMaps = 8;
 
-// Columns of a result that make up 16 bytes: stores of a warp then fill whole sectors of 32.
+// Columns of a result in 16 bytes: the stores of a warp then fill whole 32-byte sectors.
 int max_vector(const PointwiseProgram& epilogue) {
   int widest = 16;
   for (const auto& store : epilogue.stores) widest = std::max(widest, bit_width(store.view.dtype));
@@ -29,7 +29,7 @@ bool is_mma_type(DType a, DType b) {
   return a == b && (a == bf16 || a == f16 || a == f32 || a == DType::i8);
 }
 
-// The distance of neighbours along axes `first` on, row by row; nothing where they have none.
+// Uniform stride of the axes from `first` on, merged row-major; nothing where there is none.
 std::optional<std::int64_t> joint_stride(const View& view, int first) {
   std::int64_t stride = 0, extent = 1;
   for (int axis = view.dims.rank() - 1; axis >= first; --axis) {
@@ -49,7 +49,7 @@ std::optional<std::int64_t> pixel_stride(View view) {
   return joint_stride(view, 0);
 }
 
-// Filters [K, C, spatial...] as (contiguous, taps, other): (C, taps, K) as they lie or brought so;
+// Filters [K, C, spatial...] as (contiguous, taps, other): (C, taps, K) in place or repacked;
 // `across`: (K of a group, taps, C of all groups).
 RepackedOperand take_filters(const View& view, const ImplicitGemm& product, bool across) {
   const std::int64_t filters = view.dims[0], channels = view.dims[1], taps = product.taps(),
@@ -93,7 +93,7 @@ RepackedOperand take_filters(const View& view, const ImplicitGemm& product, bool
   return result;
 }
 
-// What the copy engine must be able to take, whatever the tile.
+// TMA must support the operands whatever the tile.
 constexpr int kAnyTile = 64;
 
 bool has_negative_stride(const PointwiseProgram& program) {
@@ -104,7 +104,7 @@ bool has_negative_stride(const PointwiseProgram& program) {
   return false;
 }
 
-// Results of (images, channels, spatial...) with contiguous pixels.
+// Results [images, channels, spatial...] with contiguous pixels.
 bool has_contiguous_pixels(const View& result) {
   if (is_contiguous(result, 1)) return false;
   for (int axis = result.dims.rank() - 1; axis > 1; --axis)
@@ -116,31 +116,31 @@ bool has_contiguous_pixels(const View& result) {
 
 Support is_pixel_shape(const Region& region) {
   if (Support support = is_implicit_gemm(region); !support) return support;
-  if (region.epilogue.stores.empty()) return Support::no("nothing but reductions is stored");
+  if (region.epilogue.stores.empty()) return Support::no("only reductions are stored");
   const PointwiseProgram &pixels = region.prologues[0], &filters = region.prologues[1];
-  if (!filters.is_plain_load()) return Support::no("work on the filters before the product");
-  if (reads_coordinates(pixels)) return Support::no("positions before the product");
+  if (!filters.is_plain_load()) return Support::no("a prologue is fused into the filters");
+  if (reads_coordinates(pixels)) return Support::no("the prologue reads coordinates");
   const View& filter = filters.steps[0].view;
   const DType of_pixels = region.anchor->inputs[0].dtype;
   if (are_computed(pixels, of_pixels) && !pixels.stores.empty())
-    return Support::no("an image that is stored as well");
+    return Support::no("the computed image is stored, too");
   if (!is_mma_type(of_pixels, filter.dtype))
-    return Support::no("operands of {} and {}, which no matrix unit multiplies",
-                       to_string(of_pixels), to_string(filter.dtype));
+    return Support::no("tensor cores do not multiply {} by {}", to_string(of_pixels),
+                       to_string(filter.dtype));
   const DType compute = region.anchor->compute;
   if (compute != f32 && !(of_pixels == DType::i8 && compute == DType::i32))
     return Support::no("computes in {}", to_string(compute));
   if (touches_unsupported(region))
-    return Support::no("a ragged or complex tensor, or random numbers");
-  if (pixels.precision() != f32) return Support::no("work on the image in f64");
-  if (!joint_stride(filter, 2)) return Support::no("taps of a filter at several distances");
+    return Support::no("a tensor is ragged or complex, or a program generates random numbers");
+  if (pixels.precision() != f32) return Support::no("the prologue of the image computes in f64");
+  if (!joint_stride(filter, 2)) return Support::no("strides between filter taps are not uniform");
   for (const PointwiseProgram* program : {&pixels, &filters})
-    if (has_negative_stride(*program)) return Support::no("an operand with a negative stride");
+    if (has_negative_stride(*program)) return Support::no("an operand has a negative stride");
 
   if (const ImplicitGemm product(region); product.patches) {
     if (!pixels.is_plain_load() || !patches_of(pixels.steps[0].view, product) ||
         filter.strides[3] != filter.dims[1] || (filter.dims[1] > 1 && filter.strides[1] != 1))
-      return Support::no("patches of few channels whose lines are not contiguous");
+      return Support::no("lines of patches of few channels are not contiguous");
   }
   const PixelShape shape(region);
   const ImplicitGemm& product = shape.product;
@@ -148,41 +148,41 @@ Support is_pixel_shape(const Region& region) {
   if (Support support = GemmTails::supports(region, shape.axes(rank)); !support) return support;
   for (const TailReduction& reduction : region.reductions) {
     if (shape.swap && product.phases.size() > 1)
-      return Support::no("reductions of several phases with contiguous pixels");
+      return Support::no("tail reductions over several phases with contiguous pixels");
     for (int axis = 0; axis < rank; ++axis)
       if (axis != 1 && reduction.finish.space[axis] > 1)
-        return Support::no("a reduction that keeps pixels apart");
+        return Support::no("a tail reduction does not cover all pixels");
   }
   if (product.phases.size() > kMaxPhases)
-    return Support::no("{} residues modulo the stride, {} at most", product.phases.size(),
+    return Support::no("{} residues modulo the stride, at most {} supported", product.phases.size(),
                        kMaxPhases);
-  if (product.phases[0].taps.empty()) return Support::no("no pixel that a tap reaches");
+  if (product.phases[0].taps.empty()) return Support::no("no filter tap reaches a pixel");
   if (product.taps() > static_cast<std::int64_t>(kMaxTaps))
-    return Support::no("{} taps, {} at most", product.taps(), kMaxTaps);
+    return Support::no("{} filter taps, at most {} supported", product.taps(), kMaxTaps);
   if (shape.depths().empty())
-    return Support::no("{} channels of a group, which do not fill blocks of 32 bytes",
-                       product.depth);
+    return Support::no("{} channels per group are not a multiple of 32 bytes", product.depth);
   constexpr std::array<std::int64_t, 3> kFurthest = {0xffff, 0xff, 0x1f};
   constexpr std::int64_t kMaxPixels = std::numeric_limits<int>::max() - (1 << 20);
-  // Brought into order they would be mostly zeros.
+  // Repacked they would be mostly padding.
   const std::int64_t channels = region.anchor->inputs[0].dims[1];
   if (shape.pixels.pack && reads_along(pixels, 1) && channels < elements_per_16_bytes(bf16) &&
       bit_width(of_pixels) > 8 && product.spatial < 3)
-    return Support::no("{} channels side by side, which cuda.conv_direct takes", channels);
+    return Support::no("{} contiguous channels are left to cuda.conv_direct", channels);
   for (const ImplicitGemm::Phase& phase : product.phases) {
     if (static_cast<double>(product.images) * static_cast<double>(phase.pixels_of_image()) >
         static_cast<double>(kMaxPixels))
-      return Support::no("more pixels than an int can number");
+      return Support::no("the number of pixels exceeds an int");
     for (const ImplicitGemm::Tap& tap : phase.taps)
       for (const std::int64_t offset : tap.offset)
         if (offset > kFurthest[static_cast<std::size_t>(product.spatial - 1)])
-          return Support::no("a window of {} pixels, which the copy engine cannot reach", offset);
+          return Support::no("a filter window of {} pixels exceeds the im2col offsets of TMA",
+                             offset);
     if (phase.taps.empty()) continue;
     if (const char* reason = refusal(shape.pixel_map(phase, kAnyTile, shape.depths()[0])))
-      return Support::no("the copy engine cannot take the image: {}", reason);
+      return Support::no("TMA im2col cannot load the image: {}", reason);
   }
   if (const char* reason = refusal(shape.filter_map(kAnyTile, shape.depths()[0])))
-    return Support::no("the copy engine cannot take the filters: {}", reason);
+    return Support::no("TMA cannot load the filters: {}", reason);
   return Support::yes();
 }
 
@@ -199,7 +199,7 @@ PixelShape::PixelShape(const Region& region)
     pixels.view = form_of_pixels(image, pixel_type);
   else
     pixels = take_pixels(image, pixel_type);
-  // Only of 16-bit types the matrix units take a factor whose depth is not contiguous.
+  // wgmma supports operands that are not K-major for 16-bit types only.
   columns_contiguous = product.backward && bit_width(filter_type) == 16;
   filters = take_filters(region.prologues[1].steps[0].view, product,
                          product.backward && !columns_contiguous);
@@ -212,7 +212,7 @@ PixelShape::PixelShape(const Region& region)
   if (swap) {
     PointwiseProgram joined = epilogue;
     Dims full = joined.space, apart = full;
-    apart[1] = 1;  // channels stay for themselves
+    apart[1] = 1;  // channels are not merged
     merge_axes({&joined}, {&full, &apart});
     whole = one_phase && joined.space.rank() == 3 && joined.space[1] == epilogue.space[1];
     if (!whole) return;
@@ -253,13 +253,13 @@ std::vector<int> PixelShape::depths() const {
   std::vector<int> result;
   const std::int64_t bytes = product.depth * (bit_width(pixel_type) / 8);
   for (const int depth : {128, 64, 32}) {
-    // Of several groups a block must not reach into the next one.
+    // With several groups a K-block must not reach into the next group.
     if (product.groups > 1 && bytes % depth != 0) continue;
-    // Half a block only where it leaves less to be filled with zeros.
+    // A narrower stage only where it needs less zero padding.
     if (!result.empty() && round_up(bytes, depth) == round_up(bytes, result.back())) continue;
     result.push_back(depth);
   }
-  // Least zeros first.
+  // Least padding first.
   std::stable_sort(result.begin(), result.end(),
                    [&](int a, int b) { return round_up(bytes, a) < round_up(bytes, b); });
   return result;
@@ -272,7 +272,7 @@ TensorMapForm PixelShape::pixel_map(const ImplicitGemm::Phase& phase, int tile,
   TensorMapForm form{
       .dtype = pixel_type, .rounds_to_tf32 = pixel_type == f32, .swizzle = depth_bytes};
   form.axes.push_back({.extent = view.dims[1], .box = depth});
-  const auto distance = [&](int axis) {  // of one element, any
+  const auto distance = [&](int axis) {  // arbitrary for an extent of 1
     return view.dims[axis] == 1 ? elements_per_16_bytes(pixel_type) : view.strides[axis];
   };
   if (pointwise) {
@@ -316,7 +316,7 @@ std::optional<TensorMapForm> PixelShape::result_map() const {
   return row_map(epilogue.stores.at(0).view, kBoxRows);
 }
 std::optional<TensorMapForm> PixelShape::row_map(View rows, int box_rows) const {
-  if (swap || !whole || vector < 2) return {};  // programs take pairs
+  if (swap || !whole || vector < 2) return {};  // the epilogue program runs on pairs
   const DType dtype = rows.dtype;
   if (dtype != bf16 && dtype != f16 && dtype != f32) return {};
   const int last = rows.dims.rank() - 1;

@@ -1,4 +1,4 @@
-// Reductions behind a convolution: how many partial results its tiles leave.
+// Tail reductions fused behind a convolution: the number of partial results of its tiles.
 #pragma once
 
 #include "cuda/engines/gemm_tails.hpp"
@@ -6,7 +6,7 @@
 
 namespace ashlar::cuda {
 
-// `blocks` of the grid.
+// `blocks` are the CTAs of the grid.
 GemmTails pixel_tails(const Region& region, const PixelTiling& tiling, std::int64_t blocks);
 
 }  // namespace ashlar::cuda

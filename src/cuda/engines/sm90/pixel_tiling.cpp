@@ -11,10 +11,10 @@ namespace {
 using Phase = ImplicitGemm::Phase;
 
 constexpr int kBoxBytes = 128;  // of a box with contiguous columns
-// Bytes of depth up to which the end of a tile counts beside its products.
+// Bytes of K up to which the epilogue matters next to the mainloop.
 constexpr std::int64_t kMaxDepthForBoxes = 2048;
 
-// Whether the loader can cut its boxes so.
+// Whether the loader supports the tile.
 bool fits(const PixelShape& shape, const GemmTile& tile) {
   if (shape.swap) return tile.cluster == 1;
   if (!shape.columns_contiguous) return true;
@@ -72,7 +72,7 @@ std::int64_t PixelTiling::band(const DeviceProps& device) const {
 
 std::vector<GemmTile> pixel_tiles(const PixelShape& shape) {
   const std::int64_t pixels = shape.pixel_count(shape.product.phases[0]);
-  // Contiguous columns come in whole boxes.
+  // Contiguous columns are loaded in whole boxes.
   const std::int64_t box =
       shape.columns_contiguous ? kBoxBytes * 8 / bit_width(shape.filter_type) : 1;
   const std::int64_t columns = std::max(shape.product.columns, box);
@@ -94,13 +94,13 @@ std::vector<GemmTile> pixel_tiles(const PixelShape& shape) {
 std::optional<GemmTile> with_boxes(const PixelShape& shape, GemmTile tile) {
   const ImplicitGemm& product = shape.product;
   if (!shape.result_map()) return {};
-  // The end of a group's columns is not that of the tensor.
+  // TMA clips at the end of the tensor, not of a group's columns.
   if (product.groups > 1 && product.columns % tile.n != 0) return {};
   tile.boxes = boxes_of(tile, shape.epilogue.stores[0].view.dtype);
   if (tile.boxes == 0) return {};
   if (is_short(shape, tile)) return tile;
-  // Where all warpgroups end a tile at once, with stages as many as with slabs; in turns with one
-  // stage more.
+  // Cooperative: where the number of stages is the same as with lib/epilogue_rows.cuh. Ping-pong:
+  // where there is one stage more.
   const bool pays = tile.ping_pong
                         ? tile.m == 128 && tile.n == 128 && bit_width(shape.filter_type) == 16
                         : tile.m * tile.n == 128 * 256;
@@ -128,14 +128,15 @@ WindowStages window_stages(const PixelShape& shape, const GemmTile& tile,
                            const DeviceProps& device) {
   constexpr std::int64_t kPatternBytes = 1024, kMaxRows = 1024, kMaxFilters = 12;
   constexpr std::int64_t kLeastFilters = 4, kBarrierBytes = 8;
-  // One tap: windows are ordinary stages, and only filters that stay are worth it.
+  // One tap: windows are ordinary stages, which pays only with resident filters.
   constexpr std::int64_t kLeastStages = 4, kMaxStages = 8;
-  // Several taps: of fewer pixels too many more are around them.
+  // Several taps: smaller tiles have too much halo.
   constexpr int kLeastPixels = 128;
   const PixelTiling tiling{shape, tile};
   WindowStages stages;
   if (!shape.has_one_tap() && tile.m < kLeastPixels) return stages;
-  const std::int64_t pattern = kPatternBytes / tile.depth_bytes;  // rows of a swizzle, or several
+  // rows of a swizzle period, or several
+  const std::int64_t pattern = kPatternBytes / tile.depth_bytes;
   const std::int64_t rows = ceil_div(tile.m + shape.product.reach(), pattern) * pattern;
   if (rows > kMaxRows) return stages;
   const std::int64_t window = rows * tile.depth_bytes + 2 * kBarrierBytes,
@@ -144,7 +145,7 @@ WindowStages window_stages(const PixelShape& shape, const GemmTile& tile,
   const ImplicitGemm& product = shape.product;
   const Phase& phase = product.phases[0];
   const std::int64_t all = static_cast<std::int64_t>(phase.taps.size()) * tiling.k_blocks();
-  // What is left when everything else has its place.
+  // Filter stages that fit besides everything else.
   const std::int64_t free = device.shared_bytes - shared_bytes(tile, 0);
   const auto left = [&](std::int64_t windows) { return (free - windows * window) / filter; };
   if (shape.has_one_tap()) {

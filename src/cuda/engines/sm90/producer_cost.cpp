@@ -6,16 +6,16 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr double kDequantizeShare = 0.8;  // of the memory's speed, by a kernel that dequantises
+constexpr double kDequantizeShare = 0.8;  // of the memory bandwidth, by a kernel that dequantises
 
-// Clocks that a warpgroup takes for its share of a stage's tile of a factor: estimates.
+// Estimated clocks of a producer warpgroup for its share of an operand tile of a stage.
 double clocks_of(const MatrixOperand& factor, const GemmTile& tile, int rows) {
-  // A program waits for its loads, then takes some instructions for each piece of 16 bytes.
+  // A program waits for its loads, then spends some instructions per 16-byte piece.
   constexpr double kLatency = 800, kPerPiece = 45;
-  // Of a packet of 16 bytes: 62 to 115 instructions to convert it and 20 to copy it and its scale,
-  // two of three clocks being the warp's.
+  // Per 16-byte packet: 62 to 115 instructions to convert it and 20 to copy it and its scale; the
+  // warp issues in two of three clocks.
   constexpr double kPerPacket = 80, kPerPair = 9;
-  // A zero point is copied as a scale is, and takes one more of some 6 instructions per pair.
+  // A zero point is copied like a scale, and adds one instruction to some 6 per pair.
   constexpr double kPerZero = 20, kShiftPerPair = 1.5;
   if (!factor.computed) return 0;
   if (const DequantizedOperand* converted = factor.converted()) {
@@ -27,7 +27,7 @@ double clocks_of(const MatrixOperand& factor, const GemmTile& tile, int rows) {
   return kLatency + kPerPiece * rows * tile.depth_bytes / 16 / 128;
 }
 
-// The region with tensors of weights in memory in place of their dequantisation.
+// The region with the dequantised weights read from memory.
 Region after_dequantization(const Region& region) {
   Region result = region;
   for (std::size_t i = 0; i < result.prologues.size(); ++i)
@@ -82,8 +82,8 @@ Support is_worth_dequantizing(const Region& region, const CudaEngine& engine,
   const double here = seconds(region), apart = seconds(after) + device.launch_seconds +
                                                moved / (kDequantizeShare * device.bytes_per_second);
   if (here <= apart) return Support::yes();
-  return Support::no("dequantising first takes {:.0f} us, on the way in {:.0f} us", apart * 1e6,
-                     here * 1e6);
+  return Support::no("dequantising in a separate kernel is faster: {:.0f} us, fused {:.0f} us",
+                     apart * 1e6, here * 1e6);
 }
 
 }  // namespace ashlar::cuda

@@ -1,5 +1,4 @@
-// What it takes that warps of a product compute its factors on the way in: dequantised weights,
-// gathered rows.
+// Cost model of producer warps that compute GEMM operands: dequantised weights, gathered rows.
 #pragma once
 
 #include "cuda/engines/sm90/matrix_shape.hpp"
@@ -7,19 +6,19 @@
 
 namespace ashlar::cuda {
 
-// Stages that a warpgroup has copies of before it converts them: enough bytes on their way. `bytes`
-// of shared memory are for all of them.
+// K-blocks of packed weights that a producer warpgroup keeps in flight by cp.async. `bytes` gets
+// the shared memory for all of them.
 int raw_steps(const MatrixOperand& a, const MatrixOperand& b, const GemmTile& tile, int& bytes);
 
-// What is left of the products' speed where factors are computed: every tile of the result computes
-// those of its factors anew.
+// Estimated share of the tensor-core rate that remains where operands are computed: every output
+// tile computes its operand tiles again.
 double producer_efficiency(const MatrixOperand& a, const MatrixOperand& b, const GemmTile& tile);
 
-// What the programs read and write.
+// Bytes that the programs read and write.
 double bytes_of(const PointwiseProgram& prologue, const PointwiseProgram& epilogue = {});
 
-// Of an engine that takes scales of blocks before the product: no where a kernel that dequantises
-// each weight once, and the product of its results, are estimated to be faster.
+// For engines that fuse block scales into the prologue: refuses where dequantising each weight once
+// in a separate kernel, followed by a GEMM, is estimated to be faster.
 Support is_worth_dequantizing(const Region& region, const CudaEngine& engine,
                               const DeviceProps& device);
 

@@ -5,7 +5,7 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr std::int64_t kSumBytes = 4, kFlagBytes = 4;
-constexpr std::int64_t kFlagRows = 16;  // those of a warp
+constexpr std::int64_t kFlagRows = 16;  // rows per warp
 constexpr unsigned kResetThreads = 256;
 
 }  // namespace

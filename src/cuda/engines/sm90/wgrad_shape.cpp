@@ -15,7 +15,7 @@ using Shape = WgradShape;
 using Axes = Shape::Axes;
 
 constexpr std::int64_t kFewestChannels =
-    16;                                 // of a box of 64: below, most of the products are none
+    16;                                 // of a box of 64: with fewer, most products are padding
 constexpr std::int64_t kMaxStride = 8;  // of a tensor map
 
 bool is_pointwise(const Shape& shape) {
@@ -23,7 +23,7 @@ bool is_pointwise(const Shape& shape) {
          shape.from == shape.to;
 }
 
-// Whether all pixels of all images are one long row.
+// Whether all pixels of all images are one row with a uniform stride.
 bool is_row(std::int64_t images, std::int64_t image, const Axes& extents, const Axes& strides) {
   std::int64_t expected = strides[2] * extents[2];
   if (extents[1] > 1 && strides[1] != expected) return false;
@@ -33,7 +33,7 @@ bool is_row(std::int64_t images, std::int64_t image, const Axes& extents, const 
   return images == 1 || image == expected;
 }
 
-// A row of pixels has no ends that windows could reach past. f32 is taken 8 rows at a time.
+// Pointwise convolutions: all pixels become one row without ends. f32 is loaded 8 rows at a time.
 void join_pixels(Shape& shape) {
   if (!is_pointwise(shape) || !is_row(shape.images, shape.x_image, shape.from, shape.x_strides) ||
       !is_row(shape.images, shape.dy_image, shape.to, shape.dy_strides))
@@ -47,15 +47,15 @@ void join_pixels(Shape& shape) {
   shape.images = 1;
 }
 
-// An operand as the copy engine can bring it.
+// An operand that TMA can load, repacked if necessary.
 Support take(const PointwiseProgram& program, RepackedOperand& operand) {
   if (!program.is_plain_load())
-    return Support::no("an operation is fused into x or dy, which the copy engine brings");
+    return Support::no("an operation is fused into x or dy, which TMA loads");
   const View& view = program.steps[0].view;
   const int rank = view.dims.rank();
   if (rank < 3 || rank > 5) return Support::no("1 to 3 spatial axes are supported");
   for (const std::int64_t stride : view.strides)
-    if (stride < 0) return Support::no("an operand with a negative stride");
+    if (stride < 0) return Support::no("an operand has a negative stride");
   operand = take_pixels(program, view.dtype);
   return Support::yes();
 }
@@ -71,10 +71,9 @@ int WgradShape::rank() const {
 
 Support describe(const Region& region, WgradShape& shape) {
   const auto* op = region.anchor_as<ConvBackwardFilter>();
-  if (op == nullptr)
-    return Support::other_operation("the anchor is no backward-filter convolution");
+  if (op == nullptr) return Support::other_operation("not a backward-filter convolution");
   if (touches_unsupported(region))
-    return Support::no("a ragged or complex tensor, or random numbers");
+    return Support::no("a tensor is ragged or complex, or a program generates random numbers");
   if (reads_coordinates(region.epilogue)) return Support::no("a fused operation reads coordinates");
   if (Support support = take(input_program(region, ConvBackwardFilter::x), shape.x); !support)
     return support;
@@ -84,7 +83,7 @@ Support describe(const Region& region, WgradShape& shape) {
   const DType dtype = x.dtype;
   if (dtype != dy.dtype || (dtype != bf16 && dtype != f16 && dtype != f32))
     return Support::no("x and dy must both be bf16, f16 or f32");
-  if (region.precision() != f32) return Support::no("computes in f32 only");
+  if (region.precision() != f32) return Support::no("compute type must be f32");
   const int rank = x.dims.rank();
   const Dims& dw = region.epilogue.space;
   for (const Dims& dims : {x.dims, dy.dims, dw})
@@ -95,11 +94,11 @@ Support describe(const Region& region, WgradShape& shape) {
   shape.groups = x.dims[1] / shape.channels;
   shape.filters = dw[0] / shape.groups;
   if (shape.channels < kFewestChannels || shape.filters < kFewestChannels)
-    return Support::no("{} channels and {} filters per group, {} at least", shape.channels,
+    return Support::no("{} channels and {} filters per group, at least {} required", shape.channels,
                        shape.filters, kFewestChannels);
   const std::int64_t bytes = bit_width(dtype) / 8;
   if (shape.groups > 1 && (shape.channels * bytes % 16 != 0 || shape.filters * bytes % 16 != 0))
-    return Support::no("groups of channels that do not begin at multiples of 16 bytes");
+    return Support::no("groups of channels are not aligned to 16 bytes");
   shape.all_channels = x.dims[1];
   shape.all_filters = dw[0];
   shape.side = static_cast<int>(std::clamp<std::int64_t>(
@@ -119,7 +118,7 @@ Support describe(const Region& region, WgradShape& shape) {
   shape.dy_strides = spatial_of(dy.strides, 0);
   shape.flips = op->mode == ConvMode::convolution;
   if (shape.stride[1] > kMaxStride || shape.stride[2] > kMaxStride)
-    return Support::no("a stride past {}", kMaxStride);
+    return Support::no("stride exceeds {}", kMaxStride);
   std::vector<int> order = {0};
   for (int axis = 2; axis < rank; ++axis) order.push_back(axis);
   order.push_back(1);
@@ -128,7 +127,8 @@ Support describe(const Region& region, WgradShape& shape) {
   const WgradTile smallest;
   const WgradTiling tiling(shape, smallest);
   for (const TensorMapForm& map : {tiling.map_x(shape, smallest), tiling.map_dy(shape, smallest)})
-    if (const char* reason = refusal(map)) return Support::no("the copy engine: {}", reason);
+    if (const char* reason = refusal(map))
+      return Support::no("TMA cannot load an operand: {}", reason);
   return Support::yes();
 }
 

@@ -1,4 +1,4 @@
-// How the gradient of a filter is cut.
+// Candidate wgrad tiles and their cost.
 #include <algorithm>
 #include <cmath>
 
@@ -13,18 +13,18 @@ using Shape = WgradShape;
 using Tile = WgradTile;
 using Tiling = WgradTiling;
 
-constexpr std::int64_t kMaxBox = 256;  // pixels along an axis, of a copy
+constexpr std::int64_t kMaxBox = 256;  // pixels along an axis, per TMA load
 constexpr int kMaxPipelineStages = 8;
-constexpr std::int64_t kFewestSteps = 4, kMaxSteps = 16;  // of a turned tile's stage
-// Sums of a thread: of two warpgroups that multiply, and of three, which have fewer registers each.
-// Where numbers have three parts, every sum is there twice.
+constexpr std::int64_t kFewestSteps = 4, kMaxSteps = 16;  // per stage of a transposed tile
+// Maximum accumulators per thread: of two consumer warpgroups, and of three, which have fewer
+// registers each. With three bf16 parts every accumulator exists twice.
 int max_sums(const WgradTile& tile) {
   if (tile.parts == 3) return tile.consumers() > 2 ? 48 : 96;
   return tile.consumers() > 2 ? 96 : 128;
 }
 
-// Pixels from one row to the next where several rows of dy and of x lie one after the other: a tap
-// that reaches past a row finds the padding before the next one.
+// Pitch in pixels where several rows of dy and of x are contiguous: a tap that reaches past a row
+// reads the padding before the next one.
 std::int64_t pitch_of(const Shape& shape, int taps_across) {
   const std::int64_t pixels = shape.to[2], reach = (taps_across - 1) * shape.dilation[2];
   if (taps_across < shape.window[2]) return pixels + reach;
@@ -33,16 +33,16 @@ std::int64_t pitch_of(const Shape& shape, int taps_across) {
       {pixels, pixels + reach - padding, std::min(shape.from[2] + padding, pixels + reach)});
 }
 
-// What a stage takes, in clocks of a multiprocessor. The figures are of an H200: products at their
-// full rate, bytes of the L2 cache and of memory per clock and multiprocessor.
+// Clocks per stage and SM. Measured on an H200: tensor cores at full rate, bytes from L2 and from
+// DRAM per clock and SM.
 constexpr double kCacheBytes = 36, kMemoryBytes = 18, kLatency = 1500;
 struct Clocks {
-  double multiply;  // at best
+  double multiply;  // at full rate
   double stage;
-  double loading;  // where the L2 cache limits
+  double loading;  // if L2 bandwidth limits
 };
-// Where dy is turned: products, and the bytes that pass through shared memory at 128 a clock: dy
-// for every product, x once for all taps across, what copies bring, dy once more out and in.
+// With transposed dy: wgmma, and the shared-memory traffic at 128 bytes per clock: dy for every
+// wgmma, x once for all taps across, TMA writes, dy once more out and in.
 Clocks transposed_clocks(const Tile& tile, const Tiling& tiling) {
   constexpr double kTurn = 150;
   const auto steps = static_cast<double>(tiling.segment_groups);
@@ -54,7 +54,7 @@ Clocks transposed_clocks(const Tile& tile, const Tiling& tiling) {
   const double shared = result.multiply / 2 + (steps + tile.taps_across - 1) * groups * 16 +
                         (bytes + 2 * steps * 8 * columns * 4) / 128;
   const double work = std::max(1.1 * result.multiply, 1.15 * shared) * (groups < 2 ? 1.3 : 1);
-  // Copies, then the turning of a stage, then its products.
+  // TMA latency, then the transpose of a stage, then its wgmma.
   const double round =
       (kLatency + bytes / kMemoryBytes + steps * tile.dy_boxes * 30 + work) / tile.stages;
   result.stage = std::max(work, round) + kTurn;
@@ -70,22 +70,22 @@ Clocks clocks_of(const Tile& tile, const Tiling& tiling) {
   Clocks result{};
   result.multiply = products * tile.columns() / 2.0;
   result.loading = bytes / kCacheBytes;
-  // 64 rows of dy and the columns, 16 pixels each, at 128 bytes per clock less what copies take; a
-  // warpgroup that is alone leaves gaps between its products.
+  // 64 rows of dy and the columns, 16 pixels each, at 128 bytes per clock minus the TMA traffic; a
+  // single warpgroup leaves gaps between its wgmma.
   double multiply = products * std::max(tile.columns() / 2.0, 1.15 * (16 + tile.columns() / 4.0));
   if (tile.consumers() == 1) multiply *= 1.3;
   const auto copies = static_cast<double>(tiling.copies);
-  // What fills a stage: copies, or warps that split what copies brought meanwhile.
+  // What fills a stage: TMA, or warps that split f32 loaded by TMA meanwhile.
   const double fill =
       tile.parts > 1 ? bytes / kSplitBytes * kSplitPixel / tile.consumers() + copies * kSplitPiece
                      : kLatency + bytes / kMemoryBytes;
-  // From one round of a stage's memory to the next; all blocks load at the same time.
+  // Round trip of a stage through the pipeline; all CTAs load at the same time.
   const double round = tile.parts > 1 ? 0 : (fill + multiply + kTurn) / tile.stages;
   result.stage = std::max({multiply, round, tile.parts > 1 ? fill : 0, copies * kCopy}) + kTurn;
   return result;
 }
 
-// Of the whole launch and the one that adds its sums.
+// Of the whole launch and its split-K reduction.
 double clocks_of_all(const Shape& shape, const Tile& tile, const Tiling& tiling,
                      const DeviceProps& device) {
   constexpr double kTile = 4000, kLaunch = 5000, kPerSecond = 1.7e9;
@@ -95,15 +95,15 @@ double clocks_of_all(const Shape& shape, const Tile& tile, const Tiling& tiling,
   const double waves = std::ceil(blocks / static_cast<double>(device.compute_units));
   const auto sums = static_cast<double>(element_count(shape.epilogue.space));
   const double stages = std::ceil(static_cast<double>(tiling.tiles * tiling.stage_count) / blocks);
-  // Of one tile after another in the same block only the end stands still.
+  // Of consecutive tiles of a CTA only the epilogue does not overlap.
   const double ends = tile.blocks > 0 ? static_cast<double>(tiling.tiles) / blocks : 0;
   const double loading = clocks.loading * (tile.blocks > 0 ? kApartBytes : 1);
   return waves * (stages * std::max(clocks.stage, loading) + kTile) + ends * kTile / 2 +
          sums * 8 * tile.splits / device.bytes_per_second * kPerSecond + kLaunch;
 }
 
-// Whether blocks share out all stages evenly: where tiles do not fill the multiprocessors by
-// themselves, and half of the L2 cache holds what they read: no two read the same at once.
+// Whether stream-K shares all stages evenly: where tiles do not fill whole waves, and half of L2
+// holds the operands, because no two CTAs read the same data at once.
 bool is_shared_out(const Shape& shape, const Tiling& tiling, const DeviceProps& device) {
   const View &x = shape.x.view, &dy = shape.dy.view;
   const std::int64_t units = device.compute_units, bytes = bit_width(x.dtype) / 8;
@@ -112,15 +112,15 @@ bool is_shared_out(const Shape& shape, const Tiling& tiling, const DeviceProps& 
          2 * read <= device.l2_bytes;
 }
 
-// Stages as shared memory holds them; false: not even two.
+// As many stages as shared memory holds; false: fewer than two.
 bool fit_stages(const Shape& shape, Tile& tile, const DeviceProps& device) {
   for (tile.stages = kMaxPipelineStages; tile.stages >= 2; --tile.stages)
     if (Tiling(shape, tile).shared_bytes <= device.shared_bytes) return true;
   return false;
 }
 
-// Of three warpgroups with all the sums they have registers for: the compiler lets several stages
-// of two products overlap, finds too few registers and makes all products wait (C7511).
+// Three warpgroups with the maximum of accumulators: the compiler overlaps several stages of two
+// wgmma, runs out of registers and serialises all wgmma (C7511).
 bool is_too_short(const Tile& tile, const Tiling& tiling) {
   return !tile.transposed && tile.consumers() > 2 && tile.sums() > 64 &&
          tile.segments * tiling.segment_groups <= 4;
@@ -140,7 +140,7 @@ std::vector<Tile> best(std::vector<std::pair<double, Tile>> found, std::size_t m
   return result;
 }
 
-// The best ways to fill the stages of a tile.
+// The best stage shapes for a tile.
 std::vector<Tile> with_stages(const Shape& shape, const Tile& tile, const DeviceProps& device) {
   std::vector<std::pair<double, Tile>> found;
   const auto add = [&](std::int64_t rows, std::int64_t width, int segments) {
@@ -188,7 +188,7 @@ std::vector<Tile> wgrad_tiles(const Shape& shape, int parts, bool transposed,
   const std::int64_t filters = ceil_div(shape.filters, kBoxChannels);
   const std::int64_t channels = ceil_div(shape.channels, kBoxChannels);
   std::vector<std::pair<double, Tile>> found;
-  // Rows that are read together; pixels that neighbouring taps share.
+  // Transposed tiles need several rows and pixels that adjacent taps share.
   if (transposed && (shape.rank() < 4 || shape.dilation[2] > 1)) return {};
   const auto add_splits = [&](Tile tile) {
     const Tiling tiling(shape, tile);
@@ -199,8 +199,8 @@ std::vector<Tile> wgrad_tiles(const Shape& shape, int parts, bool transposed,
       tile.splits = static_cast<int>(splits);
       found.emplace_back(clocks_of_all(shape, tile, tiling, device), tile);
     }
-    // No registers are left for what a loop over tiles keeps: three parts; three warpgroups with
-    // all their sums, and segments to count.
+    // No registers are left for the state of a loop over tiles: three parts; three warpgroups with
+    // the maximum of accumulators and several segments.
     const bool is_full =
         !transposed && tile.consumers() > 2 && tile.sums() > 64 && tile.segments > 1;
     if (parts == 3 || is_full || !is_shared_out(shape, tiling, device)) return;
@@ -208,7 +208,7 @@ std::vector<Tile> wgrad_tiles(const Shape& shape, int parts, bool transposed,
     tile.splits = static_cast<int>(max_parts(tiling.tiles, tiling.stage_count, tile.blocks));
     found.emplace_back(clocks_of_all(shape, tile, tiling, device), tile);
   };
-  // Taps whose pixels are of one stage; with strides they are different pixels.
+  // Taps that share the pixels of a stage; with strides they have different pixels.
   const std::int64_t max_down =
       shape.stride[1] > 1 ? 1 : std::min<std::int64_t>(shape.window[1], 3);
   const std::int64_t max_across =

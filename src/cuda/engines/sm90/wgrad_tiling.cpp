@@ -1,4 +1,4 @@
-// What follows from a tile of the gradient of a filter: stages, shared memory, copies.
+// What follows from a wgrad tile: stages, shared memory, TMA loads.
 #include <algorithm>
 
 #include "base/ceil_div.hpp"
@@ -12,14 +12,14 @@ using Shape = WgradShape;
 using Tile = WgradTile;
 using Tiling = WgradTiling;
 
-constexpr std::int64_t kPixelBytes = 128;     // of a box, as the matrix units take it
+constexpr std::int64_t kPixelBytes = 128;     // of a box, as wgmma reads it
 constexpr std::int64_t kRawPixelBytes = 256;  // f32
 constexpr std::int64_t kRawPieceBytes = 16 << 10;
 constexpr std::int64_t kRawPipelineBytes = 48 << 10, kMaxRawSlots = 8;
 constexpr std::int64_t kTransposedSlots = 2;    // as in the kernel
 constexpr std::int64_t kStageAlignment = 1024;  // of a stage
 
-// Rows of a piece: as few pieces as their size allows, of about as many rows each.
+// Rows per slot: as few slots as their size allows, with about equal rows.
 std::int64_t piece_rows(std::int64_t rows, std::int64_t width) {
   const std::int64_t most = std::max<std::int64_t>(kRawPieceBytes / (width * kRawPixelBytes), 1);
   return ceil_div(rows, ceil_div(rows, most));
@@ -37,7 +37,8 @@ TensorMapForm map_of(const Shape& shape, const View& view, std::int64_t channels
                        std::int64_t step) {
     TensorMapAxis axis;
     axis.extent = extent;
-    axis.stride = extent == 1 ? elements_per_16_bytes(view.dtype) : stride;  // of one element, any
+    // arbitrary for an extent of 1
+    axis.stride = extent == 1 ? elements_per_16_bytes(view.dtype) : stride;
     axis.box = (count - 1) * step + 1;
     axis.step = step;
     form.axes.push_back(axis);
@@ -87,7 +88,7 @@ Tile wgrad_tile_of(const Config& config, const Shape& shape) {
 }
 
 std::int64_t max_parts(std::int64_t tiles, std::int64_t stages, std::int64_t blocks) {
-  // Block b begins at stage all * b / blocks of all.
+  // CTA b begins at stage all * b / blocks.
   const std::int64_t all = tiles * stages;
   const auto block_of = [&](std::int64_t stage) { return ((stage + 1) * blocks - 1) / all; };
   std::int64_t most = 1;
@@ -100,7 +101,7 @@ Tiling::WgradTiling(const Shape& shape, const Tile& tile) {
   const std::int64_t reach = (tile.taps_across - 1) * shape.dilation[2];
   const std::int64_t reach_down = (tile.tap_rows - 1) * shape.dilation[1];
   x_width = tile.rows > 1 && !tile.transposed ? tile.width : tile.width + reach;
-  // Four rows of turned tiles of several taps are read at once: their pixels' banks differ.
+  // Transposed tiles with several taps read four rows at once: avoids bank conflicts.
   if (tile.transposed && tile.tap_rows * tile.taps_across > 1 && x_width % 4 == 0) ++x_width;
   x_rows = tile.rows + reach_down;
   segment_groups = ceil_div(std::int64_t{tile.rows} * tile.width, 8);
@@ -129,7 +130,7 @@ Tiling::WgradTiling(const Shape& shape, const Tile& tile) {
   std::int64_t x_copies = tile.x_boxes, barriers = tile.stages, other_bytes = 0;
   if (tile.transposed) {
     stage_bytes = (tile.dy_boxes * dy_pixels + tile.x_boxes * x_pitch) * kRawPixelBytes;
-    // A step of 8 pixels takes 32 bytes of every filter, four steps lie together.
+    // A step of 8 pixels has 32 bytes of every filter; four steps are contiguous.
     other_bytes =
         kTransposedSlots * ceil_div(segment_groups, 4) * tile.dy_boxes * kBoxChannels * 128;
     barriers += kTransposedSlots;

@@ -1,10 +1,10 @@
-// Many packets of a thread, some of them on the way at a time.
+// Loops over the packets of a thread with several loads in flight.
 #pragma once
 
 template <int kValue> struct Constant {
   static const int value = kValue;
 };
-// Calls body(Constant, i) for packets i..., kTogether of them and then one by one.
+// Calls body(Constant, i) for packets i..., kTogether at a time, then one by one.
 template <int kTogether, class Index, class Body>
 __device__ inline void in_chunks(Index packets, const Body& body) {
   Index i = 0;
@@ -12,7 +12,7 @@ __device__ inline void in_chunks(Index packets, const Body& body) {
     for (; i + kTogether <= packets; i += kTogether) body(Constant<kTogether>(), i);
   for (; i < packets; ++i) body(Constant<1>(), i);
 }
-// Fewer than 2 * kTogether packets from i on: kTogether of them, half as many, down to one.
+// Fewer than 2 * kTogether packets from i on: kTogether of them, then half as many, down to one.
 template <int kTogether, class Index, class Body>
 __device__ inline void in_last_chunks(Index packets, const Body& body, Index i) {
   if constexpr (kTogether > 0) {
@@ -23,8 +23,8 @@ __device__ inline void in_last_chunks(Index packets, const Body& body, Index i) 
     in_last_chunks<kTogether / 2>(packets, body, i);
   }
 }
-// Calls body(Constant, i) for packets i..., kTogether of them and in the end by halves of that, a
-// power of two.
+// Calls body(Constant, i) for packets i..., kTogether at a time (a power of two), the remainder in
+// halves of that.
 template <int kTogether, class Index, class Body>
 __device__ inline void in_halved_chunks(Index packets, const Body& body) {
   Index i = 0;
@@ -32,8 +32,8 @@ __device__ inline void in_halved_chunks(Index packets, const Body& body) {
   for (; i + kTogether <= packets; i += kTogether) body(Constant<kTogether>(), i);
   in_last_chunks<kTogether / 2>(packets, body, i);
 }
-// Calls body(Constant<kTogether>, i, valid) for packets i..., kTogether of them; of the last ones
-// only the first `valid` are there.
+// Calls body(Constant<kTogether>, i, valid) for packets i..., kTogether at a time; of the last
+// batch only the first `valid` exist.
 template <int kTogether, class Index, class Body>
 __device__ inline void in_filled_chunks(Index packets, const Body& body) {
   Index i = 0;

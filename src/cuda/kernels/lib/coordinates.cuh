@@ -1,4 +1,4 @@
-// Positions of elements as coordinates, the last axis varying fastest.
+// Linear element indices <-> coordinates, the last axis varying fastest.
 #pragma once
 
 #include "lib/integers.cuh"
@@ -34,13 +34,13 @@ __device__ inline int64 product(const int64 (&dims)[kRank]) {
   return n;
 }
 
-// The position of the only element of a tensor: `Origin<kRank_x>().at`.
+// Coordinates of the only element of a tensor: `Origin<kRank_x>().at`.
 template <int kRank>
 struct Origin {
   int64 at[kRank > 0 ? kRank : 1] = {};
 };
 
-// A range of coordinates on every axis, visited in order by
+// A range of coordinates on every axis, visited in row-major order by
 //   for (bool more = box.start(at); more; more = box.next(at))
 template <int kRank>
 struct Box {

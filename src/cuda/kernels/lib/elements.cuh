@@ -1,5 +1,5 @@
-// Elements of tensors in memory <-> numbers in registers. No CUDA header is needed: conversions
-// that the hardware has are PTX instructions, the others are written out.
+// Conversion between elements in memory and values in registers. Needs no CUDA header: conversions
+// with hardware support are PTX instructions, the others are written out.
 #pragma once
 
 #include "lib/integers.cuh"
@@ -7,7 +7,7 @@
 #include "lib/ptx_memory.cuh"
 #include "lib/small_floats.cuh"
 
-// One type per dtype; `Word` is what memory holds. Types narrower than a byte have `kBits`.
+// One tag type per dtype; `Word` is its storage type. Types narrower than a byte have `kBits`.
 struct f64 { typedef double Word; };
 struct f32 { typedef float Word; };
 struct f16 { typedef uint16 Word; };
@@ -54,17 +54,17 @@ __device__ inline double widen(i32, int w) { return (double)w; }
 __device__ inline double widen(u32, uint32 w) { return (double)w; }
 __device__ inline float widen(i8, int8 w) { return (float)w; }
 __device__ inline float widen(u8, uint8 w) { return (float)w; }
-// 2^23 + (w + 8) as bits, less than which is one addition.
+// The bits of 2^23 + (w + 8); one subtraction yields w.
 __device__ inline float widen(i4, uint8 w) {
   return __uint_as_float((uint32)w ^ 0x4b000008u) - 8388616.f;
 }
 __device__ inline float widen(u4, uint8 w) { return (float)w; }
 __device__ inline float widen(boolean, uint8 w) { return (float)w; }
 
-// --- narrowing: one rounding, to nearest even; integers saturate and take NaN as 0
+// --- narrowing: one rounding, to nearest even; integers saturate, NaN becomes 0
 
-// f64 to f32 with what is cut off remembered in the last bit ("round to odd"): rounding that to a
-// format of at most 22 bits gives what rounding the f64 would.
+// f64 to f32 with round to odd: the discarded bits are recorded in the last bit, so that rounding
+// the result to a format of at most 22 bits equals rounding the f64.
 __device__ inline float to_odd(double x) {
   const float f = __double2float_rz(x);
   return (double)f == x || x != x ? f : __uint_as_float(__float_as_uint(f) | 1u);
@@ -125,7 +125,7 @@ template <class R> __device__ inline uint8 narrow(u4, R x) {
 }
 template <class R> __device__ inline uint8 narrow(boolean, R x) { return x != (R)0; }
 
-// --- one element of memory
+// --- one element
 
 template <class R, class D>
 __device__ inline R load_element(D d, const void* data, int64 index) {
@@ -137,7 +137,7 @@ __device__ inline R load_element(D d, const void* data, int64 index) {
     return (R)widen(d, ((const typename D::Word*)data)[index]);
   }
 }
-// An integer with all its bits; other types are cut off.
+// An integer with all its bits; other types are truncated.
 template <class D>
 __device__ inline int64 load_integer(D d, const void* data, int64 index) {
   return (int64)load_element<double>(d, data, index);
@@ -145,7 +145,7 @@ __device__ inline int64 load_integer(D d, const void* data, int64 index) {
 __device__ inline int64 load_integer(i64, const void* data, int64 index) {
   return ((const int64*)data)[index];
 }
-// Elements that share a byte may be stored by several threads at once.
+// Atomic where elements share a byte: several threads may store to it at once.
 template <class R, class D>
 __device__ inline void store_element(D d, void* data, int64 index, R value) {
   if constexpr (IsPacked<D>::value) {
@@ -161,13 +161,13 @@ __device__ inline void store_element(D d, void* data, int64 index, R value) {
     ((typename D::Word*)data)[index] = narrow(d, value);
   }
 }
-// The value a tensor of this type would hand on.
+// Rounds to the type and back.
 template <class R, class D>
 __device__ inline R round_through(D d, R value) {
   return (R)widen(d, narrow(d, value));
 }
 
-// --- kCount elements that lie together, as few words as the alignment of `index` allows
+// --- kCount contiguous elements, in as few accesses as the alignment of `index` allows
 
 template <int kBytes> struct Packet;
 template <> struct Packet<16> { typedef uint4 Type; };
@@ -176,7 +176,7 @@ template <> struct Packet<4> { typedef uint32 Type; };
 template <> struct Packet<2> { typedef uint16 Type; };
 template <> struct Packet<1> { typedef uint8 Type; };
 
-// The elements as words, and as the pieces in which memory is accessed.
+// The elements as words, and as the pieces (up to 16 bytes) of memory accesses.
 template <int kCount, class Word>
 union Vector {
   static const int kBytes = kCount * sizeof(Word) < 16 ? kCount * sizeof(Word) : 16;
@@ -188,7 +188,7 @@ union Vector {
   uint16 halves[(kCount + 1) / 2];  // pairs of words of 8 bits
 };
 
-// bf16 is the upper half of an f32: each of a pair is one instruction away.
+// bf16 is the upper half of an f32: one instruction per element of a pair.
 template <class R, class D> struct WidensPairs { static const bool value = false; };
 template <> struct WidensPairs<float, bf16> { static const bool value = true; };
 
@@ -206,7 +206,7 @@ __device__ inline void widen_vector(D d, const Vector<kCount, typename D::Word>&
     for (int i = 0; i < kCount; ++i) values[i] = (R)widen(d, u.words[i]);
   }
 }
-// No thread of the launch writes what is read this way.
+// Read-only: no thread of the launch writes the location.
 template <int kCount, class R, class D>
 __device__ inline void load_vector(D d, const void* data, int64 index, R (&values)[kCount]) {
   typedef typename D::Word Word;
@@ -216,7 +216,7 @@ __device__ inline void load_vector(D d, const void* data, int64 index, R (&value
   for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) u.pieces[i] = load_read_only(from + i);
   widen_vector(d, u, values);
 }
-// The same for what is read once.
+// The same for data that is read once.
 template <int kCount, class R, class D>
 __device__ inline void load_vector_once(D d, const void* data, int64 index, R (&values)[kCount]) {
   typedef Vector<kCount, typename D::Word> Elements;
@@ -226,7 +226,7 @@ __device__ inline void load_vector_once(D d, const void* data, int64 index, R (&
   for (int i = 0; i < Elements::kPieces; ++i) u.pieces[i] = load_once(from + i);
   widen_vector(d, u, values);
 }
-// Short floats two at a time.
+// 16- and 8-bit floats two at a time.
 __device__ inline uint32 narrow_pair(f16, float low, float high) { return pair_to_f16(low, high); }
 __device__ inline uint32 narrow_pair(bf16, float low, float high) {
   return pair_to_bf16(low, high);
@@ -265,7 +265,7 @@ __device__ inline void store_vector(D d, void* data, int64 index, const R (&valu
 #pragma unroll
   for (int i = 0; i < Elements::kPieces; ++i) store_piece(to + i, u.pieces[i]);
 }
-// The same for what is not read again soon: caches give it up first.
+// The same for data that is not read again soon: evict first.
 template <int kCount, class R, class D>
 __device__ inline void stream_vector(D d, void* data, int64 index, const R (&values)[kCount]) {
   typedef Vector<kCount, typename D::Word> Elements;

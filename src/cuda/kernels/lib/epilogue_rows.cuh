@@ -1,10 +1,11 @@
-// What a matrix product does with its sums: every warp brings 16 rows of them into order in shared
-// memory and walks the rows with the epilogue program. Comes after a kernel's head, which has
-//   hold<kCount>(args, at, held)     loads what the program reads, kPrefetchBytes for an element
+// GEMM epilogue through shared memory: every warp transposes 16 rows of accumulators through its
+// staging buffer and runs the epilogue program along rows, so that global accesses are coalesced.
+// The generated header defines
+//   hold<kCount>(args, at, held)     loads the program's operands, kPrefetchBytes per element
 //   epilogue<kCount>(args, at, acc, held)  the program, over kRank axes, the last one along columns
-//   kHeldRegisters                   that may hold what is loaded
-//   kVector                          neighbouring columns a thread takes at a time
-//   kStagingColumns                     columns that a warp puts in order at a time, 32 or 64
+//   kHeldRegisters                   registers for loaded operands
+//   kVector                          contiguous columns per thread and access
+//   kStagingColumns                  columns that a warp stages at a time, 32 or 64
 
 #pragma once
 
@@ -14,12 +15,12 @@
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 
-// 8 words more than columns: the pairs that 8 rows store lie in different banks.
+// Padded by 8 words: the pairs that 8 rows store are in different banks.
 static const int kStagingPitch = kStagingColumns + 8;
-static const int kStagingBytes = 16 * kStagingPitch * 4;  // of a warp
+static const int kStagingBytes = 16 * kStagingPitch * 4;  // per warp
 
-// kCount numbers of a slab, 16 bytes at a time. Half of the lanes begin with the second piece, so
-// that 8 lanes read all banks.
+// Reads kCount values of the staging buffer, 16 bytes at a time. Half of the lanes begin with the
+// second piece, so that 8 lanes cover all banks.
 template <int kCount, class Accum>
 __device__ inline void read_staging(const Accum* from, Accum (&numbers)[kCount]) {
   if constexpr (kCount == 8) {
@@ -35,19 +36,19 @@ __device__ inline void read_staging(const Accum* from, Accum (&numbers)[kCount])
   }
 }
 
-// How a warp walks 16 rows of kColumns columns, of which kUsed may be results, kCount of them to a
-// lane: in passes over kWidth columns, kPerRow lanes to a row.
+// How the lanes of a warp traverse 16 rows of kColumns columns, of which kUsed may be results,
+// kCount columns per lane: in passes over kWidth columns, with kPerRow lanes per row.
 template <int kColumns, int kCount, int kUsed = kColumns>
 struct RowWalk {
   static const int kMost = kStagingColumns < 32 * kCount ? kStagingColumns : 32 * kCount;
   static const int kWidth = kColumns < kMost ? kColumns : kMost;
   static const int kTaken = kUsed < kWidth ? (kUsed + kCount - 1) / kCount * kCount : kWidth;
   static const int kPerRow = kTaken / kCount, kRows = 32 / kPerRow < 16 ? 32 / kPerRow : 16;
-  static const int kSteps = (16 + kRows - 1) / kRows;  // the last ones may go past 16
+  static const int kSteps = (16 + kRows - 1) / kRows;  // the last ones may exceed 16
 };
 
-// What the program reads is loaded before results are made, for so many passes as registers allow;
-// with 0, where it is wanted.
+// Passes whose operands are loaded before any result is computed, as registers allow; 0: operands
+// are loaded where they are used.
 template <class Walk, int kColumns, int kCount>
 struct HeldPasses {
   static const int kBytes = Walk::kSteps * kCount * kPrefetchBytes, kAll = kColumns / Walk::kWidth;
@@ -61,18 +62,18 @@ struct alignas(2 * sizeof(Accum)) SumPair {
   Accum first, second;
 };
 
-// Nothing is brought before the sums are there (lib/epilogue_tma_store.cuh).
+// No residual prefetch (see lib/epilogue_tma_store.cuh).
 static const bool kPrefetchesResidual = false;
 template <int kColumns, class... Any>
 __device__ inline void prefetch_residual_boxes(const Any&...) {}
 
-// The sums of 16 rows from `row` on and kColumns columns from `column` on, as matrix units leave
-// them: sums[4 j + 2 h + i] is row lane / 4 + 8 h, column 8 j + 2 (lane % 4) + i. Rows from
-// `row_end` and columns from `column_end` on are left out. All lanes of the warp come here.
-// `place(row, at)` gives the coordinates of a row; it finds the column in the last of them, and
-// with kLeavesOut may leave a row out by a first one below 0. kCount neighbouring columns are taken
-// at a time. kUsed: no result has more columns, from the first one on; lanes take only these.
-// `tails` are given what the program wants to be reduced.
+// Epilogue of 16 rows from `row` on and kColumns columns from `column` on. The accumulators have
+// the wgmma fragment layout: accum[4 j + 2 h + i] is row lane / 4 + 8 h, column 8 j + 2 (lane % 4)
+// + i. Rows from `row_end` and columns from `column_end` on are skipped. Called by all lanes of the
+// warp. `place(row, at)` yields the coordinates of a row (the last one holds the column); with
+// kLeavesOut a negative first coordinate skips the row. kCount contiguous columns are processed at
+// a time. kUsed: upper bound of the result's columns; lanes are assigned to these only. `tails` get
+// the values to be reduced.
 template <int kColumns, int kCount = kVector, bool kLeavesOut = false, int kUsed = kColumns,
           class Accum, class Place, class Tails>
 __device__ inline void finish_rows(const Args& args, void* staging, const Accum (&accum)[kColumns / 2],
@@ -113,7 +114,7 @@ __device__ inline void finish_rows(const Args& args, void* staging, const Accum 
       if (locate(step, column + first + first_column, at))
         hold<kCount>(args, at, held[first / kWidth % kPlaces][step]);
   };
-  // Which row a step is must be known where sums of rows are in registers.
+  // The row of a step must be a compile-time constant where row partials are in registers.
   const int kUnroll = Tails::kHoldsRows ? kSteps : 1;
   if (is_whole) {
 #pragma unroll
@@ -174,5 +175,5 @@ __device__ inline void finish_rows(const Args& args, void* staging, const Accum 
                                             place, tails);
 }
 
-// Before a block ends: results do not wait in shared memory.
+// Before the CTA exits: no TMA store is in flight.
 __device__ inline void wait_for_results() {}

@@ -1,21 +1,22 @@
-// What a matrix product does with its sums where the copy engine takes the results to memory: the
-// program runs on sums where they are, in pairs of columns, results go to boxes of shared memory
-// in order, and nobody waits for a box until it is written again. Stands in for
-// lib/epilogue_rows.cuh. Comes after a kernel's head, which has
+// GEMM epilogue with TMA stores: the epilogue program runs on the accumulator fragments in place,
+// two columns at a time; results go to swizzled subtiles in the warp's staging buffers, and TMA
+// stores them. A warp waits for a store only before it overwrites its buffer. Alternative to
+// lib/epilogue_rows.cuh. The generated header defines
 //   epilogue<kCount>(args, at, acc, result)  the program over kRank axes, the last one along
-//                                            columns, which hands back its first result
-//   Result                                   the type of that: 16 or 32 bits
-//   kStoreBuffers                                   boxes of a warp, which are written in turns
-//   kRowBlocks                               of 64 rows of a tile, a warp has 16 rows of each
-//   args.map_results                         (column, row): boxes of 16 rows of 128 bytes, swizzled
-//   kHasResidual                                  whether the program reads a tensor as large as the
-//                                            results, with elements as wide: at residual_address0(args,
-//                                            at), from where it is brought into boxes before
-//                                            results take its place; take(from, held) reads it
-//                                            there, and epilogue has a parameter `held`. Rows of
-//                                            tiles then begin at multiples of 64 kRowBlocks
-//   kResidualStages                           not 0: it has been brought to stages of a ring instead
-//                                            (sm90/residual_prefetch.cuh)
+//                                            columns; returns its first result
+//   Result                                   element type of that result: 16 or 32 bits
+//   kStoreBuffers                            staging buffers of a warp, used round-robin
+//   kRowBlocks                               blocks of 64 rows; a warp has 16 rows of each
+//   args.map_results                         (column, row): boxes of 16 rows x 128 bytes, swizzled
+//   kHasResidual                             whether the program reads a residual tensor of the
+//                                            result's shape and element width, at
+//                                            residual_address0(args, at). It is loaded into the
+//                                            staging buffers before the results replace it;
+//                                            take(from, held) reads it there, and epilogue has a
+//                                            parameter `held`. Rows of tiles then begin at
+//                                            multiples of 64 kRowBlocks
+//   kResidualStages                          not 0: TMA loads the residual to pipeline stages
+//                                            instead (sm90/residual_prefetch.cuh)
 
 #pragma once
 
@@ -28,18 +29,18 @@
 #include "lib/rows.cuh"
 
 static const int kResultBytes = sizeof(Result::Word);
-static const int kSubtileColumns = 128 / kResultBytes;  // of a box
-static const int kSubtileBytes = 16 * 128;                // its bytes
-static const int kStagingBytes = kStoreBuffers * kSubtileBytes;     // of a warp, at a multiple of 1024
+static const int kSubtileColumns = 128 / kResultBytes;  // per subtile
+static const int kSubtileBytes = 16 * 128;                // of one subtile
+static const int kStagingBytes = kStoreBuffers * kSubtileBytes;     // per warp, aligned to 1024
 
-// Where piece i of a lane, 16 bytes of row i * 4 + lane / 8, lies in a box.
+// Offset in a subtile of piece i of a lane: 16 bytes of row i * 4 + lane / 8.
 __device__ inline int residual_offset(int i) {
   const int lane = threadIdx.x % 32, r = i * 4 + lane / 8;
   return r * 128 + (lane % 8 ^ r % 8) * 16;
 }
 
-// What a box holds before its results: use(i, place in the box, where it is in memory) for the 16
-// bytes of each of 4 rows that a lane brings.
+// Visits the residual of a subtile: use(i, offset in the subtile, global address) for the 16 bytes
+// of each of the 4 rows that a lane loads.
 template <class A, class Place, class Use>
 __device__ inline void visit_residual(const A& args, Place place, Index row, Index row_end,
                                      Index column, Index column_end, Use use) {
@@ -55,11 +56,11 @@ __device__ inline void visit_residual(const A& args, Place place, Index row, Ind
   }
 }
 
-// The boxes of a tile that a warp fills, row block by row block, are numbered. What belongs into
-// the first kStoreBuffers of them is brought while products are made; this asks for it. The others pass
-// through registers, kBoxesAhead before they are wanted.
+// The subtiles of a warp are numbered row block by row block. The residual of the first
+// kStoreBuffers of them is prefetched during the mainloop by this function. That of the others
+// passes through registers, kBoxesAhead subtiles ahead.
 static const bool kPrefetchesResidual = kHasResidual && kResidualStages == 0;
-static const int kBoxesAhead = kRowBlocks > 1 ? 1 : 2;  // registers
+static const int kBoxesAhead = kRowBlocks > 1 ? 1 : 2;  // as registers allow
 template <int kColumns, class A, class Place>
 __device__ inline void prefetch_residual_boxes(const A& args, uint8* staging, Index row, Index row_end,
                                          Index column, Index column_end, Place place) {
@@ -92,7 +93,7 @@ struct ResidualRegisters {
   }
 };
 
-// The program for two columns.
+// The epilogue program for two columns.
 template <class A>
 __device__ inline void finish_pair(const A& args, const Index (&at)[kRank], R (&acc)[2],
                                    const Held<2>& held, R (&result)[2]) {
@@ -102,29 +103,30 @@ __device__ inline void finish_pair(const A& args, const Index (&at)[kRank], R (&
     epilogue<2>(args, at, acc, result);
 }
 
-// The pairs of a box that are a lane's: pair i has two of columns 8 j to 8 j + 7 in row lane / 4,
-// or 8 rows further, with i = 2 j + half.
+// The pairs of columns of a subtile that a lane has in its accumulator fragment: pair i has two of
+// columns 8 j to 8 j + 7 in row lane / 4, or 8 rows below, with i = 2 j + half.
 struct LanePairs {
   static const int kCount = kSubtileColumns / 4;
-  // Pieces of 16 bytes of row r lie at the piece's number xor r % 8: of 16-bit results 8 rows store
-  // to all banks. Those of 32 bits store two pieces of 4 rows at a time, and rows 2 i and 2 i + 1
-  // would meet; so odd rows store columns first that even ones store later.
+  // The 16-byte pieces of row r are xored with r % 8. With 16-bit results 8 rows cover all banks.
+  // 32-bit results store two pieces of 4 rows at a time, and rows 2 i and 2 i + 1 would conflict,
+  // so odd rows store their columns in another order.
   static const int kTurn = kResultBytes == 4 ? 2 : 0;
   int row = threadIdx.x % 32 / 4, turn = (row & 1) * kTurn;
   int place = row * 128 + ((int)threadIdx.x % 4 * 2 * kResultBytes ^ row * 16);
 
-  // In box `number` of `boxes`: the same registers for all boxes and halves.
+  // Address in subtile `number` of `boxes`; the same address registers serve all subtiles and
+  // halves.
   template <class Byte>
   __device__ Byte* in_box(Byte* boxes, int number, int i) const {
     return boxes + (place ^ (i / 2 ^ turn) * 8 * kResultBytes) +
            (number * kSubtileBytes + i % 2 * 1024);
   }
-  // Beside the lane's first column.
+  // Relative to the lane's first column.
   __device__ int column(int i) const { return 8 * (i / 2 ^ turn); }
 };
 
-// Of whole tiles what was brought through a ring is read a box ahead, that of the first one before
-// the sums are there.
+// In tiles that lie fully inside the result, the residual in pipeline stages is read one subtile
+// ahead; that of the first subtile before the accumulators are complete.
 typedef Held<2> HeldPairs[LanePairs::kCount];
 template <bool kWhole>
 struct ReadsResidualAhead {
@@ -135,11 +137,11 @@ __device__ inline void read_residual_box(const LanePairs& pairs, const uint8* re
   for (int i = 0; i < LanePairs::kCount; ++i) take(pairs.in_box(residual, 0, i), held[i]);
 }
 
-// The part of box number `box` that is the thread's: kSubtileColumns columns from `column` on, of
-// which `sums` are the thread's as finish_rows has them. What was brought is in `ahead`, or else in
-// box number `residual_box` of `brought`. kWhole: no row or column is past the end. kTogether pairs
-// are loaded before any of them is stored, else each would wait for its own loads, which the two
-// warps of a scheduler do not hide.
+// The thread's part of subtile `box`: kSubtileColumns columns from `column` on; `accum` are the
+// thread's accumulators in the layout of finish_rows. The residual is in `ahead`, or in subtile
+// `residual_box` of `residual`. kWhole: no row or column is out of bounds. kTogether pairs are
+// loaded before any is stored, because the two warps of a scheduler do not hide the latency of a
+// load per pair.
 template <bool kWhole, class Accum>
 __device__ inline void fill_subtile(const Args& args, const LanePairs& pairs, uint8* staging, int box,
                                 const uint8* residual, int residual_box, const HeldPairs& ahead,
@@ -150,7 +152,7 @@ __device__ inline void fill_subtile(const Args& args, const LanePairs& pairs, ui
     return kWhole ||
            (pairs.row + i % 2 * 8 < rows_left && own_column + pairs.column(i) < column_end);
   };
-  const int kTogether = kWhole ? LanePairs::kCount / kRowBlocks : 2;  // registers
+  const int kTogether = kWhole ? LanePairs::kCount / kRowBlocks : 2;  // as registers allow
 #pragma unroll
   for (int first = 0; first < LanePairs::kCount; first += kTogether) {
     Held<2> held[kTogether];
@@ -184,9 +186,9 @@ __device__ inline void fill_subtile(const Args& args, const LanePairs& pairs, ui
   }
 }
 
-// What finish_rows is told of the rows beside their number: the warp's boxes, where the sums are
-// there; else SubtileRows (sm90/mainloop.cuh), which knows how to wait for them, and whether all rows
-// and columns are there.
+// What finish_rows gets besides the row index: the warp's staging buffers, if the accumulators are
+// complete; otherwise SubtileRows (sm90/mainloop.cuh), which can wait for them and knows whether
+// the tile lies fully inside the result.
 __device__ inline uint8* boxes_of(uint8* rows) { return rows; }
 __device__ inline void wait_for_sums(uint8*) {}
 __device__ inline bool is_whole(uint8*, bool is) { return is; }
@@ -204,7 +206,7 @@ __device__ inline constexpr bool is_whole(const Rows&, bool) {
   return Rows::kWhole;
 }
 
-// All boxes of 16 rows, as finish_rows has them.
+// All subtiles of 16 rows, with the arguments of finish_rows.
 template <bool kWhole, int kColumns, class Rows, class Accum, class Place>
 __device__ inline void epilogue_subtiles(const Args& args, const Rows& rows, uint8* staging,
                                     const Accum (&accum)[kColumns / 2], Index (&at)[2][kRank],
@@ -213,7 +215,7 @@ __device__ inline void epilogue_subtiles(const Args& args, const Rows& rows, uin
   const int kOfRows = kColumns / kSubtileColumns;
   const int first_number = (int)(row / 64) % kRowBlocks * kOfRows;
   const int lane = threadIdx.x % 32;
-  // The compiler sees that it is the same for all lanes; stores by lanes want their own registers.
+  // Warp-uniform for the compiler; the lanes' own stores need per-lane registers.
   const uint8* const same_staging = (const uint8*)__shfl_sync(~0u, (uint64)staging, 0);
   ResidualRegisters residual[kBoxesAhead];
   const auto load_ahead = [&](int b) {
@@ -226,7 +228,8 @@ __device__ inline void epilogue_subtiles(const Args& args, const Rows& rows, uin
 #pragma unroll
   for (int b = 0; b < kBoxesAhead; ++b) load_ahead(b);
   if constexpr (kPrefetchesResidual) cp_async_wait_group<0>();
-  // Who hands on a box waits for the next one: whether it is written again.
+  // Whether a staging buffer is reused: the lane that issues the store of a subtile waits for the
+  // buffer of the next.
   const auto is_used = [&](int b) { return !kPrefetchesResidual || first_number + b >= kStoreBuffers; };
   if (is_used(0) && lane == 0) tma_store_wait_read<kStoreBuffers - 1>();
   const LanePairs pairs;
@@ -262,8 +265,8 @@ __device__ inline void epilogue_subtiles(const Args& args, const Rows& rows, uin
   }
 }
 
-// As in lib/epilogue_rows.cuh; no row is left out, nothing is reduced, and columns past the end are
-// the tensor's end.
+// As in lib/epilogue_rows.cuh, but no row is skipped, nothing is reduced, and `column_end` is the
+// end of the tensor.
 template <int kColumns, int kCount = 2, bool kLeavesOut = false, int kUsed = kColumns, class Rows,
           class Accum, class Place>
 __device__ inline void finish_rows(const Args& args, const Rows& rows,
@@ -271,7 +274,7 @@ __device__ inline void finish_rows(const Args& args, const Rows& rows,
                                    Index column, Index column_end, Place place, NoTails&) {
   static_assert(!kLeavesOut && kColumns % kSubtileColumns == 0);
   const int kOfRows = kColumns / kSubtileColumns;
-  // Boxes are taken in turns, by their number in the tile.
+  // Staging buffers are used round-robin by the number of the subtile.
   static_assert(kOfRows % kStoreBuffers == 0 || (kOfRows == 1 && kStoreBuffers == kRowBlocks));
   uint8* const staging = boxes_of(rows);
   const int lane = threadIdx.x % 32;
@@ -281,7 +284,7 @@ __device__ inline void finish_rows(const Args& args, const Rows& rows,
     at[half][kRank - 1] = column;
     place(row + lane / 4 + 8 * half, at[half]);
   }
-  // Twice in the program: for most tiles nothing has to be compared.
+  // Two copies of the code: most tiles need no bounds checks.
   if (is_whole(rows, row + 16 <= row_end && column + kColumns <= column_end))
     epilogue_subtiles<true, kColumns>(args, rows, staging, accum, at, row, row_end, column, column_end,
                                  place);
@@ -290,7 +293,7 @@ __device__ inline void finish_rows(const Args& args, const Rows& rows,
                                   place);
 }
 
-// Before a block ends: the copy engine has read its shared memory.
+// Before the CTA exits: TMA has read its staging buffers.
 __device__ inline void wait_for_results() {
   if (threadIdx.x % 32 == 0) tma_store_wait_read<0>();
 }

@@ -1,4 +1,4 @@
-// exp(x - largest) as a power of two: one multiply-add and one instruction in f32.
+// exp(x - largest) as a power of two: in f32 one fma and one ex2.
 #pragma once
 
 #include "lib/ptx_math.cuh"
@@ -10,7 +10,7 @@ __device__ inline float exp_shifted(float x, float shift) {
 }
 __device__ inline double exp_shifted(double x, double shift) { return exp(x + shift); }
 
-// The maximum of what are numbers: NaN comes back with the sum of the exponentials.
+// NaN-ignoring maximum: NaN comes back through the sum of exponentials.
 struct Larger {
   template <class R> __device__ static R identity() { return -(R)__int_as_float(0x7f800000); }
   __device__ static float apply(float a, float b) { return fmaxf(a, b); }

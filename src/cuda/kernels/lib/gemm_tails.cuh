@@ -1,20 +1,20 @@
-// Reductions behind a product: what the epilogue hands on (its `tails.take<number>(values)`) is
-// folded in registers as rows go by, and leaves a block as partial results, which tail_reduce.cuh
-// folds in order. Comes after a kernel's head and lib/epilogue_rows.cuh. The head has kTails, how
-// many of them there are of each kind (kTailsOverRows ...), and for each a Tail<number>, which is a
-// fold and has
-//   kOver, kSlot             the axes it folds, its number among those of the kind
+// Tail reductions fused behind the GEMM epilogue: values that the epilogue passes to
+// `tails.take<number>(values)` are reduced in registers as rows are processed, and leave the CTA as
+// partial results, which tail_reduce.cuh combines in a fixed order. Requires lib/epilogue_rows.cuh
+// and the generated header, which defines kTails, the number of tails of each kind (kTailsOverRows
+// ...), and for each a Tail<number>, which is a fold with
+//   kOver, kSlot             the axes it reduces, its index among the tails of that kind
 //   partials(args)           float[parts][elements]
-//   elements(args), batch(args)  distances of parts, and of batches
-// A kernel has tail_place(args, work), where in the partials a tile belongs, and kTileWarpgroups, the
-// warpgroups that have rows of one tile.
+//   elements(args), batch(args)  strides of parts, and of batches
+// The kernel defines tail_place(args, work), the position of a tile in the partials, and
+// kTileWarpgroups, the warpgroups that share a tile.
 #include "lib/ptx_barrier.cuh"
 #include "lib/tail_folds.cuh"
 
 struct TailPlace {
   Index batch;
-  Index row_part, column_part;  // number of the tile among those above it, and beside it
-  Index column, column_end;     // its first column, and where columns end
+  Index row_part, column_part;  // tile coordinates
+  Index column, column_end;     // first column of the tile, and end of the columns
 };
 
 __device__ constexpr int one_or_more(int count) { return count > 0 ? count : 1; }
@@ -22,15 +22,15 @@ __device__ constexpr int one_or_more(int count) { return count > 0 ? count : 1; 
 struct GemmTails {
   static const bool kAny = true, kHoldsRows = kTailsOverColumns > 0;
   typedef RowWalk<kTileN, kVector> Walk;
-  // Columns of a pass, and of all, whose fold a lane keeps.
+  // Columns of a pass, and of the tile, whose reduction a lane owns.
   static const int kKept = one_or_more(Walk::kWidth / 32), kHeld = one_or_more(kTileN / 32);
 
-  float now[one_or_more(kTailsOverRows)][kVector];  // of the columns that a lane walks down
+  float now[one_or_more(kTailsOverRows)][kVector];  // of the columns that a lane traverses
   float columns[one_or_more(kTailsOverRows)][kHeld];
   float rows[one_or_more(kTailsOverColumns)][Walk::kSteps];
   float all[one_or_more(kTailsOverAll)];
   TailPlace place;
-  int step;  // which of its rows a lane is at
+  int step;  // index of the lane's current row
 
   __device__ GemmTails() {
     for_each_tail<kTails>([&](auto tail) {
@@ -60,8 +60,8 @@ struct GemmTails {
     }
   }
 
-  // The lanes that walk down the same columns share out what they have: each keeps the whole fold
-  // of kKept of the columns, from kept_column() on.
+  // Lanes that traverse the same columns exchange partials: each ends up with the complete
+  // reduction of kKept columns, from kept_column() on.
   __device__ void end_pass(int first) {
     for_each_tail<kTails>([&](auto tail) {
       if constexpr (tail.kOver == kOverRows) {
@@ -76,7 +76,7 @@ struct GemmTails {
     });
   }
 
-  // The 16 rows from `row` on are whole, as far as this tile has them.
+  // The 16 rows from `row` on are complete for this tile.
   __device__ void end_rows(const Args& args, Index row, Index row_end) {
     const int lane = threadIdx.x % 32;
     for_each_tail<kTails>([&](auto tail) {
@@ -97,7 +97,7 @@ struct GemmTails {
     });
   }
 
-  // A warpgroup puts its warps' columns together. `slab`: the warp's memory.
+  // Combines the columns of the warps of a warpgroup. `staging`: the warp's staging buffer.
   __device__ void end_tile(const Args& args, uint8* staging, int group) {
     const int warp = threadIdx.x / 32 % 4;
     const uint8* const staging_buffers = staging - warp * kStagingBytes;
@@ -124,7 +124,7 @@ struct GemmTails {
     });
   }
 
-  // All tiles are done: every warp leaves one part of what is folded over everything.
+  // After the last tile: every warp stores one partial of each full reduction.
   __device__ void end(const Args& args, int group) {
     for_each_tail<kTails>([&](auto tail) {
       if constexpr (tail.kOver == kOverAll) {
@@ -140,8 +140,8 @@ struct GemmTails {
   }
 
  private:
-  // Lanes `kApart` from each other, and nearer, which have the same columns: each gives the other
-  // one half of its kCount.
+  // Butterfly over the lanes at distance `kApart` and less, which have the same columns: each gives
+  // the other one half of its kCount.
   template <int kApart, int kCount, class T>
   __device__ static void share_out(T tail, float (&own)[kVector]) {
     if constexpr (kApart >= Walk::kPerRow) {

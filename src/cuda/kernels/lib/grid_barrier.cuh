@@ -1,11 +1,11 @@
-// Blocks of a launch that wait for each other: all of them must be on the GPU at once
+// Grid-wide barrier of a cooperative launch: all CTAs must be resident at once
 // (LaunchDesign::together).
 #pragma once
 
 #include "lib/integers.cuh"
 
-// Returns when `counter`, which was 0 when the launch began, has counted `arrivals` blocks. A block
-// that waits for seconds ends the launch with an error: nobody comes.
+// Returns when `counter`, which was 0 at launch, has counted `arrivals` CTAs. A CTA that waits for
+// seconds traps: an expected CTA will not arrive.
 __device__ inline void await_blocks(const uint32* counter, uint32 arrivals) {
   const int kMaxLooks = 1 << 22;  // about a microsecond each
   if (threadIdx.x == 0) {
@@ -17,7 +17,7 @@ __device__ inline void await_blocks(const uint32* counter, uint32 arrivals) {
   }
   __syncthreads();
 }
-// The same for a block that is one of those counted. What they wrote before can be read with
+// The same for a CTA that is itself counted. Writes of the other CTAs can then be read with
 // load_fresh.
 __device__ inline void grid_sync(uint32* counter, uint32 arrivals) {
   __syncthreads();
@@ -28,7 +28,7 @@ __device__ inline void grid_sync(uint32* counter, uint32 arrivals) {
   await_blocks(counter, arrivals);
 }
 
-// From L2, where other blocks write; L1 may have what was there before.
+// Reads from L2, where other CTAs write; L1 may hold stale data.
 template <class T>
 __device__ inline T load_fresh(const T* from) {
   return *(const volatile T*)from;

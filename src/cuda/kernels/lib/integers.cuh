@@ -1,4 +1,4 @@
-// Integers by their width.
+// Fixed-width integer types.
 #pragma once
 
 typedef signed char int8;

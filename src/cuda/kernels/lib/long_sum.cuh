@@ -1,5 +1,5 @@
-// A sum of many terms by one thread: in parts, so that its rounding error grows with
-// kTerms + n / kTerms instead of n.
+// Blocked summation of many terms by one thread: the rounding error grows with kTerms + n / kTerms
+// instead of n.
 template <class R>
 struct LongSum {
   static const int kTerms = 64;

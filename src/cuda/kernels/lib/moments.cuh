@@ -1,21 +1,20 @@
-// Sums that threads gather piece by piece and merge in a fixed order: numbers alone, or with their
-// spread about the mean.
+// Partial sums and Welford moments that threads accumulate and merge in a fixed order.
 #pragma once
 
 #include "lib/ptx_math.cuh"
 #include "lib/reduce.cuh"
 
-// How many numbers, their mean, and the sum of their squared distances to it. Merging pieces
-// (Chan, Golub, LeVeque) never subtracts two large numbers.
+// Count, mean, and sum of squared deviations from the mean. Merging (Chan, Golub, LeVeque) never
+// subtracts two large values.
 template <class R> struct Moments {
   R count, mean, squares;
 };
-// The share of the new ones when `part` numbers join `before` others; 1 where these are the first.
+// Weight of the new values when `part` values join `before` others; 1 where these are the first.
 __device__ inline float share_of(float part, float before) {
   return before == 0.f ? 1.f : part * reciprocal_approx(part + before);
 }
 __device__ inline double share_of(double part, double before) { return part / (part + before); }
-// A mean that moves towards another one. Of numbers with an infinity the mean is that infinity.
+// Moves a mean towards another one. The mean of values with an infinity is that infinity.
 template <class R>
 __device__ inline R moved(R mean, R other, R share) {
   const bool is_finite = mean - mean == (R)0;
@@ -36,12 +35,12 @@ __device__ inline Moments<R> of_lane(const Moments<R>& value, int lane) {
           __shfl_sync(kAllLanes, value.squares, lane)};
 }
 
-// Adds the first `valid` of kPackets packets to the moments of their cells: the mean and the
-// squares of the packets are merged with what is there.
+// Merges the mean and squares of the first `valid` of kPackets packets into the moments of their
+// cells.
 template <int kPackets, int kCount, int kWide, class R>
 __device__ inline void add_packets(const R (&x)[kPackets][kCount], Moments<R> (&moments)[kWide],
                                    int valid = kPackets) {
-  constexpr int kPerCell = kCount / kWide;  // of a packet
+  constexpr int kPerCell = kCount / kWide;  // elements per packet and cell
   const R added = (R)(valid * kPerCell), before = moments[0].count;
   const R share = share_of(added, before), per_element = (R)1 / added;
 #pragma unroll
@@ -101,7 +100,7 @@ __device__ inline T merge_warp(T value) {
   return of_lane(value, 0);
 }
 
-// Over teams of kTeam threads of a block of kThreads, all of whose threads call it.
+// Over teams of kTeam threads of a CTA of kThreads, all of whose threads call it.
 template <int kThreads, int kTeam, class T>
 __device__ inline T merge_team(T value) {
   value = merge_warp(value);
@@ -117,8 +116,8 @@ __device__ inline T merge_team(T value) {
   return value;
 }
 
-// kWide values per thread over the rows of a block, thread = row * lanes + lane; row 0 gets them.
-// kAtOnce of them take part in a step: shared memory has kAtOnce values of every thread.
+// Merges kWide values per thread over the rows of a CTA, thread = row * lanes + lane; row 0 gets
+// the result. kAtOnce values per step: shared memory holds kAtOnce values of every thread.
 template <int kThreads, int kAtOnce, int kWide, class T>
 __device__ inline void merge_rows_of(T (&values)[kWide], int lanes) {
   static_assert(kWide % kAtOnce == 0, "all steps are the same");

@@ -1,7 +1,7 @@
-// Words of narrow numbers as pairs of floats of 16 bits, exactly, by a few operations on bits. A
-// word of 2 n numbers gives n pairs: number j of its lower half stands in the lower half of pair j,
-// number j of its upper half in the upper half. Where PairsOfNeighbours says so, pair j has numbers
-// 2 j and 2 j + 1 instead.
+// Exact conversion of words of 8- and 4-bit values to packed pairs of 16-bit floats (half2) by a
+// few bit operations. A word of 2 n values yields n pairs: value j of its lower half is in the
+// lower half of pair j, value j of its upper half in the upper half. With PairsOfNeighbours pair j
+// has values 2 j and 2 j + 1 instead.
 #pragma once
 
 #include "lib/ptx_pairs.cuh"
@@ -9,7 +9,7 @@
 template <class T> struct ShortFloat;
 template <> struct ShortFloat<bf16> {
   static const int kMantissa = 7, kBias = 127;
-  static const uint32 kIntegers = 0x43004300u;  // 128; the lowest bits count ones
+  static const uint32 kIntegers = 0x43004300u;  // 128: the low mantissa bits count units
 };
 template <> struct ShortFloat<f16> {
   static const int kMantissa = 10, kBias = 15;
@@ -27,9 +27,9 @@ __device__ inline void to_pairs(f16, f16, uint32 word, uint32 (&pairs)[1]) { pai
 template <class D> struct PairsOfNeighbours { static const bool value = false; };
 template <> struct PairsOfNeighbours<e4m3> { static const bool value = true; };
 
-// By the instruction, or the bits of e4m3 as those of a T whose exponent is too small by the
-// difference of the biases; the product puts it right, for subnormal numbers too. NaN then becomes
-// 480: see nonfinite_bytes.
+// By the conversion instruction, or with the bits of e4m3 as those of a T whose exponent is too
+// small by the difference of the biases; the multiplication fixes it, for subnormals, too. NaN then
+// becomes 480: see nonfinite_bytes.
 template <class T>
 __device__ inline void to_pairs(e4m3, T t, uint32 word, uint32 (&pairs)[2]) {
   if constexpr (kConvertsE4m3) {
@@ -45,7 +45,7 @@ __device__ inline void to_pairs(e4m3, T t, uint32 word, uint32 (&pairs)[2]) {
     const uint32 magnitude = both(0x7f00 >> shift);
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
-      // Numbers in the upper bytes of the halves.
+      // Values in the upper bytes of the halves.
       const uint32 upper = __byte_perm(word, 0u, j == 0 ? 0x1404 : 0x3424);
       pairs[j] = fma_pair(t, (upper & kMinus) | (upper >> shift & magnitude),
                           power_pair<T>(ShortFloat<T>::kBias - 7), kMinus);
@@ -83,7 +83,7 @@ __device__ inline void to_pairs(u4, T t, uint32 word, uint32 (&pairs)[4]) {
     pairs[j] = fma_pair(t, and_xor(word >> 4 * j, both(15), ShortFloat<T>::kIntegers),
                         power_pair<T>(0), ShortFloat<T>::kIntegers | kMinus);
 }
-// The other way round in its highest bit, it is 8 more than the number.
+// With its highest bit flipped, the code is the value plus 8.
 template <class T>
 __device__ inline void to_pairs(i4, T t, uint32 word, uint32 (&pairs)[4]) {
 #pragma unroll
@@ -102,12 +102,12 @@ __device__ inline void to_pairs(e2m1, T t, uint32 word, uint32 (&pairs)[4]) {
   }
 }
 
-// The same without the last step: numbers that are more by `offset`, a T in both halves. Whoever
-// adds products of them takes away those of the offset.
+// The same without the final subtraction: values that are larger by `offset`, a T in both halves.
+// The caller subtracts the contribution of the offset from its accumulators.
 template <class D> struct HasOffset { static const bool value = false; };
 template <> struct HasOffset<u4> { static const bool value = true; };
 template <> struct HasOffset<i4> { static const bool value = true; };
-// Bits of a number that stand for minus one of them.
+// Sign bits of a value's code.
 template <class D> struct SignBit { static const int value = 0; };
 template <> struct SignBit<i4> { static const int value = 8; };
 template <class T, class D> __device__ constexpr uint32 offset_pair(D) { return 0; }
@@ -115,7 +115,7 @@ template <class T> __device__ constexpr uint32 offset_pair(u4) { return power_pa
 template <class T> __device__ constexpr uint32 offset_pair(i4) {
   return power_pair<T>(4) | both(1 << (ShortFloat<T>::kMantissa - 1));  // 24
 }
-// The upper 4 bits of the mantissa of 16 to 31 count ones.
+// The upper 4 mantissa bits of 16 to 31 count units.
 template <class D, class T>
 __device__ inline void to_offset_pairs(D d, T, uint32 word, uint32 (&pairs)[4]) {
   const int place = ShortFloat<T>::kMantissa - 4;
@@ -126,12 +126,12 @@ __device__ inline void to_offset_pairs(D d, T, uint32 word, uint32 (&pairs)[4]) 
   }
 }
 
-// Whole numbers of 4 bits times the scale of their row, rounded once, in 9 instructions for 8 of
-// them. Bits of the smallest numbers of bf16, and the lowest of the exponent beside them, count
-// multiples of 2^-133, so numbers only have to be cut out of a word: pairs 0 and 2 as they are,
-// pairs 1 and 3 sixteen times as large. One product-sum then multiplies by the scale and takes away
-// what i4, the other way round in its highest bit, is too much. Products are 2^kPower times what
-// they should be, and exact but for that rounding if the scale is in range.
+// 4-bit integers times the scale of their row, rounded once, in 9 instructions for 8 values. The
+// low mantissa and exponent bits of subnormal bf16 count multiples of 2^-133, so values only have
+// to be masked out of a word: pairs 0 and 2 in place, pairs 1 and 3 sixteen times as large. One fma
+// then multiplies by the scale and subtracts the 8 by which i4, with its highest bit flipped, is
+// too large. Products are 2^kPower times the true ones, and exact except for that rounding if the
+// scale is in range.
 struct SmallScale {
   static const int kTimes = 117, kPower = kTimes - 133;
   uint32 even, odd, offset;
@@ -155,7 +155,8 @@ struct SmallScale {
     }
   }
 };
-// Scales that SmallScale takes: zero, and what neither it nor its products lose bits of.
+// Tracks whether scales are in the range of SmallScale: zero, or such that neither they nor the
+// products lose bits.
 struct SmallScaleRange {
   uint32 largest = 0, least = 0xffffffffu;  // magnitudes, the least of them minus one: of two rows
 
@@ -172,7 +173,7 @@ struct SmallScaleRange {
   }
 };
 
-// Bit 7 of each byte of a word that to_pairs cannot convert: NaN of e4m3.
+// Bit 7 of each byte of a word that to_pairs does not convert: NaN of e4m3.
 template <class D> struct HasNonfiniteBytes { static const bool value = false; };
 template <> struct HasNonfiniteBytes<e4m3> { static const bool value = !kConvertsE4m3; };
 __device__ inline uint32 nonfinite_bytes(uint32 word) {

@@ -1,4 +1,4 @@
-// What stands in for lib/gemm_tails.cuh where nothing is reduced behind a product.
+// Replaces lib/gemm_tails.cuh where no reduction is fused behind a GEMM.
 #pragma once
 
 struct NoTails {

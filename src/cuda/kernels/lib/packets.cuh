@@ -1,10 +1,10 @@
-// kCount elements that lie together, the way memory holds them. They become numbers where they are
-// used, so that nothing waits for memory where they are loaded.
+// kCount contiguous elements in their memory format. They are converted where they are used, so
+// that loads do not stall where they are issued.
 #pragma once
 
 #include "lib/elements.cuh"
 
-// Whole registers: one for a single element, too.
+// Whole registers, also for a single short element.
 template <int kCount, class D>
 struct Bits {
   typedef Vector<kCount, typename D::Word> Words;
@@ -39,7 +39,7 @@ struct Bits {
   }
 };
 
-// What is not just read but computed.
+// Values that are computed, not loaded.
 template <int kCount, class R>
 struct Numbers {
   R values[kCount];

@@ -1,12 +1,12 @@
-// Philox4x32-10, the counter-based generator of Salmon et al. (SC'11): the same numbers as
-// base/philox.hpp gives on the host.
+// Philox4x32-10, the counter-based generator of Salmon et al. (SC'11): the same bits as
+// base/philox.hpp on the host.
 #pragma once
 
 #include "lib/integers.cuh"
 #include "lib/ptx_math.cuh"
 
-// The keys of the rounds, two of 32 bits each: made from a seed, or made before by the host, which
-// saves two additions per round.
+// The round keys, two of 32 bits each: derived from a seed, or precomputed by the host, which saves
+// two additions per round.
 struct SeedKeys {
   uint64 seed;
   __device__ uint32 first(int round) const { return (uint32)seed + round * 0x9E3779B9u; }
@@ -18,13 +18,13 @@ struct GivenKeys {
   __device__ uint32 second(int round) const { return (uint32)((uint64)keys[round] >> 32); }
 };
 
-// Of the first round, in which half of the state is 0. It is as linear as it looks: counters that
-// are 1 apart have products that are kFirstFactor apart.
+// Product of the first round, in which half of the state is 0. It is linear in the counter:
+// consecutive counters have products that differ by kFirstFactor.
 static const uint32 kFirstFactor = 0xD2511F53u;
 __device__ inline uint64 first_product(uint32 counter) {
   return multiply_wide(kFirstFactor, counter);
 }
-// 128 random bits for a 64-bit counter, of whose lower half the first product is given.
+// 128 random bits for a 64-bit counter; `product` is the first product of its lower half.
 template <class Keys>
 __device__ inline uint4 philox4x32(uint64 product, uint32 upper, const Keys& keys) {
   uint32 x = upper ^ keys.first(0), y = 0;
@@ -70,15 +70,15 @@ struct RandomStream {
   __device__ float uniform(int64 index) const { return uniform_open(bits(index)); }
 };
 
-// How many counters come before that of element `index`. Indices are never negative; of 32 bits,
-// they are divided as such.
+// Counters before that of element `index`. Indices are never negative; 32-bit ones are divided as
+// unsigned.
 template <class Index>
 __device__ inline uint64 counters_before(Index index) {
   return sizeof(Index) == 4 ? (uint32)index / 4 : (uint64)index / 4;
 }
 // The bits of kCount elements from `index` on, which is a multiple of kCount. kOneUpper: all
-// counters of the stream have the same upper 32 bits, so that what follows from these alone is
-// computed once per thread, and no counter is the first after a carry.
+// counters of the stream have the same upper 32 bits, so that their contribution is computed once
+// per thread, and no counter carries.
 template <bool kOneUpper, class Stream, int kCount, class Index>
 __device__ inline void random_row(const Stream& stream, Index index, uint32 (&to)[kCount]) {
   const uint32 upper = (uint32)(stream.offset >> 32);

@@ -1,6 +1,6 @@
-// What programs are made of: the pointwise modes on one number, and random numbers. R is float or
-// double. In float, what is made from exponentials costs a handful of instructions: 16-bit tensors
-// at the speed of memory leave time for about 28 per element on an H200.
+// Building blocks of pointwise programs: the pointwise modes on scalars, and random numbers. R is
+// float or double. In float, functions based on exponentials cost a handful of instructions: 16-bit
+// tensors at memory bandwidth leave time for about 28 per element on an H200.
 #pragma once
 
 #include "lib/elements.cuh"
@@ -16,7 +16,7 @@ template <class R> __device__ inline R op_min(R x, R b) { return min_or_nan(x, b
 template <class R> __device__ inline R op_max(R x, R b) { return max_or_nan(x, b); }
 template <class R> __device__ inline R op_add_square(R x, R b) { return x + b * b; }
 template <class R> __device__ inline R op_div(R x, R b) { return x / b; }
-// Integers: towards zero; what has no quotient is 0.
+// Integers: rounds towards zero; division by zero is 0.
 template <class R> __device__ inline R op_div_integer(R x, R b) {
   return b == 0 ? (R)0 : trunc(x / b);
 }
@@ -44,16 +44,16 @@ template <class R> __device__ inline R op_identity(R x) { return x; }
 template <class R> __device__ inline R op_reciprocal(R x) { return (R)1 / x; }
 
 template <class R> __device__ inline R op_sigmoid_fwd(R x) {
-  // exp of a negative number only: nothing overflows.
+  // exp of a negative argument only: no overflow.
   const R e = exp(-fabs(x));
   return (x < 0 ? e : (R)1) / ((R)1 + e);
 }
-// e^-x = 2^(-x log2 e); its relative error, about |x| units, is multiplied by s (1 - s).
+// e^-x = 2^(-x log2 e); its relative error, about |x| ulp, is multiplied by s (1 - s).
 template <> __device__ inline float op_sigmoid_fwd(float x) {
   return reciprocal_approx(1.f + exp2_approx(-1.44269504088896341f * x));
 }
 template <class R> __device__ inline R op_relu_fwd(R x, R lower, R upper, R slope) {
-  // One instruction for the usual one, in epilogues of products and at the speed of memory.
+  // One instruction for plain ReLU, which is common in GEMM epilogues and memory-bound kernels.
   if (slope == 0 && upper == (R)infinity()) return max_or_nan(x, lower);
   const R below = slope == 0 ? lower : lower + slope * (x - lower);
   return x < lower ? below : min_or_nan(x, upper);
@@ -84,9 +84,10 @@ template <class R> __device__ inline R op_gelu_bwd(R dy, R x) {
   const R density = (R)0.39894228040143267794 * exp((R)-0.5 * (x * x));
   return dy * (normal_distribution(x) + x * density);
 }
-// For results that are stored with 11 bits or fewer.
+// For results that are stored with at most 11 bits of precision.
+//
 // 1 - (a1 t + ... + a5 t^5) e^(-x^2 / 2) / 2 for x > 0, t = 1 / (1 + p x): Abramowitz and Stegun
-// 7.1.26, whose error is below 1e-7. `bell` is the exponential.
+// 7.1.26, with an error below 1e-7. `bell` is the exponential.
 __device__ inline float normal_distribution_short(float x, float bell) {
   const float t = reciprocal_approx(1.f + 0.23164189f * fabsf(x));
   float sum = fmaf(t, 0.5307027145f, -0.7265760135f);
@@ -148,7 +149,7 @@ template <class R> __device__ inline R op_gelu_approx_tanh_bwd_short(R dy, R x) 
 template <> __device__ inline float op_gelu_approx_tanh_fwd_short(float x) {
   return x * reciprocal_approx(1.f + gelu_tanh_exponential(x));
 }
-// Times a factor other than 0, as x / ((1 + e^(-2 u)) / factor): dropout's costs nothing this way.
+// Times a non-zero scale, as x / ((1 + e^(-2 u)) / scale): makes the scale of dropout free.
 template <class R> __device__ inline R op_gelu_approx_tanh_fwd_scaled(R x, R factor) {
   return factor * op_gelu_approx_tanh_fwd(x);
 }

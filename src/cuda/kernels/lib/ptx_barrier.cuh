@@ -1,9 +1,9 @@
-// Barriers of a part of a block.
+// Named barriers (bar.sync) of a part of a CTA.
 #pragma once
 
-// All kThreads threads of a group of whole warps have come here, and what they wrote to shared
-// memory can be read. Groups are numbered from 0 to 14; other groups go on meanwhile. A whole block
-// may use it too.
+// Synchronises the kThreads threads of a group of whole warps and makes their writes to shared
+// memory visible. Groups are numbered from 0 to 14; other groups are not blocked. A whole CTA may
+// use it, too.
 template <int kThreads>
 __device__ inline void group_barrier(int group) {
 #if defined(__CUDA_ARCH__)

@@ -1,10 +1,10 @@
-// Blocks of a cluster run at the same time and write to each other's shared memory (sm_90 on).
+// Thread block clusters (sm_90 on): cluster barriers and distributed shared memory (DSMEM).
 #pragma once
 
 #include "lib/ptx_mbarrier.cuh"
 
-// All threads of the cluster have come here, and see what the others have written before. Every
-// thread of the cluster calls it equally often.
+// Cluster barrier with release / acquire semantics. Every thread of the cluster calls it equally
+// often.
 __device__ inline void cluster_sync() {
 #if !defined(__CUDA_ARCH__)
   emulated_cluster_barrier();
@@ -12,9 +12,9 @@ __device__ inline void cluster_sync() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
-// The same in two halves, for those who only have to have come: barriers that were initialised
-// (fence_barriers) are seen, other writes need not be. What threads have written to global memory
-// is not waited for, which takes half a microsecond.
+// Relaxed cluster barrier, also in two halves: initialised mbarriers (fence_barriers) are visible
+// afterwards, other writes need not be. It does not wait for the threads' stores to global memory,
+// which takes half a microsecond.
 __device__ inline void cluster_arrive_relaxed() {
 #if !defined(__CUDA_ARCH__)
   emulated_cluster_arrive();
@@ -34,8 +34,8 @@ __device__ inline void cluster_sync_relaxed() {
   cluster_wait();
 }
 
-// What block `rank` has where `slot` is here. Between two barriers of the cluster: after the first
-// it has been written, before the second the block is still there.
+// Loads from the shared memory of CTA `rank`, at the address that is `slot` here. Between two
+// cluster barriers: the first orders the writes, and the CTA still exists until the second.
 __device__ inline float load_dsmem(const float* slot, int rank) {
 #if !defined(__CUDA_ARCH__)
   return *emulated_cluster_address((float*)slot, (unsigned)rank);
@@ -50,7 +50,7 @@ __device__ inline float load_dsmem(const float* slot, int rank) {
 #endif
 }
 
-// The same of 16 bytes: two to four numbers.
+// The same for 16 bytes: two to four values.
 template <class Numbers>
 __device__ inline Numbers load_dsmem(const Numbers* slot, int rank) {
   static_assert(sizeof(Numbers) == 16, "the access is of 16 bytes");
@@ -70,8 +70,8 @@ __device__ inline Numbers load_dsmem(const Numbers* slot, int rank) {
 #endif
 }
 
-// Writes `value` to where block `rank` has what is `slot` here. The block must have begun, and
-// reads it after a barrier of the cluster.
+// Stores `value` to the shared memory of CTA `rank`, at the address that is `slot` here. The CTA
+// must have started, and reads the value after a cluster barrier.
 __device__ inline void store_dsmem(float* slot, int rank, float value) {
 #if !defined(__CUDA_ARCH__)
   *emulated_cluster_address(slot, (unsigned)rank) = value;
@@ -84,9 +84,9 @@ __device__ inline void store_dsmem(float* slot, int rank, float value) {
 #endif
 }
 
-// Writes `value` to where block `rank` has what is `slot` here, and counts its bytes at the barrier
-// there, which tells that all that was sent has come. No barrier of the cluster has to wait for all
-// that threads have written, to memory as well. The block must have begun.
+// Asynchronous store (st.async) of `value` to the shared memory of CTA `rank`, at the address that
+// is `slot` here; its bytes count on the mbarrier there. Needs no cluster barrier, which would also
+// wait for the threads' stores to global memory. The CTA must have started.
 template <class R>
 __device__ inline void store_async_dsmem(R* slot, int rank, R value, Mbarrier* barrier) {
 #if !defined(__CUDA_ARCH__)

@@ -1,4 +1,4 @@
-// Conversions that are one instruction.
+// Conversions with a PTX instruction.
 #pragma once
 
 #include "lib/integers.cuh"
@@ -24,7 +24,7 @@ __device__ inline float f16_to_float(uint16 h) {
   const uint32 sign = (uint32)(h & 0x8000) << 16, magnitude = h & 0x7fff;
   if (magnitude > 0x7c00) return __uint_as_float(0x7fffffffu);
   if (magnitude == 0x7c00) return __uint_as_float(sign | 0x7f800000u);
-  // The bits of an f32 whose exponent is too small by 112; subnormal numbers come right as well.
+  // The bits of an f32 whose exponent is too small by 112; the product fixes subnormals, too.
   const float scaled = __uint_as_float(magnitude << 13) * 0x1p112f;
   return __uint_as_float(sign | __float_as_uint(scaled));
 }
@@ -54,7 +54,7 @@ __device__ inline uint16 float_to_bf16(float x) {
 #endif
 }
 
-// Two numbers at once, the first in the lower half.
+// Two values at once, the first in the lower half.
 __device__ inline uint32 pair_to_f16(float low, float high) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   uint32 pair;

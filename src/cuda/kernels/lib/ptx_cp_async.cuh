@@ -1,16 +1,16 @@
-// Copies from global to shared memory that go on while the thread does other things: nothing of
-// them passes through registers. Before sm_80 they are plain copies.
+// cp.async: asynchronous copies from global to shared memory, which bypass registers. Plain copies
+// before sm_80.
 #pragma once
 
 #include "lib/elements.cuh"
 #include "lib/ptx_shared.cuh"
 
-// kBytes are 4, 8 or 16, both addresses multiples of them.
+// kBytes is 4, 8 or 16; both addresses are aligned to it.
 template <int kBytes>
 __device__ inline void cp_async(void* to_shared, const void* from) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   const uint32 to = shared_address(to_shared);
-  if constexpr (kBytes == 16)  // past L1
+  if constexpr (kBytes == 16)  // bypasses L1
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(kBytes)
@@ -22,7 +22,7 @@ __device__ inline void cp_async(void* to_shared, const void* from) {
   emulated_copy_async(to_shared, from, kBytes, kBytes);
 #endif
 }
-// The same, of which only the first `present` bytes are read; the others become zeros.
+// Reads only the first `present` bytes and zero-fills the rest.
 template <int kBytes>
 __device__ inline void cp_async_zfill(void* to_shared, const void* from, int present) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -41,7 +41,7 @@ __device__ inline void cp_async_zfill(void* to_shared, const void* from, int pre
   emulated_copy_async(to_shared, from, kBytes, present);
 #endif
 }
-// The thread's copies since the last call are a group.
+// Commits the thread's copies since the last call as one group.
 __device__ inline void cp_async_commit_group() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -49,8 +49,8 @@ __device__ inline void cp_async_commit_group() {
   emulated_copy_commit();
 #endif
 }
-// Until all groups but the last kPending are there. The thread itself can then read them, others
-// after a barrier.
+// Waits until at most kPending groups are in flight. The thread can then read its own copies, other
+// threads after a barrier.
 template <int kPending>
 __device__ inline void cp_async_wait_group() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

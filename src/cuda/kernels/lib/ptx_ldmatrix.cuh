@@ -1,12 +1,12 @@
-// Matrices of 8 rows of 16 bytes, from shared memory into the registers of a warp the way products
-// of matrices want them (sm_75 on).
+// ldmatrix: 8 x 16-byte matrices from shared memory into the register fragments of mma.sync (sm_75
+// on).
 #pragma once
 
 #include "lib/ptx_shared.cuh"
 
-// Lane l gives the address of row l % 8 of matrix l / 8, a multiple of 16, and gets of each matrix
-// word l % 4 of row l / 4. kTransposed, for elements of 16 bits: elements 2 (l % 4) and
-// 2 (l % 4) + 1 of column l / 4.
+// Lane l passes the 16-byte-aligned address of row l % 8 of matrix l / 8, and gets word l % 4 of
+// row l / 4 of each matrix. kTransposed, for 16-bit elements: elements 2 (l % 4) and 2 (l % 4) + 1
+// of column l / 4.
 template <bool kTransposed>
 __device__ inline void ldmatrix(uint32 (&to)[4], const void* row) {
 #if defined(__CUDA_ARCH__)
@@ -23,7 +23,7 @@ __device__ inline void ldmatrix(uint32 (&to)[4], const void* row) {
   emulated_ldmatrix(to, row, 4, kTransposed);
 #endif
 }
-// Two of them: the addresses of lanes 16 on do not count.
+// Two matrices: the addresses of lanes 16 to 31 are ignored.
 template <bool kTransposed>
 __device__ inline void ldmatrix(uint32 (&to)[2], const void* row) {
 #if defined(__CUDA_ARCH__)

@@ -1,4 +1,4 @@
-// Arithmetic that is one instruction.
+// Arithmetic with a PTX instruction.
 #pragma once
 
 #include "lib/integers.cuh"
@@ -11,8 +11,7 @@ __device__ inline uint64 multiply_wide(uint32 a, uint32 b) {
   return product;
 }
 
-// Of the special function unit, good to about 2 units of the last place; subnormal numbers are
-// taken as 0.
+// Of the special function unit, accurate to about 2 ulp; subnormals are flushed to 0.
 __device__ inline float exp2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

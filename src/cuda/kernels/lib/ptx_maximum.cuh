@@ -1,4 +1,4 @@
-// The larger and the smaller of two numbers, which are NaN where one of these is.
+// NaN-propagating maximum and minimum.
 #pragma once
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

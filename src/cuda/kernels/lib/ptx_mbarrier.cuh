@@ -1,15 +1,15 @@
-// Barriers in shared memory that count arrivals and bytes (sm_90 on): how copies that run by
-// themselves tell the threads that wait for them.
+// mbarriers (sm_90 on): barriers in shared memory that count arrivals and transaction bytes, by
+// which TMA signals waiting threads.
 #pragma once
 
 #include "lib/ptx_shared.cuh"
 
-// A phase is complete when `count` arrivals and all announced bytes have come; then the next one
-// begins. Waits name the parity of the phase: 0 for the first, then 1, 0, 1...
+// A phase completes after `count` arrivals and all expected bytes; then the next one begins. A wait
+// names the parity of the phase: 0 for the first, then 1, 0, 1...
 typedef uint64 Mbarrier;
 
-// By one thread, before the others know of it: fence_barriers() and a block or cluster barrier
-// follow.
+// By one thread; fence_barriers() and a CTA or cluster barrier must follow before other threads use
+// it.
 __device__ inline void init_barrier(Mbarrier* barrier, int count) {
 #if !defined(__CUDA_ARCH__)
   emulated_mbarrier_init(barrier, (unsigned)count);
@@ -31,7 +31,7 @@ __device__ inline void arrive(Mbarrier* barrier) {
                : "memory");
 #endif
 }
-// At the same barrier of another block of the cluster.
+// Arrives on the same mbarrier of another CTA of the cluster.
 __device__ inline void arrive_remote(Mbarrier* barrier, int rank) {
 #if !defined(__CUDA_ARCH__)
   emulated_mbarrier_arrive_remote(barrier, (unsigned)rank);
@@ -45,7 +45,7 @@ __device__ inline void arrive_remote(Mbarrier* barrier, int rank) {
       : "memory");
 #endif
 }
-// One arrival, and so many bytes to come in this phase.
+// One arrival, plus `bytes` expected transaction bytes in this phase.
 __device__ inline void arrive_and_expect_tx(Mbarrier* barrier, int bytes) {
 #if !defined(__CUDA_ARCH__)
   emulated_mbarrier_expect(barrier, (unsigned)bytes);
@@ -56,7 +56,7 @@ __device__ inline void arrive_and_expect_tx(Mbarrier* barrier, int bytes) {
                : "memory");
 #endif
 }
-// Until the phase of this parity is complete.
+// Waits until the phase of this parity is complete.
 __device__ inline void wait_for(Mbarrier* barrier, int parity) {
 #if !defined(__CUDA_ARCH__)
   emulated_mbarrier_wait(barrier, (unsigned)parity);
@@ -72,8 +72,8 @@ __device__ inline void wait_for(Mbarrier* barrier, int parity) {
       : "memory");
 #endif
 }
-// What the thread has written to shared memory is seen by matrix units and copy engines, after a
-// barrier.
+// Makes the thread's writes to shared memory visible to the async proxy (wgmma, TMA); a barrier
+// follows.
 __device__ inline void fence_proxy_async() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

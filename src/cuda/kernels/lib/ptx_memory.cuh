@@ -1,10 +1,9 @@
-// Accesses to global memory with a hint to the caches. Read-only: no thread of the launch writes
-// what is read this way.
+// Global memory accesses with cache hints. Read-only: no thread of the launch writes the location.
 #pragma once
 
 #include "lib/integers.cuh"
 
-// One access of up to 16 bytes that the compiler may move before earlier stores.
+// One access of up to 16 bytes that the compiler may hoist above earlier stores.
 #if defined(__CUDA_ARCH__)
 __device__ inline uint4 load_read_only(const uint4* from) {
   uint4 v;
@@ -29,7 +28,7 @@ __device__ inline Piece load_read_only(const Piece* from) {
   return *from;
 }
 
-// The same for what is read once: L1 keeps no copy.
+// The same for data that is read once: does not allocate in L1.
 #if defined(__CUDA_ARCH__)
 __device__ inline uint4 load_once(const uint4* from) {
   uint4 v;
@@ -49,7 +48,7 @@ __device__ inline Piece load_once(const Piece* from) {
   return *from;
 }
 
-// The line of 128 bytes on its way from memory to L2; nobody waits for it.
+// Prefetches a 128-byte line to L2; does not block.
 __device__ inline void prefetch_to_l2(const void* from) {
 #if defined(__CUDA_ARCH__)
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
@@ -74,8 +73,8 @@ __device__ inline void store_piece(Piece* to, Piece v) {
   *to = v;
 }
 
-// kBytes bytes at a multiple of kBytes, read once: L1 keeps no copy. Loads are issued where they
-// stand: the compiler does not move them behind a barrier to save registers.
+// kBytes bytes, aligned to kBytes, read once: does not allocate in L1. volatile: the compiler does
+// not sink the loads below a barrier to save registers.
 template <int kBytes> struct StreamPiece;
 
 #if defined(__CUDA_ARCH__)

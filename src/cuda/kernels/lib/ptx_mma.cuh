@@ -1,10 +1,10 @@
-// Products of small matrices on tensor cores, made by a warp together.
+// mma.sync: warp-level matrix multiply-add on tensor cores.
 #pragma once
 
 #include "lib/elements.cuh"
 
-// d += a * b: 16 x k times k x 8, k being 32 bytes of elements (16 of 16 bits, 8 of f32, which are
-// taken as tf32: to_tf32 rounds them before). With g = lane / 4 and t = lane % 4 a lane holds
+// d += a * b: 16 x k times k x 8, where k is 32 bytes of elements (16 of 16 bits, 8 of f32, which
+// are used as tf32; to_tf32 rounds them first). With g = lane / 4 and t = lane % 4 a lane holds
 //   a[0], a[1]: row g, row g + 8, word t of the first 16 bytes; a[2], a[3]: of the second 16 bytes
 //   b[0], b[1]: column g, word t of the first, of the second 16 bytes
 //   d[0], d[1]: row g, columns 2 t, 2 t + 1; d[2], d[3]: row g + 8

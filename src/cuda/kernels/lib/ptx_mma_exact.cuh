@@ -1,11 +1,11 @@
-// Products of small matrices on tensor cores whose sums are integers or f64: see lib/ptx_mma.cuh.
+// mma.sync with i32 and f64 accumulators; see lib/ptx_mma.cuh.
 #pragma once
 
 #include "lib/elements.cuh"
 
-// d += a * b: 16 x 32 times 32 x 8 of 8-bit integers, which may be signed on one side only. Words
-// of four of them are held as lib/ptx_mma.cuh says.
-// Of f64: 16 x 4 times 4 x 8. With g = lane / 4 and t = lane % 4 a lane holds
+// d += a * b: 16 x 32 times 32 x 8 of 8-bit integers, signed or unsigned on each side. Words of
+// four are distributed over lanes as in lib/ptx_mma.cuh. f64: 16 x 4 times 4 x 8. With g = lane / 4
+// and t = lane % 4 a lane holds
 //   a[0], a[1]: rows g and g + 8, column t; b: row t, column g; d as for the other types
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 

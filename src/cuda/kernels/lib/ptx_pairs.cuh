@@ -1,14 +1,14 @@
-// Two floats of 16 bits in a word.
+// Packed pairs of 16-bit floats (half2, bfloat162) in a 32-bit word.
 #pragma once
 
 #include "lib/elements.cuh"
 
-// A number of 16 bits in each half of a word.
+// A 16-bit value in both halves of a word.
 __device__ constexpr uint32 both(int x) { return (uint32)x * 0x10001u; }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
-// The larger ones, NaN where one of two is.
+// Maximum of each half; NaN where either is.
 __device__ inline uint32 max_pair_or_nan(bf16, uint32 a, uint32 b) {
   uint32 larger;
   asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
@@ -19,7 +19,7 @@ __device__ inline uint32 max_pair_or_nan(f16, uint32 a, uint32 b) {
   asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
   return larger;
 }
-// The larger magnitudes, NaN where one of two is; signs are whatever they are.
+// Larger magnitude of each half, NaN where either is; the signs are unspecified.
 __device__ inline uint32 max_magnitudes(bf16, uint32 a, uint32 b) {
   uint32 larger;
   asm("max.NaN.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
@@ -30,7 +30,7 @@ __device__ inline uint32 max_magnitudes(f16, uint32 a, uint32 b) {
   asm("max.NaN.xorsign.abs.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
   return larger;
 }
-// All bits of a half where a > b, none elsewhere, and where one of them is NaN.
+// All ones in a half where a > b, zeros elsewhere, also where either is NaN.
 __device__ inline uint32 greater_pair(bf16, uint32 a, uint32 b) {
   uint32 mask;
   asm("set.gt.u32.bf16x2 %0, %1, %2;" : "=r"(mask) : "r"(a), "r"(b));
@@ -78,7 +78,7 @@ __device__ inline uint32 fma_pair(f16, uint32 a, uint32 b, uint32 c) {
 }
 #else
 template <class D> __device__ inline uint16 fma_half(D d, uint32 a, uint32 b, uint32 c) {
-  // Products of 11 bits are exact in double, and their sums rounded to odd are rounded once.
+  // Products of 11 bits are exact in double; rounding the sum to odd first makes this one rounding.
   const double product = (double)widen(d, (uint16)a) * (double)widen(d, (uint16)b);
   return narrow(d, product + (double)widen(d, (uint16)c));
 }
@@ -87,7 +87,7 @@ template <class D> __device__ inline uint32 fma_pair(D d, uint32 a, uint32 b, ui
 }
 #endif
 
-// Halves of words as whole numbers without signs: larger ones, smaller ones, sums modulo 2^16.
+// Halves of words as unsigned integers: maximum, minimum, sum modulo 2^16.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 __device__ inline uint32 max_of_halves(uint32 a, uint32 b) {
   uint32 larger;
@@ -116,7 +116,7 @@ __device__ inline uint32 add_halves(uint32 a, uint32 b) {
 }
 #endif
 
-// (a & mask) ^ c: compilers make two instructions of it where two operands are constants.
+// (a & mask) ^ c: compilers emit two instructions where two operands are constants.
 __device__ inline uint32 and_xor(uint32 a, uint32 mask, uint32 c) {
 #if defined(__CUDA_ARCH__)
   uint32 result;
@@ -127,8 +127,8 @@ __device__ inline uint32 and_xor(uint32 a, uint32 mask, uint32 c) {
 #endif
 }
 
-// Four e4m3 as f16, in their order, if kConvertsE4m3. Compilers know the instruction for sm_89 from
-// CUDA 12.1 on.
+// Four e4m3 to f16, in order, if kConvertsE4m3. Compilers know the instruction for sm_89 from CUDA
+// 12.1 on.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890 && \
     __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201
 static const bool kConvertsE4m3 = true;

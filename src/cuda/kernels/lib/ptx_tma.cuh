@@ -1,16 +1,16 @@
-// Copies of tiles between global and shared memory by the copy engine (TMA, sm_90 on).
+// TMA (sm_90 on): bulk and tensor copies between global and shared memory.
 #pragma once
 
 #include "lib/ptx_mbarrier.cuh"
 
-// What the engine knows of a tensor: made by the driver, launch/tensor_map.hpp describes it. Always
-// part of the kernel's arguments.
+// TMA descriptor (CUtensorMap), encoded by the driver from launch/tensor_map.hpp. Always a
+// __grid_constant__ kernel argument.
 struct alignas(64) TensorMap {
   uint64 words[16];
 };
 
-// Bytes that lie together, a multiple of 16 as both addresses are; they count for `barrier`. By all
-// lanes of a warp, which agree on the arguments; one of them asks.
+// Bulk copy of contiguous bytes: size and both addresses are multiples of 16; the bytes count on
+// `barrier`. Called by all lanes of a warp with equal arguments; one elected lane issues it.
 __device__ inline void load_bytes(void* to, const void* from, int bytes, Mbarrier* barrier) {
 #if !defined(__CUDA_ARCH__)
   if (threadIdx.x % 32 == 0) emulated_bulk_load(to, from, (unsigned)bytes, barrier);
@@ -25,8 +25,8 @@ __device__ inline void load_bytes(void* to, const void* from, int bytes, Mbarrie
 #endif
 }
 
-// A box of a tensor of kRank axes, its corner at `at` (the contiguous axis first), to `to`; its
-// bytes count for `barrier`. What lies outside of the tensor is zero.
+// TMA load of a box of a tensor of kRank axes with origin `at` (contiguous axis first); its bytes
+// count on `barrier`. Elements outside of the tensor are zero.
 template <int kRank>
 __device__ inline void load_box(void* to, const TensorMap& map, Mbarrier* barrier,
                                 const int (&at)[kRank]) {
@@ -61,8 +61,8 @@ __device__ inline void load_box(void* to, const TensorMap& map, Mbarrier* barrie
 #endif
 }
 
-// The same to every block of the cluster in `blocks`: to the same place of its shared memory, its
-// own barrier counts the bytes.
+// The same with multicast to every CTA in the mask `blocks`: to the same offset of its shared
+// memory, and its own mbarrier counts the bytes.
 template <int kRank>
 __device__ inline void load_box_multicast(void* to, const TensorMap& map, Mbarrier* barrier,
                                           const int (&at)[kRank], uint16 blocks) {
@@ -91,7 +91,7 @@ __device__ inline void load_box_multicast(void* to, const TensorMap& map, Mbarri
 #endif
 }
 
-// A box that will be loaded soon is on its way to the L2 cache.
+// Prefetches a box to L2.
 template <int kRank>
 __device__ inline void prefetch_box(const TensorMap& map, const int (&at)[kRank]) {
   static_assert(kRank == 2);
@@ -102,9 +102,9 @@ __device__ inline void prefetch_box(const TensorMap& map, const int (&at)[kRank]
 #endif
 }
 
-// Pixels of an image of kRank - 2 spatial axes, as a convolution's windows begin at them: `at` is
-// {channel, w, (h, (d,)) n} of the first, `tap` the place in the window {w, (h, (d))}. The pixels
-// that follow are taken row by row within the map's bounding box, through all images.
+// TMA im2col load of pixels of an image with kRank - 2 spatial axes: `at` is {channel, w, (h, (d,))
+// n} of the first, `tap` the im2col offsets {w, (h, (d))}. The following pixels are traversed row
+// by row within the map's bounding box, through all images.
 template <int kRank>
 __device__ inline void load_im2col(void* to, const TensorMap& map, Mbarrier* barrier,
                                    const int (&at)[kRank], const int (&tap)[kRank - 2]) {
@@ -137,8 +137,8 @@ __device__ inline void load_im2col(void* to, const TensorMap& map, Mbarrier* bar
 #endif
 }
 
-// A box from shared memory; what lies outside of the tensor is left out. The thread's writes and
-// those it knows of need fence_proxy_async() before.
+// TMA store of a box from shared memory; elements outside of the tensor are skipped. Preceding
+// writes to shared memory need fence_proxy_async() first.
 template <int kRank>
 __device__ inline void store_box(const TensorMap& map, const void* from, const int (&at)[kRank]) {
 #if !defined(__CUDA_ARCH__)
@@ -165,7 +165,7 @@ __device__ inline void tma_store_commit_group() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 #endif
 }
-// Until the shared memory of all groups of stores but the last kPending may be written again.
+// Waits until TMA has read the shared memory of all but the last kPending groups of stores.
 template <int kPending>
 __device__ inline void tma_store_wait_read() {
 #if !defined(__CUDA_ARCH__)

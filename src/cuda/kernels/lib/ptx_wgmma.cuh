@@ -1,14 +1,13 @@
-// Around the matrix products of a warpgroup (128 threads, sm_90a), which run by themselves:
-// lib/ptx_wgmma_mma_async.cuh is the instruction.
+// Support of wgmma (warpgroup MMA, 128 threads, asynchronous, sm_90a): descriptors, fences,
+// setmaxnreg. The instruction itself is in lib/ptx_wgmma_mma_async.cuh.
 #pragma once
 
 #include "lib/ptx_shared.cuh"
 
-// A factor in shared memory as the instruction takes it: tiles of 8 rows of `kSwizzle` bytes, whose
-// 16-byte pieces are swizzled as the copy engine does it. `leading` and `stride` are distances in
-// bytes. With contiguous depth: stride from 8 rows to the next 8, leading is not used. With
-// contiguous rows: leading from kSwizzle bytes of rows to the next, stride from 8 of depth to the
-// next 8.
+// Shared-memory matrix descriptor: core matrices of 8 rows of `kSwizzle` bytes whose 16-byte pieces
+// are swizzled as TMA does it. `leading` and `stride` are byte offsets. K-major: stride between
+// groups of 8 rows, leading is ignored. M/N-major: leading between groups of kSwizzle bytes of
+// rows, stride between groups of 8 along K.
 template <int kSwizzle>
 __device__ inline uint64 smem_descriptor(const void* tile, int leading, int stride) {
   const uint64 layout = kSwizzle == 128 ? 1 : kSwizzle == 64 ? 2 : kSwizzle == 32 ? 3 : 0;
@@ -20,12 +19,12 @@ __device__ inline uint64 smem_descriptor(const void* tile, int leading, int stri
   return (uint64)((address & 0x3ffff) >> 4) | (uint64)((leading & 0x3ffff) >> 4) << 16 |
          (uint64)((stride & 0x3ffff) >> 4) << 32 | layout << 62;
 }
-// The same matrix some bytes further; of the address field no carry leaves.
+// The same matrix `bytes` further on; no carry leaves the address field.
 __device__ inline uint64 advance_descriptor(uint64 descriptor, int bytes) {
   return descriptor + (uint64)(bytes >> 4);
 }
 
-// Registers that products read and write are not touched by the thread between fence and wait.
+// The thread must not touch accumulator or A registers between this fence and the wait.
 __device__ inline void wgmma_fence() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -38,7 +37,7 @@ __device__ inline void wgmma_commit_group() {
   emulated_wgmma_commit();
 #endif
 }
-// Until all groups but the last kPending are done.
+// Waits until at most kPending groups are in flight.
 template <int kPending>
 __device__ inline void wgmma_wait_group() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -47,7 +46,7 @@ __device__ inline void wgmma_wait_group() {
   emulated_wgmma_wait(kPending);
 #endif
 }
-// The compiler must not move reads of the sums before the wait.
+// Keeps the compiler from moving reads of the accumulators above the wait.
 template <int kCount>
 __device__ inline void fence_operand(float (&accum)[kCount]) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -68,7 +67,7 @@ __device__ inline void fence_operand(Accum (&accum)[kRows][kCount]) {
   for (int r = 0; r < kRows; ++r) fence_operand(accum[r]);
 }
 
-// Registers change hands between warpgroups; kCount is a multiple of 8.
+// setmaxnreg moves registers between warpgroups; kCount is a multiple of 8.
 template <int kCount>
 __device__ inline void setmaxnreg_inc() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

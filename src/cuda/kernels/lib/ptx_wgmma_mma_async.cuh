@@ -1,15 +1,15 @@
-// One product of a warpgroup: D (64 x WGMMA_N) += A B', A 64 x k, B WGMMA_N x k. Comes after a
-// kernel's head, which says which instruction it is:
+// wgmma.mma_async: D (64 x WGMMA_N) += A B', A 64 x k, B WGMMA_N x k. The generated header selects
+// the instruction:
 //   WGMMA_N                      columns of D
 //   WGMMA_K                      "k16"
 //   WGMMA_ACCUM_TYPE, WGMMA_A, WGMMA_B  f32, bf16, bf16
 //   WGMMA_SCALES                 ", 1, 1", or "" for integers
-//   WGMMA_MAJOR_A, WGMMA_MAJOR_B ", 1" where a factor's rows are contiguous in shared memory, ", 0"
-//                                where its depth is; "" for types of other than 16 bits, whose
-//                                depth is. kTransposeA and kTransposeB say the same.
+//   WGMMA_MAJOR_A, WGMMA_MAJOR_B ", 1" for an M/N-major operand in shared memory, ", 0" for K-major
+//                                ones; "" for types of other than 16 bits, which are K-major.
+//                                kTransposeA and kTransposeB say the same.
 //   WGMMA_REGISTER               "f", or "r" for integers
-// and typedef Sum, float or int. Thread t of the group has rows 16 (t / 32) + t % 32 / 4 and 8
-// more, and of every 8 columns 2 (t % 4) and the next: sums[4 j + 2 h + i] is row + 8 h, column
+// and typedef Accum, float or int. Thread t of the warpgroup has rows 16 (t / 32) + t % 32 / 4 and
+// 8 below, and of every 8 columns 2 (t % 4) and the next: accum[4 j + 2 h + i] is row + 8 h, column
 // 8 j + 2 (t % 4) + i.
 #pragma once
 
@@ -153,7 +153,7 @@
 #define WGMMA_IN5 "%133"
 #endif
 
-// Both factors in shared memory. `keeps`: adds to the sums instead of overwriting them.
+// Both operands in shared memory. `accumulate`: false overwrites the accumulators.
 __device__ inline void multiply(Accum (&accum)[WGMMA_N / 2], uint64 a, uint64 b, bool accumulate) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile(
@@ -172,7 +172,8 @@ __device__ inline void multiply(Accum (&accum)[WGMMA_N / 2], uint64 a, uint64 b,
                  kTransposeA, kTransposeB, accumulate);
 #endif
 }
-// A in registers: of the warp's 16 rows, as mma.m16n8k16 wants it (four registers for every type).
+// A in registers: the fragment of mma.m16n8k16 for the warp's 16 rows (four registers for every
+// type).
 __device__ inline void multiply(Accum (&accum)[WGMMA_N / 2], const uint32 (&a)[4], uint64 b,
                                 bool accumulate) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

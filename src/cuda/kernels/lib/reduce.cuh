@@ -1,11 +1,11 @@
-// Reductions over the lanes of a warp and the warps of a block. Every thread gets the result, and
-// the same bits each time: the order of the operations is fixed.
+// Reductions over the lanes of a warp and the warps of a CTA. Every thread gets the result.
+// Deterministic: the order of operations is fixed.
 #pragma once
 
 static const int kLanes = 32;
 static const unsigned kAllLanes = 0xffffffffu;
 
-// `identity` leaves the other operand as it is. Minimum and maximum hand on NaN.
+// Minimum and maximum propagate NaN.
 struct Sum {
   template <class R> __device__ static R identity() { return (R)0; }
   template <class R> __device__ static R apply(R a, R b) { return a + b; }
@@ -23,7 +23,7 @@ struct Min {
   template <class R> __device__ static R apply(R a, R b) { return b != b || b < a ? b : a; }
 };
 
-// Over groups of kWidth neighbouring lanes, a power of two. All lanes of the warp call it.
+// Over groups of kWidth adjacent lanes, a power of two. All lanes of the warp call it.
 template <class Op, int kWidth = kLanes, class R>
 __device__ inline R warp_reduce(R v) {
 #pragma unroll
@@ -31,7 +31,7 @@ __device__ inline R warp_reduce(R v) {
     v = Op::apply(v, __shfl_xor_sync(kAllLanes, v, distance));
   return v;
 }
-// kCount numbers at once: their shuffles overlap.
+// kCount values at once: their shuffles overlap.
 template <class Op, int kWidth = kLanes, int kCount, class R>
 __device__ inline void warp_reduce(R (&v)[kCount]) {
 #pragma unroll
@@ -51,7 +51,7 @@ __device__ constexpr int lanes_for(int values) {
   return lanes;
 }
 
-// Over the block, all of whose threads call it: two barriers.
+// Over the CTA, all of whose threads call it: two barriers.
 template <int kWarps, class Op, class R>
 __device__ inline R block_reduce(R v) {
   v = warp_reduce<Op>(v);
@@ -60,7 +60,7 @@ __device__ inline R block_reduce(R v) {
     const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
     if (lane == 0) slots[warp] = v;
     __syncthreads();
-    // Every warp adds up the warps' results for itself.
+    // Every warp reduces the warps' results by itself.
     constexpr int kWidth = lanes_for(kWarps);
     v = lane % kWidth < kWarps ? slots[lane % kWidth] : Op::template identity<R>();
     v = warp_reduce<Op, kWidth>(v);

@@ -1,4 +1,5 @@
-// Mean and inv_variance = 1 / sqrt(variance + epsilon) of rows, the variance about the mean.
+// Mean and inv_variance = 1 / sqrt(variance + epsilon) of rows; the variance is computed about the
+// mean.
 #pragma once
 
 #include "lib/ptx_math.cuh"
@@ -7,7 +8,7 @@
 __device__ inline float reciprocal_root(float x) { return reciprocal_root_approx(x); }
 __device__ inline double reciprocal_root(double x) { return 1.0 / sqrt(x); }
 
-// Adds up the thread's own elements, and their squares about the mean.
+// Sums of the thread's own elements, and of their squared deviations from the mean.
 template <class Tile, class X, int kUnroll, class R>
 __device__ inline void add_elements(const typename Tile::Args& args, const Tile& tile, X& x,
                                     R (&sums)[kUnroll]) {
@@ -36,12 +37,12 @@ __device__ inline void add_squares(const typename Tile::Args& args, const Tile& 
     });
 }
 
-// Mean and sum of squares about it of the thread's own n elements, each taken once: with s and q
-// the sums of x - pivot and of its square,
+// Mean and sum of squared deviations of the thread's own n elements in one pass: with s and q the
+// sums of x - pivot and of its square,
 //   mean = pivot + s / n      squares = q - s^2 / n
-// The pivot is the mean of the first chunk. That makes squares at least q / kChunks, so that the
-// subtraction costs few digits: if d is how far the other elements' mean is from the pivot, q
-// contains d^2 once for each of them, and squares that much times kCount / n.
+// The pivot is the mean of the first chunk. Therefore squares is at least q / kChunks, and the
+// subtraction loses few digits: if d is the distance of the other elements' mean from the pivot, q
+// contains d^2 once per element, and squares that much times kCount / n.
 template <class Tile, class X, int kUnroll, class R>
 __device__ inline void own_moments(const typename Tile::Args& args, const Tile& tile, X& x,
                                    R (&mean)[kUnroll], R (&squares)[kUnroll]) {
@@ -55,7 +56,7 @@ __device__ inline void own_moments(const typename Tile::Args& args, const Tile& 
       x.values(args, tile, u, chunk, column, v);
       if (chunk == 0) {
         pivot = sum_of(v) * ((R)1 / (R)kCount);
-        // Infinity is left to the sums, which are then infinite as the mean is.
+        // An infinite pivot becomes 0: the sums are then infinite, as the mean is.
         if (!(fabs(pivot) < (R)infinity())) pivot = (R)0;
       }
 #pragma unroll
@@ -71,7 +72,7 @@ __device__ inline void own_moments(const typename Tile::Args& args, const Tile& 
   }
 }
 
-// All threads of the block call it. Not centred: the mean stays 0.
+// All threads of the CTA call it. Not centred: the mean stays 0.
 template <bool kCentred, class Tile, class X, class Reducer, int kUnroll, class R>
 __device__ inline void find_statistics(const typename Tile::Args& args, const Tile& tile,
                                        X& x, Reducer& reducer, R epsilon,

@@ -1,4 +1,4 @@
-// Runs of kCount elements in registers, and where they lie in memory.
+// Loads and stores of runs of kCount elements: contiguous, strided, ragged, packed.
 #pragma once
 
 #include "lib/elements.cuh"
@@ -14,7 +14,7 @@ __device__ inline void fill(R value, R (&to)[kCount]) {
   for (int l = 0; l < kCount; ++l) to[l] = value;
 }
 
-// Elements narrower than a byte: kCount of them start at a multiple of kCount.
+// Elements narrower than a byte: `index` is a multiple of kCount.
 template <int kCount, class R, class D>
 __device__ inline void load_packed(D d, const void* data, int64 index, R (&to)[kCount]) {
   const int kBytes = kCount * D::kBits / 8, kWordBytes = kBytes < 4 ? kBytes : 4;
@@ -35,7 +35,7 @@ __device__ inline void load_packed(D d, const void* data, int64 index, R (&to)[k
   }
 }
 
-// Elements that lie together: whole vectors where kCount > 1, which the caller has made sure of.
+// Contiguous elements: aligned vectors where kCount > 1, as the caller guarantees.
 template <int kCount, class R, class D>
 __device__ inline void load_row(D d, const void* data, int64 index, R (&to)[kCount]) {
   if constexpr (kCount == 1) {
@@ -46,7 +46,7 @@ __device__ inline void load_row(D d, const void* data, int64 index, R (&to)[kCou
     load_vector(d, data, index, to);
   }
 }
-// The same as they are, for what is read once; widen_vector makes numbers of them.
+// Loads without conversion, for data that is read once; widen_vector converts.
 template <int kCount, class D>
 __device__ inline void hold_row(D, const void* data, int64 index,
                                 Vector<kCount, typename D::Word>& to) {
@@ -56,7 +56,7 @@ __device__ inline void hold_row(D, const void* data, int64 index,
 #pragma unroll
   for (int i = 0; i < Elements::kPieces; ++i) to.pieces[i] = load_once(from + i);
 }
-// Elements that are read once.
+// For elements that are read once.
 template <int kCount, class R, class D>
 __device__ inline void load_row_once(D d, const void* data, int64 index, R (&to)[kCount]) {
   if constexpr (kCount == 1 || IsPacked<D>::value)
@@ -64,8 +64,8 @@ __device__ inline void load_row_once(D d, const void* data, int64 index, R (&to)
   else
     load_vector_once(d, data, index, to);
 }
-// Elements that will be loaded soon: on their way to L2, the line that begins with them. What is
-// handed back has no meaning.
+// Prefetches to L2 the 128-byte line that begins with these elements. The values in `to` are
+// meaningless.
 template <int kCount, class R, class D>
 __device__ inline void prefetch_row(D, const void* data, int64 index, R (&to)[kCount]) {
   if constexpr (!IsPacked<D>::value) {
@@ -79,7 +79,7 @@ __device__ inline void store_row(D d, void* data, int64 index, const R (&from)[k
   if constexpr (kCount == 1) {
     store_element(d, data, index, from[0]);
   } else if constexpr (IsPacked<D>::value) {
-    // Whole bytes: kCount elements start at a multiple of kCount.
+    // Whole bytes: `index` is a multiple of kCount.
     const int per_byte = 8 / D::kBits, here = per_byte < kCount ? per_byte : kCount;
     if constexpr (kCount % per_byte == 0) {
 #pragma unroll
@@ -98,7 +98,7 @@ __device__ inline void store_row(D d, void* data, int64 index, const R (&from)[k
   }
 }
 
-// Elements that are not read again soon.
+// For elements that are not read again soon.
 template <int kCount, class R, class D>
 __device__ inline void stream_row(D d, void* data, int64 index, const R (&from)[kCount]) {
   if constexpr (kCount == 1 || IsPacked<D>::value)
@@ -120,9 +120,9 @@ __device__ inline void store_strided(D d, void* data, int64 index, int64 stride,
   for (int l = 0; l < kCount; ++l) store_element(d, data, index + l * stride, from[l]);
 }
 
-// A ragged view: row r begins at element starts[r] and ends before starts[r + 1]. `first` is where
-// the row's start stands among them, `next` how far the one after it. What lies past the end is not
-// in memory: it reads as 0 and is not written.
+// A ragged view: row r begins at element starts[r] and ends before starts[r + 1]. `first` is the
+// index of the row's start, `next` the distance to the following one. Elements past the end do not
+// exist: they read as 0 and are not written.
 template <int kCount, class R, class D, class O>
 __device__ inline void load_ragged(D d, const void* data, O o, const void* starts, int64 first,
                                    int64 next, int64 within, int64 stride, R (&to)[kCount]) {

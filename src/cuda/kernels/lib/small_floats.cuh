@@ -1,4 +1,4 @@
-// Floats of 8 bits and fewer, written out for GPUs that have no instruction for them.
+// Floats of at most 8 bits, in software for GPUs without conversion instructions.
 #pragma once
 
 #include "lib/integers.cuh"
@@ -9,8 +9,8 @@ __device__ inline float small_to_float(uint32 bits) {
   const int bias = (1 << (kExponent - 1)) - 1;
   const uint32 sign = bits >> (kExponent + kMantissa) << 31;
   const uint32 magnitude = bits & ((1u << (kExponent + kMantissa)) - 1);
-  // As the bits of an f32 whose exponent is too small by 127 - bias; the product puts it right, for
-  // subnormal numbers too.
+  // As the bits of an f32 whose exponent is too small by 127 - bias; the multiplication fixes it,
+  // for subnormals, too.
   const float scaled = __uint_as_float(magnitude << (23 - kMantissa));
   const float power = __uint_as_float((uint32)(254 - bias) << 23);
   return __uint_as_float(__float_as_uint(scaled * power) | sign);
@@ -18,14 +18,14 @@ __device__ inline float small_to_float(uint32 bits) {
 __device__ inline float quiet_nan() { return __uint_as_float(0x7fffffffu); }
 __device__ inline float infinity() { return __uint_as_float(0x7f800000u); }
 
-// A small float that saturates to `largest`. Infinity is kept where the format has one.
+// Saturates to `largest`. Infinity is kept where the format has one.
 template <int kExponent, int kMantissa, bool kInfinity>
 __device__ inline uint32 float_to_small(float x, float largest) {
   const int bias = (1 << (kExponent - 1)) - 1;
   const uint32 sign = __float_as_uint(x) >> 31 << (kExponent + kMantissa);
   const float magnitude = fabsf(x);
   if (kInfinity && magnitude == infinity()) return sign | ((1u << kExponent) - 1) << kMantissa;
-  // In units of the last place, a power of two.
+  // In ulp, a power of two.
   const float within = fminf(magnitude, largest * 2);
   const int exponent = max((int)(__float_as_uint(within) >> 23) - 127, 1 - bias);
   const float per_unit = __uint_as_float((uint32)(127 + kMantissa - exponent) << 23);

@@ -1,8 +1,8 @@
-// How numbers are folded by reductions behind a product, and a walk over these. A head has kTails
-// and for each of them a Tail<number> with typedef Op, one of the folds.
+// Folds of the tail reductions fused behind a GEMM, and a loop over the tails. The generated header
+// defines kTails and for each a Tail<number> with typedef Op, one of the folds.
 #pragma once
 
-// `identity` leaves the other operand as it is. Minimum and maximum hand on NaN.
+// Minimum and maximum propagate NaN.
 struct FoldAdd {
   __device__ static float identity() { return 0; }
   __device__ static float apply(float a, float b) { return a + b; }
@@ -16,7 +16,7 @@ struct FoldMin {
   __device__ static float apply(float a, float b) { return b != b || b < a ? b : a; }
 };
 
-// Which axes of a product's result a reduction folds.
+// Which axes of the GEMM's result a tail reduces.
 enum TailOver { kOverRows, kOverColumns, kOverAll };
 template <int kNumber>
 struct Tail;

@@ -1,7 +1,7 @@
-// Squares of numbers in shared memory, element [column][row], read and written in both directions.
+// Square tiles in shared memory, element [column][row], accessed along both axes (transposes).
 #pragma once
 
-// One more than a power of two: neighbours in either direction are in different banks.
+// Padded by one element: neighbours along either axis are in different banks.
 template <class R, int kEdge>
 struct Tile {
   R elements[kEdge][kEdge + 1];

@@ -1,12 +1,12 @@
-// Rows of the output as sums of the products that go there, in the order of their rows: a block of
-// threads for each. Comes after a kernel's head, generic/moe_routing.cuh and moe/scan_groups.cuh.
-// The head has kListed, args.row_counts and .row_lists (moe/count_rows.cuh), .row_sums
-// (moe/store_accumulators.cuh), and the epilogue, kVector columns at a time.
+// Scatter-add of a mixture of experts: every output row is the sum of the GEMM rows routed to it,
+// added in row order, one CTA per output row. Requires generic/moe_routing.cuh, moe/scan_groups.cuh
+// and the generated header (kListed, args.row_counts and .row_lists from moe/count_rows.cuh,
+// .row_sums from moe/store_accumulators.cuh, and the epilogue, kVector columns at a time).
 #include "lib/divide.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 
-// The rows that are listed for `to`, in order.
+// Sorts the rows listed for `to`.
 __device__ inline int sort_listed(const Args& args, Index to, int count, int* sorted) {
   const int* list = (const int*)args.row_lists + (int64)to * kListed;
   const int thread = (int)threadIdx.x;
@@ -17,7 +17,7 @@ __device__ inline int sort_listed(const Args& args, Index to, int count, int* so
   }
   return count;
 }
-// Those of the rows from `first` on, one for each thread, that go there.
+// Finds the rows routed to `to` among those from `first` on, one row per thread.
 __device__ inline int find_rows(const Args& args, Index to, int first, int* found) {
   const int row = first + (int)threadIdx.x;
   const int goes = row < (int)rows(args) && destination(args, row, (Index)args.output_rows) == to;

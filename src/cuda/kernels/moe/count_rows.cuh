@@ -1,6 +1,6 @@
-// How many rows go to each row of the output: 1 for those that a product may store alone.
-// args.row_lists gets up to kListed of them, in any order. Comes after a kernel's head and
-// generic/moe_routing.cuh.
+// Counts the rows routed to each output row; where the count is 1, the GEMM may store the row
+// directly. Writes up to kListed of them to args.row_lists, unordered. Requires the generated
+// header and generic/moe_routing.cuh.
 #include "lib/elements.cuh"
 
 static const int kThreads = 256;

@@ -1,12 +1,12 @@
-// The depth of the gradient of an expert's weights: the rows of its groups, in blocks that the
-// device alone knows. In place of sm90/split_k.cuh; all tiles are whole. Comes after a kernel's
-// head, which has args.expert_blocks and args.row_blocks (moe/k_blocks.cuh).
+// K range of the weight gradient of an expert: the rows of its groups, in K-blocks that are known
+// on the device only. Replaces sm90/split_k.cuh; no tile is split. Requires the generated header
+// (args.expert_blocks and args.row_blocks, written by moe/k_blocks.cuh).
 
 static const bool kHasEmptyTiles = true;  // experts without rows
 
 struct RowBlock {
   int begin, end;
-  bool is_whole;  // as the copy engine brings it
+  bool is_whole;  // full, so TMA can load it
 };
 __device__ inline RowBlock row_block(const Args& args, int block) {
   const uint4 words = ((const uint4*)args.row_blocks)[block];

@@ -1,5 +1,4 @@
-// What a warpgroup puts into the stages of moe/routed_operands.cuh. Comes after
-// sm90/prologue_tiles.cuh.
+// Producer warpgroups of moe/routed_operands.cuh. Requires sm90/prologue_tiles.cuh.
 
 template <class A>
 struct ProducerPrologue {

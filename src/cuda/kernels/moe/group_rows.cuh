@@ -1,9 +1,9 @@
-// Where rows of groups come from and go to, for products of sm90/mainloop.cuh. Comes after a
-// kernel's head, lib/epilogue_rows.cuh, sm90/tile_scheduler_moe.cuh and generic/moe_routing.cuh. The
-// head has token_at<kCount>(args, at, values), a program over (1, token, depth), where rows are
-// gathered.
+// Gather and scatter of rows for the grouped GEMM of sm90/mainloop.cuh. Requires
+// lib/epilogue_rows.cuh, sm90/tile_scheduler_moe.cuh, generic/moe_routing.cuh and the generated
+// header, which, where rows are gathered, defines token_at<kCount>(args, at, values), a program
+// over (1, token, k).
 
-// Factor A of sm90/prologue_operands.cuh.
+// Operand A of sm90/prologue_operands.cuh.
 template <int kCount>
 __device__ inline void operand_a(const Args& args, const Index (&at)[3], R (&values)[kCount]) {
   const Index token = source(args, at[1]);
@@ -12,8 +12,8 @@ __device__ inline void operand_a(const Args& args, const Index (&at)[3], R (&val
   for (int i = 0; i < kCount; ++i) values[i] = token < 0 ? (R)0 : values[i];
 }
 
-// Rows that are not alone in their place are the business of moe/other_rows.cuh, and rows of
-// nobody's go nowhere but to themselves.
+// Scatter: skips rows without an expert and output rows to which several rows are routed, which
+// moe/other_rows.cuh computes.
 template <int kHalf, class Accum, class Tails>
 __device__ inline void epilogue_tile_rows(const Args& args, const WorkTile& work, uint8* staging,
                                         const Accum (&accum)[kHalf], int row, Tails& tails) {

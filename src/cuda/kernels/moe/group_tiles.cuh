@@ -1,7 +1,7 @@
-// Cuts the rows of every group into tiles of kTileM rows, for sm90/tile_scheduler_moe.cuh: one block.
-// Comes after a kernel's head, generic/moe_routing.cuh and moe/scan_groups.cuh. args.row_tiles gets
-// fours of numbers: how many tiles there are, then (first row, end, expert) for each of them; rows
-// of nobody's are of expert -1. args.row_counts gets zeros, where kScatter.
+// Splits the rows of every group into tiles of kTileM rows for sm90/tile_scheduler_moe.cuh, in one
+// CTA. Requires the generated header, generic/moe_routing.cuh and moe/scan_groups.cuh. Writes uint4
+// words to args.row_tiles: the number of tiles, then (first row, end, expert) of each; the expert
+// is -1 for rows that belong to no group. With kScatter clears args.row_counts.
 #include "lib/elements.cuh"
 
 extern "C" __global__ void __launch_bounds__(kThreads)

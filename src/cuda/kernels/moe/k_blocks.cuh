@@ -1,9 +1,9 @@
-// Cuts the rows of every group into blocks of kBlockK rows, those of an expert one after the
-// other: the depth of the gradient of its weights. One block of threads. Comes after a kernel's
-// head, generic/moe_routing.cuh and moe/scan_groups.cuh.
-//   args.group_begins    gets where each group begins, and where the last one ends
-//   args.expert_blocks   the first block of each expert, and the end of the last one's
-//   args.row_blocks      (first row, end, whether it is whole) of each block
+// Splits the rows of every group into K-blocks of kBlockK rows for the weight gradient; the blocks
+// of an expert are consecutive. One CTA. Requires the generated header, generic/moe_routing.cuh and
+// moe/scan_groups.cuh. Writes
+//   args.group_begins    begin of each group, and the end of the last one
+//   args.expert_blocks   first K-block of each expert, and the end of the last one's
+//   args.row_blocks      (first row, end, whether the block is full) of each K-block
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     k_blocks(const __grid_constant__ Args args) {

@@ -1,5 +1,5 @@
-// Rows of the output to which none or several rows go, one element after the other: such rows are
-// few or come from nowhere. Comes after a kernel's head and generic/moe_routing.cuh.
+// Output rows to which no row or several rows are routed, one thread per element with a plain dot
+// product: such rows are few. Requires the generated header and generic/moe_routing.cuh.
 #include "lib/divide.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"

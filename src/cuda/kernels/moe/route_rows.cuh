@@ -1,6 +1,6 @@
-// Where the rows of every block of depth are in token and in the output: args.routes gets both, -1
-// where a row comes from nowhere or goes nowhere. A block with such rows is not whole. Comes after
-// a kernel's head and generic/moe_routing.cuh; a warp for each of args.row_blocks.
+// Resolves the routing of every K-block: args.routes gets the row in token and the row in the
+// output, -1 where there is none. A block with such rows is marked as not full. Requires the
+// generated header and generic/moe_routing.cuh; one warp per entry of args.row_blocks.
 #include "lib/elements.cuh"
 
 static const int kThreads = 128;

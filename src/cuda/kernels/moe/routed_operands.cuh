@@ -1,11 +1,12 @@
-// Factors whose depth is rows of a mixture: rows in memory order come by the copy engine, but for
-// the blocks at the end of a group, whose tiles threads fill up with zeros, and rows that are
-// gathered come by threads always. Comes after a kernel's head, moe/expert_k_blocks.cuh,
-// sm90/load_matrix.cuh and sm90/prologue_pieces.cuh, and before sm90/prologue_tiles.cuh. The head
-// has a_at<kCount>(args, at, values) and b_at, programs over (1, row, column), kTokenIsA, and
-// kRoutes: whether args.routes (moe/route_rows.cuh) has where rows are.
+// Operands of the weight gradient, whose K runs over the rows of a mixture. TMA loads rows that are
+// in memory order, except the last K-block of a group, which threads load and pad with zeros;
+// threads always load rows that are gathered. Requires moe/expert_k_blocks.cuh,
+// sm90/load_matrix.cuh, sm90/prologue_pieces.cuh and the generated header; precedes
+// sm90/prologue_tiles.cuh. The header defines a_at<kCount>(args, at, values) and b_at, programs
+// over (1, row, column), kTokenIsA, and kRoutes: whether args.routes (moe/route_rows.cuh) holds the
+// routing.
 
-// -1: the row counts for nothing.
+// -1: the row contributes nothing.
 template <bool kOfToken>
 __device__ inline int place_of_row(const Args& args, Index row) {
   if constexpr (!kRoutes) return (int)row;

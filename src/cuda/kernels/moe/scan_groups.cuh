@@ -1,10 +1,10 @@
-// Groups of rows, as many at a time as one block has threads. Comes after a kernel's head and
+// Scans over groups of rows, kThreads at a time, in one CTA. Requires the generated header and
 // generic/moe_routing.cuh.
 #include "lib/elements.cuh"
 
 static const int kThreads = 512;
 
-// What `join` makes of the numbers of this thread and of all before it.
+// Inclusive scan over the CTA with the operation `join`.
 template <class Join>
 __device__ inline int scan_threads(int number, Join join) {
   __shared__ int numbers[kThreads];
@@ -17,7 +17,7 @@ __device__ inline int scan_threads(int number, Join join) {
   }
   return number;
 }
-// The same of all threads, handed out by the last one.
+// Broadcasts the value of the last thread, the result of a scan, to the CTA.
 __device__ inline int last_of_block(int number) {
   __shared__ int last;
   if (threadIdx.x == kThreads - 1) last = number;
@@ -27,12 +27,12 @@ __device__ inline int last_of_block(int number) {
   return result;
 }
 
-// Where a group says that it begins, of `all` rows.
+// First row of a group as given, clamped to [0, all].
 __device__ inline int offset_of(const Args& args, int group, int all) {
   return (int)within(integer_first_token_offset(args, {(Index)group, 0, 0}), 0, all);
 }
-// Where the group begins that a thread has of those from `first` on. Offsets only rise: at the
-// largest so far, which is `largest` before these groups.
+// First row of the thread's group among those from `first` on. Offsets are made monotonic: each is
+// at least the largest before it, which is `largest` before these groups.
 __device__ inline int begin_of_group(const Args& args, int first, int all, int largest) {
   const int group = first + (int)threadIdx.x;
   const int own = group < (int)args.first_token_offset_dims[0] ? offset_of(args, group, all) : 0;

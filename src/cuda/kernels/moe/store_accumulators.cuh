@@ -1,5 +1,5 @@
-// The epilogue of products that are added up later: args.row_sums gets them, row by row. Comes
-// after a kernel's head, before lib/epilogue_rows.cuh.
+// Epilogue that stores f32 accumulators row by row to args.row_sums for moe/add_rows.cuh. Requires
+// the generated header; precedes lib/epilogue_rows.cuh.
 #include "lib/rows.cuh"
 
 template <int kCount>

@@ -1,14 +1,15 @@
-// The end of tiles whose depth the kSplits blocks of a cluster share: every block lays its sums
-// down in its own shared memory, and takes a part of the columns, for which it adds the sums of all
-// blocks in their order and runs the epilogue. Nothing goes through memory, and no order is left to
-// chance. Comes after a kernel's head, lib/epilogue_rows.cuh, a schedule and a loader.
+// Split-K reduction within a cluster over DSMEM. Every CTA spills its accumulators to its own
+// shared memory, then owns kTileN / kSplits columns: it adds the accumulators of all CTAs in rank
+// order and runs the epilogue for these columns. No global workspace, and the result is
+// deterministic. Requires the generated header, lib/epilogue_rows.cuh, a tile scheduler and a
+// loader.
 //
-// Parts are the last work of a block: the stages of its ring are free then, and hold the sums of a
-// warp's 16 rows as [column / 8][lane][4], the way matrix units leave them.
+// A split tile is the last work item of a CTA, so the pipeline stages are free to hold the
+// accumulators: [column / 8][lane][4] per 16 rows of a warp, the fragment layout of wgmma.
 #include "lib/ptx_cluster.cuh"
 
 static const int kOwnColumns = kTileN / kSplits;
-// Columns whose sums a warp adds up at a time.
+// Columns that a warp reduces at a time.
 static const int kReducedColumns = kOwnColumns < kStagingColumns ? kOwnColumns : kStagingColumns;
 
 static_assert(kSplits == 1 || kTileM * kTileN * (int)sizeof(Accum) <=
@@ -19,18 +20,18 @@ struct alignas(16) AccumQuad {
   Accum values[4];
 };
 
-// Where a warp has 16 of its tile's rows, by their number / 16.
+// Accumulators of 16 rows of the tile; `rows` is the row index / 16.
 __device__ inline AccumQuad* spilled_accumulators(uint8* memory, int rows) {
   return (AccumQuad*)memory + rows * (kTileN / 8 * 32) + threadIdx.x % 32;
 }
 
-// By a warpgroup with 16 of each 64 rows from `first` * 16 on for each warp. Its sums are those of
-// kTileN columns for each of kRowBlocks. Nobody reads or writes `memory` any more.
+// By a consumer warpgroup; its warps have 16 of each 64 rows from `first` * 16 on, and kTileN
+// columns per row block. No thread or TMA access to `memory` may be outstanding.
 template <int kCount, int kHalf>
 __device__ inline void spill_accumulators(uint8* memory, const Accum (&accum)[kCount][kHalf], int first) {
 #pragma unroll
   for (int piece = 0; piece < kCount; ++piece) {
-    const int kOfRows = kTileN / 2 / kHalf;  // pieces of 16 rows
+    const int kOfRows = kTileN / 2 / kHalf;  // accumulator fragments per 16 rows
     AccumQuad* to =
         spilled_accumulators(memory, first + 4 * (piece / kOfRows)) + piece % kOfRows * (kHalf / 4 * 32);
 #pragma unroll
@@ -41,8 +42,8 @@ __device__ inline void spill_accumulators(uint8* memory, const Accum (&accum)[kC
   }
 }
 
-// By the warpgroups that have laid down sums, between two barriers of the cluster: before the first
-// all blocks have laid down theirs, and none leaves before the second.
+// By the consumer warpgroups, between two cluster barriers: before the first every CTA has spilled
+// its accumulators, and no CTA exits before the second.
 template <class A>
 __device__ inline void cluster_reduce(const A& args, uint8* memory, uint8* staging, int first) {
   const WorkTile work = work_of(args, split_work_of_cta(args));

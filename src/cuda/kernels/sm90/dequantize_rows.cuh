@@ -1,24 +1,25 @@
-// Tiles of a factor whose numbers are narrow (8 or 4 bits, lying along the depth): copied to shared
-// memory as they are, some stages ahead, and on the way into a stage made floats of 16 bits by
-// pairs, less the zero point of their block and times its scale. Comes after a kernel's head, a
-// schedule and sm90/prologue_pieces.cuh. The head has kRawSteps, stages of which a warpgroup has
-// copies, and for factor A (and the same for B)
-//   NarrowA::kConverts       the rest is there where it is true
-//     Stored, kBits          the numbers
-//     Scale, kBlock          the scales and how many depths share one; kBlock 0: there are none
-//     kExactScales           scales are numbers of the stage's type, too
-//     Zero, kZeroBits        the zero points; kZeroBits 0: there are none
-//     kExactZeros            numbers less zero points are numbers of the stage's type, too
-//     numbers(args, batch, row, depth), scales(...)   where they are
-//     zero_bit(...)          the same of a zero point, in bits of memory
+// Dequantising producers: operands of 8 or 4 bits, contiguous along K. cp.async copies the packed
+// values some K-blocks ahead; the producer threads convert them to 16-bit floats two at a time
+// (half2), subtract the zero point and multiply by the scale of their block, and store to the
+// stage. Requires a tile scheduler, sm90/prologue_pieces.cuh and the generated header, which
+// defines kRawSteps (K-blocks of packed values in flight per warpgroup) and for operand A (and
+// likewise B)
+//   NarrowA::kConverts       the following exist where it is true
+//     Stored, kBits          type and width of the packed values
+//     Scale, kBlock          type of scales, k values per scale; kBlock 0: no scales
+//     kExactScales           scales are exact in the stage's type
+//     Zero, kZeroBits        zero points; kZeroBits 0: none
+//     kExactZeros            value minus zero point is exact in the stage's type
+//     numbers(args, batch, row, depth), scales(...)   addresses
+//     zero_bit(...)          address of a zero point in bits
 //
-// A packet is 16 bytes of a row. What a thread copies it converts itself: nobody waits for others.
-// Lanes of a quarter of a warp store to different banks: with 4 packets in a line they have two
-// lines, with 2 packets four, and swizzles of neighbouring lines differ in the lowest bits.
+// A packet is 16 bytes of a row. A thread converts the packets that it copied itself, so no barrier
+// is needed. The 8 lanes of a store phase hit different banks: with 4 packets per line they cover
+// two lines, with 2 packets four, and swizzles of adjacent lines differ in the low bits.
 #include "lib/ptx_cp_async.cuh"
 #include "lib/narrow_to_half2.cuh"
 
-// The blocks of depth that a warpgroup brings, one after the other through all its work.
+// Iterates over the K-blocks of a producer warpgroup through all of its work tiles.
 struct Walk {
   WorkTile work;
   int number, block;
@@ -32,7 +33,7 @@ struct Walk {
     block += kProducers;
     settle(args);
   }
-  // Past the end of a piece of work: so far into the next one.
+  // Past the end of a work tile: carries the remainder into the next one.
   __device__ void settle(const Args& args) {
     while (more(args) && block >= work.first + work.count) {
       block -= work.first + work.count;
@@ -43,14 +44,14 @@ struct Walk {
   }
 };
 
-// The numbers of a word in their order: pairs of neighbours.
+// Values of a word as half2 pairs of neighbours, in order.
 template <class Stored, class Math>
 __device__ inline void neighbours(Stored s, Math m, uint32 word, uint32 (&pairs)[2]) {
   to_pairs(s, m, PairsOfNeighbours<Stored>::value ? word : __byte_perm(word, 0, 0x3120), pairs);
 }
 template <class Stored, class Math>
 __device__ inline void neighbours(Stored s, Math m, uint32 word, uint32 (&pairs)[4]) {
-  uint32 apart[4];  // numbers j and j + 4
+  uint32 apart[4];  // pair j holds values j and j + 4
   to_pairs(s, m, word, apart);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -59,7 +60,7 @@ __device__ inline void neighbours(Stored s, Math m, uint32 word, uint32 (&pairs)
   }
 }
 
-// Bytes that to_pairs cannot convert: marks them by bit 7, and puts their pairs right.
+// Bytes that to_pairs does not convert: marks them by bit 7, and fixes their pairs.
 template <class Stored, class Math> struct NonfiniteBytes {
   static const bool kThere = false;
 };
@@ -88,19 +89,19 @@ template <class Narrow, class Math, int kRows>
 struct Converter {
   typedef typename Narrow::Stored Stored;
   typedef typename Narrow::Scale Scale;
-  static const int kElements = 128 / Narrow::kBits;   // of a packet
-  static const int kAcross = kBlockK / kElements;  // packets of a line
-  static const int kLines = 128 / kAcross;            // that the threads take at a time
+  static const int kElements = 128 / Narrow::kBits;   // per packet
+  static const int kAcross = kBlockK / kElements;  // packets per line
+  static const int kLines = 128 / kAcross;            // covered by the threads at a time
   static const int kPackets = (kRows + kLines - 1) / kLines;
   static const bool kScaled = Narrow::kBlock > 0;
   static const int kScales = kScaled ? at_least_one(kElements / at_least_one(Narrow::kBlock)) : 0;
   static const bool kShifted = Narrow::kZeroBits > 0;
   static const int kZeros = kShifted ? kScales : 0;
-  static const int kPairs = 16 / Narrow::kBits;  // of a word
+  static const int kPairs = 16 / Narrow::kBits;  // per 32-bit word
   static const int kStepBytes = kPackets * 128 * (16 + 4 * (kScales + kZeros));
-  static const int kBytes = kRawSteps * kStepBytes;  // of a warpgroup
+  static const int kBytes = kRawSteps * kStepBytes;  // per warpgroup
 
-  uint8* steps;  // kRawSteps of all packets, then all scales, then all zero points of all threads
+  uint8* steps;  // kRawSteps times: packets, scales, zero points of all threads
   int step;
   Walk ahead;
 
@@ -127,7 +128,7 @@ struct Converter {
   __device__ uint32* zero_at(int of_step, int zero) const {
     return scale_at(of_step, kPackets * kScales + zero);
   }
-  // Of scale s of a packet; those past the end of the depth are the first ones.
+  // Address of scale s of a packet; clamped to the first one past the end of K.
   __device__ static const uint8* scale_of(const Args& args, int batch, int row, int depth, int s) {
     const int at = depth < (int)args.depth ? depth + s * Narrow::kBlock : 0;
     return Narrow::scales(args, batch, row, at);
@@ -137,7 +138,7 @@ struct Converter {
     return Narrow::zero_bit(args, batch, row, at);
   }
 
-  // What the next step ahead needs, as one group of copies.
+  // Copies everything that the next K-block needs, as one cp.async group.
   __device__ void copy(const Args& args, int to) {
     if (ahead.more(args)) {
       const int depth = depth_of(ahead.block), batch = ahead.work.batch;
@@ -163,7 +164,7 @@ struct Converter {
     cp_async_commit_group();
   }
 
-  // Pairs less a zero point times a scale, rounded once.
+  // (pair - zero) * scale, rounded once.
   __device__ static uint32 scaled(uint32 pair, float zero, float scale, uint32 scale_pair) {
     if constexpr (kShifted && Narrow::kExactZeros)
       pair = fma_pair(Math(), pair, power_pair<Math>(0), both(narrow(Math(), -zero)));
@@ -204,8 +205,7 @@ struct Converter {
     }
   }
 
-  // The packets of a block of depth, to the lines of a stage. Before the first `ready` waits for
-  // the place.
+  // Converts the packets of a K-block to the lines of a stage. `ready` waits for the stage.
   template <class Ready>
   __device__ void convert(const Args& args, const WorkTile& work, int block, uint8* to, Ready ready) {
     copy(args, (step + kRawSteps - 1) % kRawSteps);
@@ -243,14 +243,14 @@ struct Converter {
     step = (step + 1) % kRawSteps;
   }
 
-  // The scale whose bits begin a word.
+  // The scale in the low bits of a word.
   __device__ static float scale_in(uint32 word) {
     if constexpr (sizeof(typename Scale::Word) == 4)
       return __uint_as_float(word);
     else
       return (float)widen(Scale(), (typename Scale::Word)word);
   }
-  // The same of a zero point.
+  // The zero point in the low bits of a word.
   __device__ static float zero_in(uint32 word) {
     typedef typename Narrow::Zero Zero;
     if constexpr (Narrow::kZeroBits == 32)
@@ -260,7 +260,7 @@ struct Converter {
   }
 };
 
-// Of a factor that is not converted.
+// For an operand that is not dequantised.
 struct NoConverter {
   static const int kBytes = 0;
   __device__ NoConverter(const Args&, uint8*, int) {}

@@ -1,12 +1,12 @@
-// The results of batches of matrices. Comes after a kernel's head, sm90/tile_scheduler.cuh and
-// lib/epilogue_rows.cuh. Where the head says kHasLengths, rows and columns of a batch end at
-// rows_of(args, {batch}) and columns_of(args, {batch}), and past them stands args.padding_value.
+// Epilogue of batched matrices. Requires the generated header, sm90/tile_scheduler.cuh and
+// lib/epilogue_rows.cuh. With kHasLengths the rows and columns of a batch end at rows_of(args,
+// {batch}) and columns_of(args, {batch}); results past them are args.padding_value.
 
 __device__ inline int length_within(int64 given, int64 extent) {
   return (int)(given < 0 ? 0 : given < extent ? given : extent);
 }
 
-// Rows are numbered through all batches, as the epilogue's axes number them.
+// Rows are numbered through all batches, as in the epilogue's space.
 struct Bounds {
   Index first_row, row_end, first_column, column_end;
 };
@@ -18,7 +18,7 @@ __device__ inline void place_row(const Args& args, const WorkTile&, Index row, I
   locate_row(args, row, at);
 }
 
-// 16 rows of sums whose columns begin with work.n.
+// Epilogue of 16 rows of accumulators; their first column is work.n.
 template <int kHalf, class Accum, class Tails>
 __device__ inline void epilogue_tile_rows(const Args& args, const WorkTile& work, uint8* staging,
                                         Accum (&accum)[kHalf], int row, Tails& tails) {

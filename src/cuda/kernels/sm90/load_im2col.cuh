@@ -1,23 +1,23 @@
-// Tiles of a convolution: pixels that the copy engine gathers from an image tap by tap, and the
-// filters of a tap. Comes after a kernel's head and sm90/tile_scheduler_conv.cuh. The head has
-//   kPixelAxes    spatial axes of the image; 0 where pixels lie as the rows of a matrix
-//   kSwap         rows of the product are filters, its columns pixels (results with contiguous
-//                 pixels); else rows are pixels, columns filters
-//   kColumnsContiguous   filters have the product's columns contiguous, not its depth (backward)
+// TMA loads of an implicit-GEMM convolution: TMA im2col gathers the pixels of a filter tap from the
+// image, TMA loads the filters of the tap. Requires sm90/tile_scheduler_conv.cuh and the generated
+// header, which defines
+//   kPixelAxes    spatial axes of the image; 0: pixels are the rows of a matrix (pointwise)
+//   kSwap         GEMM rows are filters and columns are pixels (results with contiguous pixels);
+//                 otherwise rows are pixels and columns are filters
+//   kColumnsContiguous  filters are contiguous along the GEMM's columns, not along K (backward)
 //   kWhole        the epilogue's axes are (pixels, channels), or with kSwap (images, channels,
-//                 pixels); else all axes of an image stand for themselves
-//   kUsedColumns  of a tile that results may have, but with kSwap
-//   kWindowRows   not 0: pixels are loaded once for all taps of a plane, so many rows
+//                 pixels); otherwise all axes of the image are separate
+//   kUsedColumns  columns of a tile that can be results, without kSwap
+//   kWindowRows   not 0: rows of the halo window, which is loaded once for all taps of a plane
 //                 (mainloop_halo.cuh)
-//   kPaddedLines    lines and planes are longer than the results' by what lies between them, for
-//                 several taps
+//   kPaddedLines  lines and planes of the pixel numbering include the padding between them
 //   kInPlanes     whether taps are in several planes
-//   kGroupsPerTile         not 0: groups side by side that are taken as one (mainloop_groups.cuh)
-//   kComputesPixels  pixels are not asked for but computed (sm90/prologue_pixels.cuh): no maps
-// args.map_pixels0... are the maps of the phases, (channel, w, h, d, image) or (channel, pixel);
-// args.map_filters has (contiguous, tap, other). args.columns and .depth are of a group;
-// args.taps[] holds the tap's place in the filter and its offsets from the window's begin, 16 bits
-// each: filter, w, h, d.
+//   kGroupsPerTile  not 0: groups packed into one tile (mainloop_groups.cuh)
+//   kComputesPixels  producer warps compute the pixels (sm90/prologue_pixels.cuh): no im2col maps
+// args.map_pixels0... are the maps of the phases: (channel, w, h, d, image) or (channel, pixel);
+// args.map_filters has (contiguous, tap, other). args.columns and .depth (K) are per group;
+// args.taps[] packs 16 bits each: the tap's index in the filter, its offsets w, h, d from the begin
+// of the window.
 #include "lib/ptx_tma.cuh"
 
 static const int kFilterTile = kSwap ? kTileM : kTileN;
@@ -25,13 +25,14 @@ static const int kStageBytesA =
     (kWindowRows > 0 ? kWindowRows : kTileM) * kBlockK * kElementBytes;
 static const int kStageBytesB = kTileN * kBlockK * kElementBytes;
 static const int kBoxColumns = 128 / kElementBytes;  // of a box with contiguous columns
-static const int kComputingWarps = 3;  // of windows; another one asks for filters
+// compute windows; the fourth warp issues the TMA loads of filters
+static const int kComputingWarps = 3;
 
 struct Pixel {
   int image, d, h, w;
 };
 
-// Pixel number `pixel` of a phase, which runs along w, h, d and images.
+// Coordinates of pixel `pixel` of a phase, numbered along w, h, d, then images.
 __device__ inline Pixel pixel_of(const Args& args, int phase, int pixel) {
   const auto split = [&](int number, int extent, int magic, int& above) {
     const int64 divisor = phase_word(args, phase, extent);
@@ -68,8 +69,8 @@ __device__ inline void load_pixel_tile(const A& args, const WorkTile& work, uint
   }
 }
 
-// Every block of a cluster has pixels of its own, and all share the filters: each loads its part
-// for all of them.
+// The CTAs of a cluster have different pixels and the same filters: each loads 1 / kCluster of the
+// filters and multicasts it.
 __device__ inline void load_filter_tile(const Args& args, const WorkTile& work, uint8* to,
                                         Mbarrier* barrier, int depth, int tap) {
   const int kPart = kFilterTile / kCluster, part = block_of_cluster() * kPart;
@@ -93,8 +94,8 @@ __device__ inline void load_filter_tile(const Args& args, const WorkTile& work, 
   }
 }
 
-// Blocks of depth run through the taps of a block of channels, whose pixels are in the L2 cache
-// then.
+// K order: all taps of one block of channels, then the next block, so that the pixels of later taps
+// hit in L2.
 template <class A>
 __device__ inline void load_stage(const A& args, const WorkTile& work, int block, uint8* a, uint8* b,
                                   Mbarrier* barrier) {
@@ -108,12 +109,12 @@ __device__ inline void load_stage(const A& args, const WorkTile& work, int block
   load_filter_tile(args, work, kSwap ? a : b, barrier, depth, (int)(tap & 0xffff));
 }
 
-// The same in two: a block of channels of all pixels that a tile's windows see of a plane, and the
-// filters of a block of depth.
+// The two halves of load_stage for mainloop_halo.cuh: the halo window (one block of channels of all
+// pixels that the tile's filter windows cover in a plane), and the filters of one K-block.
 __device__ inline int plane_count(const Args& args, int phase) {
   return kInPlanes ? (int)phase_word(args, phase, kPlanes) : 1;
 }
-// Window number `number` of a piece of work: its block of channels, and its plane as a tap.
+// Window `number` of a work tile: its block of channels, and its plane encoded as a tap.
 struct Window {
   int block;
   int64 tap;
@@ -145,10 +146,10 @@ __device__ inline void load_filters(const Args& args, const WorkTile& work, int 
       args.taps[phase_word(args, work.phase, kFirstTap) + block - above * (int)taps];
   load_filter_tile(args, work, to, barrier, above * kBlockK, (int)(tap & 0xffff));
 }
-// How many rows further a tap's pixels are in their plane.
+// Rows by which a tap is offset within the window.
 __device__ inline int window_row(int64 tap) { return (int)(tap >> 16 & 0x7fffffff); }
 
-// Whether a pixel is one of the results, not one of those between lines and images.
+// Whether a pixel is a result, not padding between lines or images.
 __device__ inline bool exists(const Args& args, int phase, const Pixel& pixel) {
   return !kPaddedLines ||
          (pixel.w < (int)phase_word(args, phase, kResultW) &&
@@ -156,8 +157,7 @@ __device__ inline bool exists(const Args& args, int phase, const Pixel& pixel) {
           pixel.d < (int)phase_word(args, phase, kResultD));
 }
 
-// The coordinates of a pixel among the results, whose axis 0 is the image and whose spatial ones
-// begin with kFirst.
+// Coordinates of a pixel in the result: axis 0 is the image, spatial axes begin at kFirst.
 template <int kFirst>
 __device__ inline void place_pixel(const Args& args, int phase, int number, Index (&at)[kRank]) {
   const Pixel pixel = pixel_of(args, phase, number);
@@ -176,7 +176,7 @@ __device__ inline void place_pixel(const Args& args, int phase, int number, Inde
       pixel.w * (Index)args.spread_w + (Index)phase_word(args, phase, kFirstW);
 }
 
-// The same where they are one axis, or a few.
+// The same where the result's pixels are one merged axis, or a few.
 __device__ inline void place_whole_pixel(const Args& args, int phase, int number,
                                          Index (&at)[kRank]) {
   const Pixel pixel = pixel_of(args, phase, number);
@@ -186,8 +186,8 @@ __device__ inline void place_whole_pixel(const Args& args, int phase, int number
   if (!exists(args, phase, pixel)) at[0] = -1;
 }
 
-// The coordinates of a row of the product's results; the column is in the last of them. A first one
-// below 0: there is no such pixel.
+// Coordinates of a row of the GEMM in the result; the last coordinate holds the column. A negative
+// first coordinate: no such pixel.
 __device__ inline void place_row(const Args& args, const WorkTile& work, Index row,
                                  Index (&at)[kRank]) {
   if constexpr (kSwap) {
@@ -208,15 +208,15 @@ __device__ inline void place_row(const Args& args, const WorkTile& work, Index r
   }
 }
 
-// Where a piece of work stands among the results, in numbers of rows and columns that place_row
-// takes. Rows and columns of the tile from these ends on are not there.
+// Position of a work tile in the result, in the row and column numbers of place_row. Rows and
+// columns from the ends on do not exist.
 struct Bounds {
   Index first_row, row_end, first_column, column_end;
 };
 __device__ inline Bounds bounds_of(const Args& args, const WorkTile& work) {
   const Index channel = (Index)work.group * (Index)args.columns;
   Index channel_end = channel + (Index)args.columns;
-  // The last groups side by side may be fewer.
+  // The last pack may hold fewer groups.
   if constexpr (kGroupsPerTile > 0) channel_end = min(channel_end, (Index)args.all_columns);
   const Index pixel_end = (Index)phase_word(args, work.phase, kPixels);
   if constexpr (kSwap)
@@ -225,7 +225,7 @@ __device__ inline Bounds bounds_of(const Args& args, const WorkTile& work) {
     return {0, pixel_end, channel + work.n, channel_end};
 }
 
-// 16 rows of sums whose columns begin with work.n.
+// Epilogue of 16 rows of accumulators; their first column is work.n.
 template <int kHalf, class StagingBuffer, class Accum, class Tails>
 __device__ inline void epilogue_tile_rows(const Args& args, const WorkTile& work, const StagingBuffer& staging,
                                         const Accum (&accum)[kHalf], int row, Tails& tails) {

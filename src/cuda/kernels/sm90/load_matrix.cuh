@@ -1,14 +1,15 @@
-// Tiles of two matrices with one contiguous axis each. Comes after a kernel's head and a schedule
-// with first_k(args, block), where a block of depth begins; args.map_a and args.map_b have the
-// axes (contiguous, other, batch), and args.batched_a, args.batched_b are 0 where all batches share
-// a matrix. A factor that the head says is computed (kComputesA, kComputesB) has no map.
+// TMA loads of operand tiles of (batched) matrices with one contiguous axis each. Requires the
+// generated header and a tile scheduler with first_k(args, block), the first K index of a K-block.
+// The axes of args.map_a and args.map_b are (contiguous, other, batch); args.batched_a,
+// args.batched_b are 0 where all batches share one matrix. An operand that producer warps compute
+// (kComputesA, kComputesB) has no map.
 #include "lib/ptx_tma.cuh"
 
 static const int kStageBytesA = kTileM * kBlockK * kElementBytes;
 static const int kStageBytesB = kTileN * kBlockK * kElementBytes;
 static const int kBoxRows = 128 / kElementBytes;  // of a box with contiguous rows
 
-// kRows rows from `row` on, to this block of a cluster or to all of them.
+// kRows rows from `row` on, to this CTA or (kShared) multicast to all CTAs of the cluster.
 template <bool kTranspose, int kRows, bool kShared>
 __device__ inline void load_rows(uint8* to, const TensorMap& map, Mbarrier* barrier, int row,
                                  int depth, int batch) {
@@ -27,8 +28,8 @@ __device__ inline void load_rows(uint8* to, const TensorMap& map, Mbarrier* barr
   }
 }
 
-// Every block of a cluster has rows of A of its own, and all share those of B: each loads its part
-// for all of them.
+// The CTAs of a cluster have different rows of A and the same columns of B: each loads 1 / kCluster
+// of B and multicasts it.
 template <class A>
 __device__ inline void load_stage(const A& args, const WorkTile& work, int block, uint8* a, uint8* b,
                                   Mbarrier* barrier) {

@@ -1,30 +1,30 @@
-// The product of two matrices that copy engines bring into shared memory block by block of depth:
-// one warp asks for them, kConsumers warpgroups multiply and finish. Comes after a kernel's head,
-// sm90/tile_scheduler.cuh, lib/epilogue_rows.cuh, lib/ptx_wgmma_mma_async.cuh, sm90/warpgroups.cuh,
-// sm90/cluster_reduce.cuh, sm90/residual_prefetch.cuh and a loader, which has
+// Warp-specialised persistent GEMM mainloop: producer warps fill a multi-stage pipeline with
+// K-blocks by TMA (or compute operands), kConsumers warpgroups run wgmma and the epilogue. Requires
+// the generated header, sm90/tile_scheduler.cuh, lib/epilogue_rows.cuh,
+// lib/ptx_wgmma_mma_async.cuh, sm90/warpgroups.cuh, sm90/cluster_reduce.cuh,
+// sm90/residual_prefetch.cuh, with kStreams sm90/stream_k_fixup.cuh, and a loader that defines
 //   kStageBytesA, kStageBytesB
-//   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
-//   epilogue_tile_rows(args, work, slab, sums, row, tails)  what becomes of 16 rows of sums
-//   Computing<Args>(args, memory, group)  where a factor is computed on the way in, by a warpgroup:
-//   .stage(args, work, block, a, b, ready)  `ready` waits for the stage and asks for what is not
-//   computed, unless it is given false; `memory` is behind all
-// The head has kStages, kRowBlocks (of 64 rows that a warpgroup has of a tile), kTransposeA,
-// kTransposeB, kPromotes, kTmaBytes (of a stage), kHasWholeTiles (whether any tile is whole) and
-// TileTails (lib/gemm_tails.cuh; there are none with splits). With kStreams comes after
-// sm90/stream_k_fixup.cuh, too.
+//   load_stage(args, work, block, a, b, barrier)  issues the TMA loads of a K-block
+//   epilogue_tile_rows(args, work, staging, accum, row, tails)  epilogue of 16 rows
+//   ProducerPrologue<Args>(args, smem, group)  where a producer warpgroup computes an operand:
+//   .stage(args, work, block, a, b, ready)  `ready` waits on the empty barrier and issues the TMA
+//   loads of the other operand, unless called with false; `smem` lies behind all other buffers
+// The header defines kStages, kRowBlocks (blocks of 64 rows of a tile per warpgroup), kTransposeA,
+// kTransposeB, kPromotes, kTmaBytes (per stage), kHasWholeTiles and TileTails (lib/gemm_tails.cuh;
+// NoTails with splits).
 #include "lib/ptx_barrier.cuh"
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
 
-// Lanes of a warp that say that they have computed their part of a stage. One does for its warp,
-// but checkers of races follow only who speaks: where a stage is not always the same warpgroup's,
-// all do.
+// Lanes of a producer warp that arrive on the full barrier of a stage. One lane per warp suffices,
+// but race checkers track arriving threads only: all lanes arrive where a stage is not always
+// filled by the same warpgroup.
 static const int kArrivingLanes = kStages % kProducers == 0 ? 1 : 32;
-// At the barrier of a full stage: whoever asks for a part of it, and warps that compute the rest.
+// Arrivals on a full barrier: the thread that issues TMA, and the producer warps that compute.
 static const int kFullArrivals = (kTmaBytes > 0) + (kComputes ? 4 * kArrivingLanes : 0);
-// A product has 64 rows and WGMMA_N columns: the pieces that a warpgroup has of a tile, those of
-// the same rows one after the other.
+// A wgmma covers 64 rows and WGMMA_N columns. Instruction tiles of a warpgroup: row blocks, each
+// with kParts column parts.
 static const int kParts = kTileN / WGMMA_N;
 static const int kPieces = kRowBlocks * kParts;
 
@@ -66,7 +66,7 @@ __device__ inline void start(const Pipeline& pipeline) {
     __syncthreads();
 }
 
-// One thread.
+// The TMA producer, one thread.
 template <class A>
 __device__ inline void produce_stages(const A& args, Pipeline pipeline) {
   for (int number = first_work(); number < work_count(args); number += work_step()) {
@@ -89,7 +89,7 @@ __device__ inline void produce_stages(const A& args, Pipeline pipeline) {
     }
   }
 }
-// A warpgroup; where several compute, they take stages in turns.
+// A producer warpgroup that computes operands; several take stages round-robin.
 template <class A>
 __device__ inline void produce_computed_stages(const A& args, Pipeline pipeline, int group) {
   const bool issues_tma = kTmaBytes > 0 && threadIdx.x % 128 == 0;
@@ -115,7 +115,8 @@ __device__ inline void produce_computed_stages(const A& args, Pipeline pipeline,
   }
 }
 
-// The warp has read a stage; all blocks whose loads write to it are told.
+// Called by a whole warp that has read the stage: arrives on its empty barrier in every CTA whose
+// multicast loads write to it.
 __device__ inline void release(const Pipeline& pipeline, int stage) {
   const int lane = threadIdx.x % 32;
   if constexpr (kCluster > 1) {
@@ -125,7 +126,7 @@ __device__ inline void release(const Pipeline& pipeline, int stage) {
   }
 }
 
-// The products of a stage for kCount pieces, started. `keeps`: the sums so far count.
+// Issues the wgmma of one stage for kCount instruction tiles. `accumulate`: false overwrites.
 template <int kCount>
 __device__ inline void issue_mma(const Pipeline& pipeline, int first_row_block, int first_piece,
                                       bool accumulate, Accum (&accum)[kCount][WGMMA_N / 2]) {
@@ -150,8 +151,8 @@ __device__ inline void issue_mma(const Pipeline& pipeline, int first_row_block, 
   fence_operand(accum);
 }
 
-// While a tile's last products are made: until what was brought for it has come. The next turn
-// begins here, so that who takes it knows of all stages before.
+// Waits for the residual stages of the tile while its last wgmma run, and only then signals the
+// order barrier: the next warpgroup may wait only on stages whose previous phase is complete.
 __device__ inline void wait_for_residual(Pipeline pipeline, const OrderBarrier& order) {
   if constexpr (kResidualStages > 0) {
     for (int part = 0; part < kResidualStages; ++part, pipeline.next())
@@ -160,8 +161,9 @@ __device__ inline void wait_for_residual(Pipeline pipeline, const OrderBarrier& 
   }
 }
 
-// For units whose sums have few bits (fp8): those of a stage, 128 of depth, are added in f32, piece
-// by piece. Meanwhile the other warpgroups keep the units busy.
+// fp8: tensor cores accumulate with fewer bits than f32, so the accumulators of each stage (K =
+// 128) are promoted to f32, one instruction tile after the other. The other warpgroups keep the
+// tensor cores busy in the meantime.
 template <class DuringMma>
 __device__ inline void mma_k_blocks_promoted(Pipeline& pipeline, const WorkTile& work, const OrderBarrier& order,
                                                    int first_row_block,
@@ -189,9 +191,9 @@ __device__ inline void mma_k_blocks_promoted(Pipeline& pipeline, const WorkTile&
   wait_for_residual(pipeline, order);
 }
 
-// Multiplies all blocks of a piece of work. A stage is given back when the products that follow
-// have been started. `meanwhile` is done once, while the first ones are made. The last ones are
-// left to finish_mma, with what is handed back: the stage that they read.
+// Issues the wgmma of all K-blocks of a work tile. A stage is released after the wgmma of the next
+// stage have been issued. `during_mma` runs once, while the first wgmma are in flight. Returns the
+// stage that the last wgmma read; finish_mma waits for them and releases it.
 template <class DuringMma>
 __device__ inline int mma_k_blocks(Pipeline& pipeline, const WorkTile& work, const OrderBarrier& order,
                                       int first_row_block, Accum (&accum)[kPieces][WGMMA_N / 2],
@@ -216,41 +218,42 @@ __device__ inline void finish_mma(const Pipeline& pipeline, int stage,
   if (stage >= 0) release(pipeline, stage);
 }
 
-// 16 rows of a warp for lib/epilogue_tma_store.cuh, which wants to be ready before it waits for the
-// products: what it loads of columns and most addresses are there then. Others wait at once.
-// Whether all rows and columns of the tile are there is decided once for all rows of a warp: what
-// belongs to columns is loaded once for them.
-// Who computes factors waits for stages: these are given back before boxes are waited for.
+// 16 rows of a warp for lib/epilogue_tma_store.cuh, which loads per-column operands and computes
+// addresses before it waits for the last wgmma. Whether the tile lies fully inside the result is
+// decided once for all rows of a warp, so that per-column operands are loaded once.
+//
+// Not with producers that compute operands: they wait on empty barriers, so stages must be released
+// before the epilogue waits for its staging buffers.
 static const bool kDefersMmaWait = kStoreBuffers > 0 && !kComputes;
 template <bool kIsWhole>
 struct SubtileRows : ResidualRows<Pipeline> {
   static const bool kWhole = kIsWhole;
   uint8* boxes;
   Accum (&accum)[kPieces][WGMMA_N / 2];
-  bool is_first;  // of the warp
-  int stage;      // that the last products read
+  bool is_first;  // first row block of the warp
+  int stage;      // read by the last wgmma
 
   __device__ void wait() const {
     if (is_first) finish_mma(this->pipeline, stage, accum);
   }
 };
 
-// Where no work follows: until all warps have given back all stages, and all threads have said that
-// they have computed theirs.
+// Before stages are reused as scratch: waits until all consumer warps have released all stages and
+// all computing producer threads have arrived.
 __device__ inline void drain_pipeline(Pipeline pipeline) {
   if constexpr (kComputes) wait_for(pipeline.computed, 0);
   for (int s = 0; s < kStages; ++s, pipeline.next()) wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
 }
 
-// What a warp has for itself. Its number is the same for all lanes, as the compiler can see:
-// addresses and bounds stay in uniform registers.
+// Warp index in its warpgroup, broadcast so that the compiler sees a warp-uniform value and keeps
+// addresses and bounds in uniform registers.
 __device__ inline int own_warp() { return __shfl_sync(~0u, (int)threadIdx.x / 32 % 4, 0); }
 __device__ inline int first_row_block_of(int group) { return kPingPong ? 0 : group * kRowBlocks; }
 __device__ inline uint8* staging_of(const Pipeline& pipeline, int group) {
   return pipeline.staging_buffers + (group * 4 + threadIdx.x / 32 % 4) * kStagingBytes;
 }
 
-// A warpgroup. The sums of a part stay in the ring.
+// A consumer warpgroup. The accumulators of a split tile are spilled to the pipeline stages.
 template <class A>
 __device__ inline void consume(const A& args, Pipeline pipeline, int group) {
   const int warp = own_warp();
@@ -332,16 +335,16 @@ __device__ inline void consume(const A& args, Pipeline pipeline, int group) {
   wait_for_results();
 }
 
-// The number of the warpgroup. The same for a whole warp, as the compiler can see: descriptors stay
+// Warpgroup index, broadcast so that the compiler sees a warp-uniform value and keeps descriptors
 // in uniform registers.
 __device__ inline int own_group() { return __shfl_sync(~0u, (int)threadIdx.x / 128, 0); }
 
-// All threads of the cluster, from one place of the program and with the same number of registers:
-// the sums of the parts have been laid down.
+// Split-K: all threads of the cluster call it at one point of the program and with the same
+// register count, after the accumulators of the split tile have been spilled.
 template <class A>
 __device__ inline void finish_split_tile(const A& args, const Pipeline& pipeline) {
   cluster_sync();
-  const int group = own_group();  // again: it need not have been kept
+  const int group = own_group();  // recomputed, not kept in a register
   if (group >= kConsumers || (kPingPong && group != waves_before_split(args) % kConsumers)) return;
   if constexpr (kConsumers > 1) setmaxnreg_inc<kConsumerRegisters>();
   cluster_reduce(args, pipeline.a, staging_of(pipeline, group),
@@ -351,7 +354,8 @@ __device__ inline void finish_split_tile(const A& args, const Pipeline& pipeline
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     gemm(const __grid_constant__ Args args) {
   uint8* memory = shared_memory();
-  memory += (1024 - (uint64)memory % 1024) % 1024;  // no round trip: it stays known to be shared
+  // no integer round trip: the compiler must still know the state space
+  memory += (1024 - (uint64)memory % 1024) % 1024;
   Pipeline pipeline = pipeline_of(memory);
   start(pipeline);
   const int group = own_group();
@@ -363,17 +367,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     } else if (threadIdx.x % 128 == 0) {
       produce_stages(args, pipeline);
     }
-    __syncwarp();  // the barriers below take whole warps
+    __syncwarp();  // the cluster barriers below need converged warps
   } else {
     if constexpr (kConsumers > 1) setmaxnreg_inc<kConsumerRegisters>();
     consume(args, pipeline, group);
     if constexpr (kSplits > 1 && kConsumers > 1) {
-      group_barrier<128>(group);  // between two changes of a warpgroup's registers
+      group_barrier<128>(group);  // between two setmaxnreg of a warpgroup
       setmaxnreg_dec<kProducerRegisters>();
     }
   }
   if constexpr (kSplits > 1)
     if (has_split_tile(args)) finish_split_tile(args, pipeline);
-  // Others may still tell this block's barriers that they are done, or read its sums.
+  // Other CTAs may still arrive on this CTA's barriers or read its accumulators.
   if constexpr (kCluster > 1 || kSplits > 1) cluster_sync_relaxed();
 }

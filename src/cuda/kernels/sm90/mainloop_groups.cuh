@@ -1,20 +1,21 @@
-// The products of a convolution of few channels and filters. All channels of a pixel are one row,
-// brought to shared memory once for all taps as in sm90/mainloop_halo.cuh. Groups that lie side
-// by side (a bundle) fill such a row together; each multiplies its own part of it. The filters of a
-// bundle stay where they are while its tiles are multiplied: a block has tiles that follow one
-// another. Comes after a kernel's head, sm90/tile_scheduler_conv.cuh, lib/epilogue_rows.cuh,
-// lib/ptx_wgmma_mma_async.cuh, sm90/load_im2col.cuh and sm90/warpgroups.cuh. The head has
-//   kGroupsPerTile           groups of a bundle; each has WGMMA_N columns of the kTileN
-//   kGroupBytes     of the depth of a group: kGroupsPerTile of them are kRowBytes, 32 to 128
-//   kTapCount, tap_row(tap), tap_place(tap)  rows that a tap is further, its place in a filter
-//   kStages         of filters of a bundle
-//   kWindowStages   a multiple of kConsumers: a stage is always read by the same warpgroup, who
-//                   has therefore waited for its round before
-// args.map_filters has (contiguous, other, tap) of a group, all taps of it in one copy.
+// Convolution of grouped or few channels, several groups packed into one tile. A row of shared
+// memory holds the channels of kGroupsPerTile adjacent groups of one pixel; the halo window is
+// loaded once for all taps as in sm90/mainloop_halo.cuh, and each group multiplies its own slice of
+// the row. The filters of a pack of groups stay in shared memory while a CTA processes its tiles,
+// which are consecutive. Requires sm90/tile_scheduler_conv.cuh, lib/epilogue_rows.cuh,
+// lib/ptx_wgmma_mma_async.cuh, sm90/load_im2col.cuh, sm90/warpgroups.cuh and the generated header,
+// which defines
+//   kGroupsPerTile  groups of a pack; each has WGMMA_N columns of the kTileN
+//   kGroupBytes     K of one group in bytes: kGroupsPerTile of them are kRowBytes, 32 to 128
+//   kTapCount, tap_row(tap), tap_place(tap)  row offset of a tap, its index in the filter
+//   kStages         stages of filters, one pack each
+//   kWindowStages   a multiple of kConsumers: a stage is always read by the same warpgroup, which
+//                   has therefore waited for its previous phase
+// args.map_filters has (contiguous, other, tap) of a group: one TMA load brings all taps.
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
 
-static const int kPartBytes = WGMMA_N * kGroupBytes;  // of a tap of a group
+static const int kPartBytes = WGMMA_N * kGroupBytes;  // of one tap of one group
 static const int kGroupFilterBytes = kTapCount * kPartBytes;
 static const int kFilterBytes = kGroupsPerTile * kGroupFilterBytes;
 
@@ -54,12 +55,12 @@ __device__ inline void start(const Pipeline& pipeline) {
   __syncthreads();
 }
 
-// A block's tiles, from its first to before the next block's first.
+// A CTA processes tiles work_begin(block) to work_begin(block + 1) - 1.
 __device__ inline int work_begin(const Args& args, int block) {
   return (int)((int64)work_count(args) * block / (int64)gridDim.x);
 }
 
-// One thread.
+// The TMA producer, one thread.
 __device__ inline void produce(const Args& args, Pipeline pipeline) {
   const int end = work_begin(args, blockIdx.x + 1);
   int group_pack = -1;
@@ -85,8 +86,8 @@ __device__ inline void produce(const Args& args, Pipeline pipeline) {
   }
 }
 
-// All products of a tile, one after the other: each reads 64 rows of its group's part of the
-// window and the filters of a tap.
+// All wgmma of a tile: each reads 64 rows of its group's slice of the window and the filters of a
+// tap.
 __device__ inline void mma_window(const Pipeline& pipeline,
                                        Accum (&accum)[kRowBlocks][kGroupsPerTile][WGMMA_N / 2]) {
   const int kColumnBytes = WGMMA_N * kElementBytes;
@@ -119,8 +120,8 @@ __device__ inline void mma_window(const Pipeline& pipeline,
   for (int r = 0; r < kRowBlocks; ++r) fence_operand(accum[r]);
 }
 
-// A warpgroup: every kConsumers-th of the block's tiles. It goes along with all bundles, also those
-// of which it has no tile.
+// A consumer warpgroup: every kConsumers-th tile of the CTA. It follows the filter stages of all
+// packs, also of those of which it has no tile.
 __device__ inline void consume(const Args& args, Pipeline pipeline, int group) {
   const int warp = threadIdx.x / 32 % 4;
   const bool arrives = threadIdx.x % 32 == 0;
@@ -158,10 +159,11 @@ __device__ inline void consume(const Args& args, Pipeline pipeline, int group) {
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     gemm(const __grid_constant__ Args args) {
   uint8* memory = shared_memory();
-  memory += (1024 - (uint64)memory % 1024) % 1024;  // no round trip: it stays known to be shared
+  // no integer round trip: the compiler must still know the state space
+  memory += (1024 - (uint64)memory % 1024) % 1024;
   Pipeline pipeline = pipeline_of(memory);
   start(pipeline);
-  // The same for a whole warp, as the compiler can see: descriptors stay in uniform registers.
+  // Warp-uniform for the compiler: descriptors stay in uniform registers.
   const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
   if (group == kConsumers) {
     setmaxnreg_dec<kProducerRegisters>();

@@ -1,9 +1,10 @@
-// The products of a convolution whose windows stay in shared memory: pixels are brought there once
-// for all taps of a plane, padded lines one after the other, and a tap's pixels are the same rows
-// some rows further. Comes after a kernel's head, sm90/tile_scheduler_conv.cuh, lib/epilogue_rows.cuh,
-// lib/ptx_wgmma_mma_async.cuh, sm90/load_im2col.cuh, sm90/residual_prefetch.cuh and sm90/warpgroups.cuh. The
-// head has kStages of filters, kWindowStages of pixels, and kResident: the filters of all taps stay
-// where they are. Where pixels are computed, sm90/prologue_pixels.cuh comes before it, too.
+// Convolution mainloop with a halo window in shared memory: the input pixels of a tile and their
+// halo are loaded once for all taps of a plane, as consecutive padded lines, so that a tap is a row
+// offset into the window. With kResident the filters of all taps stay in shared memory, too
+// (filter-stationary). Requires sm90/tile_scheduler_conv.cuh, lib/epilogue_rows.cuh,
+// lib/ptx_wgmma_mma_async.cuh, sm90/load_im2col.cuh, sm90/residual_prefetch.cuh,
+// sm90/warpgroups.cuh, sm90/prologue_pixels.cuh where producer warps compute pixels, and the
+// generated header (kStages of filters, kWindowStages, kResident).
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
@@ -49,12 +50,12 @@ __device__ inline void start(const Pipeline& pipeline) {
     __syncthreads();
 }
 
-// Windows of a piece of work: of every block of channels those of all planes.
+// Windows of a work tile: one per block of channels and plane.
 __device__ inline int window_count(const Args& args, const WorkTile& work) {
   return (int)args.k_blocks * plane_count(args, work.phase);
 }
 
-// One thread, or the warps that compute.
+// One TMA thread, or the warps that compute pixels.
 template <class A>
 __device__ inline void produce_windows(const A& args, Pipeline pipeline) {
   for (int number = first_work(); number < work_count(args); number += work_step()) {
@@ -77,7 +78,7 @@ __device__ inline void produce_windows(const A& args, Pipeline pipeline) {
     }
   }
 }
-// Another one.
+// One TMA thread of another warp.
 __device__ inline void produce_filters(const Args& args, Pipeline pipeline) {
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const WorkTile work = work_of(args, number);
@@ -91,7 +92,8 @@ __device__ inline void produce_filters(const Args& args, Pipeline pipeline) {
   }
 }
 
-// The warp has read a stage; all blocks whose loads write to it are told.
+// Called by a whole warp that has read the stage: arrives on its empty barrier in every CTA whose
+// multicast loads write to it.
 __device__ inline void release_filter(const Pipeline& pipeline, int stage) {
   const int lane = threadIdx.x % 32;
   if constexpr (kResident) return;
@@ -105,7 +107,7 @@ __device__ inline void release_window(const Pipeline& pipeline, int stage) {
   if (threadIdx.x % 32 == 0) arrive(pipeline.empty_window + stage);
 }
 
-// The products of a tap, started.
+// Issues the wgmma of one tap.
 __device__ inline void issue_mma(const Pipeline& pipeline, int first_row, bool accumulate,
                                       Accum (&accum)[kRowBlocks][WGMMA_N / 2]) {
   const uint64 a = tile_descriptor<false>(pipeline.windows + pipeline.window.stage * kStageBytesA +
@@ -123,8 +125,8 @@ __device__ inline void issue_mma(const Pipeline& pipeline, int first_row, bool a
   fence_operand(accum);
 }
 
-// All taps of all blocks of channels. What was read is given back when the products that follow
-// have been started. `meanwhile` is done once, while the first ones are made.
+// All taps of all blocks of channels. Filter and window stages are released after the next wgmma
+// have been issued. `during_mma` runs once, while the first wgmma are in flight.
 template <class DuringMma>
 __device__ inline void mma_windows(const Args& args, Pipeline& pipeline, const WorkTile& work,
                                         const OrderBarrier& order, int first_row,
@@ -137,7 +139,7 @@ __device__ inline void mma_windows(const Args& args, Pipeline& pipeline, const W
     return first_row + __shfl_sync(~0u, window_row(tap_words[tap]), 0);
   };
   int filter_before = -1, window_before = -1;
-  int row = row_of(0);  // those of another plane are the same
+  int row = row_of(0);  // other planes have the same offsets
   for (int window = 0; window < windows; ++window, pipeline.window.next()) {
     wait_for(pipeline.full_window + pipeline.window.stage, pipeline.window.parity);
     for (int tap = 0; tap < taps; ++tap, pipeline.filter.next()) {
@@ -160,7 +162,7 @@ __device__ inline void mma_windows(const Args& args, Pipeline& pipeline, const W
   if (window_before >= 0) release_window(pipeline, window_before);
 }
 
-// A warpgroup.
+// A consumer warpgroup.
 __device__ inline void consume(const Args& args, Pipeline pipeline, int group) {
   const int warp = threadIdx.x / 32 % 4;
   uint8* staging = pipeline.staging_buffers + (group * 4 + warp) * kStagingBytes;
@@ -205,21 +207,22 @@ __device__ inline void consume(const Args& args, Pipeline pipeline, int group) {
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     gemm(const __grid_constant__ Args args) {
   uint8* memory = shared_memory();
-  memory += (1024 - (uint64)memory % 1024) % 1024;  // no round trip: it stays known to be shared
+  // no integer round trip: the compiler must still know the state space
+  memory += (1024 - (uint64)memory % 1024) % 1024;
   Pipeline pipeline = pipeline_of(memory);
   start(pipeline);
-  // The same for a whole warp, as the compiler can see: descriptors stay in uniform registers.
+  // Warp-uniform for the compiler: descriptors stay in uniform registers.
   const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
   if (group == kConsumers) {
     if constexpr (kConsumers > 1) setmaxnreg_dec<kProducerRegisters>();
     const int thread = (int)threadIdx.x % 128;
     if (kComputesPixels ? thread < kComputingWarps * 32 : thread == 0) produce_windows(args, pipeline);
     if (thread == kComputingWarps * 32) produce_filters(args, pipeline);
-    __syncwarp();  // the barrier below takes whole warps
+    __syncwarp();  // the cluster barrier below needs converged warps
   } else {
     if constexpr (kConsumers > 1) setmaxnreg_inc<kConsumerRegisters>();
     consume(args, pipeline, group);
   }
-  // Others may still tell this block's barriers that they are done.
+  // Other CTAs may still arrive on this CTA's barriers.
   if constexpr (kCluster > 1) cluster_sync_relaxed();
 }

@@ -1,7 +1,7 @@
-// Tiles of factors that are computed on the way in: dequantised, scaled, of a type or in an order
-// that copy engines and matrix units do not take. Comes after a kernel's head,
-// sm90/load_matrix.cuh, sm90/dequantize_rows.cuh and sm90/prologue_tiles.cuh. The head has args.rows
-// and args.columns; where it says kHasKLengths, the depth of a batch ends at depth_of(args, {batch}).
+// Producer warpgroups that compute operand tiles: dequantised, scaled, or of a type or layout that
+// TMA and wgmma do not support. Requires sm90/load_matrix.cuh, sm90/dequantize_rows.cuh,
+// sm90/prologue_tiles.cuh and the generated header (args.rows, args.columns; with kHasKLengths the
+// K extent of a batch is depth_of(args, {batch})).
 
 __device__ inline int k_end(const Args& args, int batch) {
   if constexpr (!kHasKLengths) return (int)args.depth;
@@ -9,7 +9,7 @@ __device__ inline int k_end(const Args& args, int batch) {
   return (int)(given < 0 ? 0 : given < args.depth ? given : args.depth);
 }
 
-// What a warpgroup puts into the stages it brings.
+// Fills the stages of one producer warpgroup.
 template <class A>
 struct ProducerPrologue {
   typedef typename ConverterOf<NarrowA::kConverts, NarrowA, MathA, kTileM>::Type ConverterA;

@@ -1,19 +1,21 @@
-// Pieces of 16 bytes that threads compute and store where the copy engine would write them. Comes
-// after a kernel's head, which has kElementBytes, kBlockK, kProducers.
+// 16-byte pieces that producer threads compute and store in the swizzled layout of TMA. Requires
+// the generated header (kElementBytes, kBlockK, kProducers).
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 
 static const int kPieceElements = 16 / kElementBytes;
 
-// Of a tile whose lines are kLine bytes long. Swizzles go by addresses: those of 128 bytes exchange
-// pieces by the number of the 128 bytes they are in, modulo 8; shorter ones modulo fewer.
+// Address of a piece in a tile with lines of kLine bytes. The swizzle is a function of the address:
+// with 128-byte lines the piece index is xored with the index of the 128 bytes modulo 8, with
+// shorter lines modulo fewer.
 template <int kLine = 128>
 __device__ inline uint4* piece_at(uint8* lines, int line, int piece) {
   const int swizzle = line * kLine / 128 % (kLine / 16);
   return (uint4*)(lines + line * kLine + (piece ^ swizzle) * 16);
 }
 
-// As matrix units take it; f32 to the nearest tf32, whose 13 last bits they do not look at.
+// Converts to the wgmma operand type; f32 is rounded to nearest tf32, whose low 13 bits the tensor
+// core ignores.
 template <class Math>
 __device__ inline uint4 narrow_piece(const R (&values)[kPieceElements]) {
   Vector<kPieceElements, typename Math::Word> words = narrow_vector(Math(), values);
@@ -30,13 +32,13 @@ constexpr int largest_divisor(int number, int most) {
   return number % most == 0 ? most : largest_divisor(number, most - 1);
 }
 
-// Pieces of a tile, some of them at a time on their way: `ask(i, asked)` loads what `make(asked)`
-// makes the piece of that `store(i, piece)` puts into its place. Before the first is made `ready`
-// waits for the place: the compiler does not move loads behind it, which it otherwise does with
-// half of them, behind what it makes of the others (a quarter slower).
+// Fills a tile piece by piece with several loads in flight: `load(i, loaded)` issues the loads of a
+// piece, `make(loaded)` computes it, `store(i, piece)` stores it. `ready` waits for the stage after
+// the first loads: it also keeps the compiler from sinking half of the loads below the computation
+// of the others, which was a quarter slower.
 template <int kPieces, class Loaded, class Load, class Make, class Store, class Ready>
 __device__ inline void fill_pieces(Load load, Make make, Store store, Ready ready) {
-  const int kTogether = largest_divisor(kPieces, kProducers == 1 ? 8 : 4);  // registers allow
+  const int kTogether = largest_divisor(kPieces, kProducers == 1 ? 8 : 4);  // as registers allow
 #pragma unroll 1
   for (int first = 0; first < kPieces; first += kTogether) {
     Loaded loaded[kTogether];
@@ -50,7 +52,8 @@ __device__ inline void fill_pieces(Load load, Make make, Store store, Ready read
     for (int i = 0; i < kTogether; ++i) store(first + i, pieces[i]);
   }
 }
-// The same where the compiler brings the loads of `make(i)` together: all is made before the wait.
+// For cases where the compiler groups the loads of `make(i)` itself: everything is computed before
+// the wait.
 template <int kPieces, class Make, class Store, class Ready>
 __device__ inline void fill_pieces(Make make, Store store, Ready ready) {
   fill_pieces<kPieces, uint4>([&](int i, uint4& piece) { piece = make(i); },

@@ -1,26 +1,26 @@
-// Pixels of a convolution that are computed on the way in: a program over the image, and zero
-// outside of it, whatever the program makes of zero. Comes after a kernel's head,
-// sm90/load_im2col.cuh and sm90/prologue_pieces.cuh. The head has
-//   of_pixels::hold<kCount>(args, at, held)  loads what the program reads
+// Prologue of a convolution: producer warps compute the pixels with a pointwise program over the
+// image. Pixels outside of the image are zero, whatever the program yields for zero. Requires
+// sm90/load_im2col.cuh, sm90/prologue_pieces.cuh and the generated header, which defines
+//   of_pixels::hold<kCount>(args, at, held)  loads the program's operands
 //   of_pixels::values<kCount>(args, at, held, values)  the program, over (image, spatial...,
-//                                           channel), or, where kPixelRows, over (pixel, channel)
-//   kProgramRank                            of its axes
-//   kVectorPixels                           neighbouring channels it may be asked for
-//   PixelMath                               the element type that is multiplied
+//                                           channel), or, with kPixelRows, over (pixel, channel)
+//   kProgramRank                            rank of that space
+//   kVectorPixels                           vector length: contiguous channels per call
+//   PixelMath                               element type of the wgmma operand
 // and args.images, .image_d, .image_h, .image_w, .channels (of all groups).
 
 static const int kLineBytes = kBlockK * kElementBytes;
 static const int kLinePieces = kLineBytes / 16;
 
-// Where a tap sees an axis; inside is false where that is not in the image.
+// Clamped input coordinate of a tap along an axis; clears `inside` where it is outside of the
+// image.
 __device__ inline Index seen_at(int at, int64 extent, bool& inside) {
   inside = inside && at >= 0 && at < (int)extent;
   return (Index)max(min(at, (int)extent - 1), 0);
 }
 
-// kPieceElements channels from `channel` on of what a tap sees of a phase's pixel. All loads of
-// several pieces come before anything is made of them, and they do not hang on conditions: those
-// from outside read something else in their place.
+// kPieceElements channels from `channel` on of the input pixel under a tap. The loads of several
+// pieces are issued before any is used, and unconditionally: out-of-bounds ones are clamped.
 struct PixelPiece {
   static const int kStep = kVectorPixels < kPieceElements ? kVectorPixels : kPieceElements;
   Index at[kProgramRank];
@@ -72,7 +72,7 @@ struct PixelPiece {
   }
 };
 
-// The pixels of a tap, instead of load_pixel_tile. By a warpgroup.
+// Computes the pixels of one tap, in place of load_pixel_tile. By a producer warpgroup.
 template <class A>
 struct ProducerPrologue {
   __device__ ProducerPrologue(const A&, uint8*, int) {}
@@ -99,8 +99,7 @@ struct ProducerPrologue {
   }
 };
 
-// A block of channels of all pixels that a tile's windows see, instead of load_window. Once for all
-// taps.
+// Computes one block of channels of the halo window, once for all taps, in place of load_window.
 template <class Ready>
 __device__ inline void compute_window(const Args& args, const WorkTile& work, int number, uint8* to,
                                       Ready ready) {

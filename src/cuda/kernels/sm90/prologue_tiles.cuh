@@ -1,15 +1,15 @@
-// Tiles of factors as threads compute them. Comes after a kernel's head and
-// sm90/prologue_pieces.cuh. The head has, for factor A (and the same for B),
-//   operand_a<kCount>(args, at, values)  the program, over (batch, row, depth), or, where
-//                                       kAlongRowsA, over (batch, depth, row)
-//   kVectorA                            neighbouring elements it may be asked for
-//   MathA                               the element type that is multiplied
-// and args.depth. The stages get what the copy engine would write: lines of 128 bytes, whose pieces
-// of 16 bytes are swizzled. Depth ends at `end`, and goes on with zeros.
+// Operand tiles computed by threads with a pointwise program. Requires sm90/prologue_pieces.cuh and
+// the generated header, which defines for operand A (and likewise B)
+//   operand_a<kCount>(args, at, values)  the program, over (batch, row, k), or, with
+//                                       kAlongRowsA, over (batch, k, row)
+//   kVectorA                            vector length: contiguous elements per call
+//   MathA                               element type of the wgmma operand
+// and args.depth (K). Stages get the layout that TMA would write: 128-byte lines with swizzled
+// 16-byte pieces, zeros from k = `end` on.
 
-// kCount elements along the last axis of the program, whose extent is a multiple of kVector; 0
-// from `end` on and on lines from `line_end` on. Loads do not hang on conditions, so that many are
-// on their way at once: those from outside read something else in their place.
+// kCount elements along the last axis of the program, whose extent is a multiple of kVector; zeros
+// from `end` on and on lines from `line_end` on. Loads are unconditional, so that many are in
+// flight: out-of-bounds ones are clamped.
 template <class Operand, int kCount, int kVector>
 __device__ inline void load_along(const Args& args, int batch, int line, int line_end, int at,
                                   int end, int extent, R (&values)[kCount]) {
@@ -26,7 +26,7 @@ __device__ inline void load_along(const Args& args, int batch, int line, int lin
   }
 }
 
-// kRows lines from `row` on of 128 bytes of depth each. By 128 threads.
+// K-major: kRows lines from `row` on, 128 bytes of K each. By 128 threads.
 template <class Operand, int kRows, class Ready>
 __device__ inline void compute_lines(const Args& args, uint8* to, int batch, int row, int row_end,
                                      int depth, int end, Ready ready) {
@@ -43,7 +43,7 @@ __device__ inline void compute_lines(const Args& args, uint8* to, int batch, int
       [&](int i, uint4 words) { *piece_at(to, line + 16 * i, piece) = words; }, ready);
 }
 
-// The same with rows together: boxes of 128 bytes of rows, a line for each step of depth.
+// M- or N-major: boxes of 128 bytes of rows, one line per k.
 template <class Operand, int kRows, class Ready>
 __device__ inline void compute_boxes(const Args& args, uint8* to, int batch, int row, int row_end,
                                      int depth, int end, Ready ready) {
@@ -65,8 +65,8 @@ __device__ inline void compute_boxes(const Args& args, uint8* to, int batch, int
       ready);
 }
 
-// Lines of depth from elements that lie together along the rows: a thread turns kTransposed rows of a
-// piece at a time. 8 lanes have four pieces of two rows 4 apart, which lie in different banks.
+// K-major lines from memory that is contiguous along rows: a thread transposes kTransposed rows of
+// a piece at a time. Eight lanes store four pieces of two rows that are 4 apart: no bank conflicts.
 template <class Operand, int kRows, class Ready>
 __device__ inline void compute_transposed(const Args& args, uint8* to, int batch, int row, int row_end,
                                       int depth, int end, Ready ready) {

@@ -1,23 +1,24 @@
-// What the epilogue reads of a tile beside its sums, asked for while the tile's products are made:
-// when they are done it is in the L2 cache, in boxes, or in stages of the ring. Comes after a
-// kernel's head, which has
-//   kResidualLines, kResidualLineColumns  lines of 128 bytes of a row of the tile, 0 where nothing that is
-//                               read is as large as the results, and columns of each
-//   ahead(args, at)             asks for the lines at `at`, where there are any
-//   kResidualStages              of the ring, that the copy engine fills behind a tile's blocks of
-//                               depth with the rows of one tensor, 0: none
-//   kResidualBoxes, kResidualBoxColumns  boxes of 128 bytes that one of them has of each row, and the
-//                               columns of such a box
-//   args.map_residual            (column, row) of that tensor: 64 rows of a box, swizzled
-// after lib/epilogue_rows.cuh or lib/epilogue_tma_store.cuh, and after bounds_of and place_row of a
+// Residual prefetch: tensors that the epilogue reads element by element are requested while the
+// mainloop runs, so that they are in L2, in epilogue staging buffers, or in pipeline stages when
+// the accumulators are complete. The generated header defines
+//   kResidualLines, kResidualLineColumns
+//                              128-byte lines per row of the tile (0: no tensor is as large as the
+//                               result) and columns of each
+//   prefetch_residual_lines(args, at)  prefetches the lines at `at` to L2
+//   kResidualStages             pipeline stages that TMA fills with the rows of one residual tensor
+//                               after the K-blocks of a tile; 0: none
+//   kResidualBoxes, kResidualBoxColumns
+//                               128-byte boxes of each row per stage, and columns of a box
+//   args.map_residual           (column, row) of that tensor: boxes of 64 rows, swizzled
+// Requires lib/epilogue_rows.cuh or lib/epilogue_tma_store.cuh, and bounds_of and place_row of a
 // loader.
 
-// Where a warpgroup does so: before its turn, for which it waits anyway; without turns before its
-// products, or, where it has to wait for boxes, while the first ones are made.
+// Ping-pong warpgroups prefetch before they wait on the order barrier. Cooperative ones prefetch
+// before their first wgmma, or, where they must first wait for staging buffers, while it runs.
 static const bool kPrefetchesDuringMma = kPrefetchesResidual && !kPingPong;
 
-// For the rows of a warpgroup from `first_row` of the tile on; `slab` is the warp's own. Called at
-// both times, and does it at the right one.
+// For the rows of a warpgroup from `first_row` of the tile on; `staging` is the warp's buffer.
+// Called at both points; kDuringMma selects the one that acts.
 template <bool kDuringMma, class A>
 __device__ inline void prefetch_residual(const A& args, const WorkTile& work, int first_row, uint8* staging) {
   if constexpr (kResidualLines > 0 && kDuringMma == kPrefetchesDuringMma) {
@@ -38,24 +39,24 @@ __device__ inline void prefetch_residual(const A& args, const WorkTile& work, in
   }
 }
 
-// A stage holds 64 rows of a box at a time: those of all row blocks of the tile for its first box,
-// then for the next, from where its A is and on where its B is.
+// A residual stage holds 64 rows x 128 bytes at a time: all row blocks of the tile for the first
+// box of columns, then for the next; first in the A part of the stage, then in the B part.
 static const int kResidualBoxBytes = 64 * 128, kResidualRowBlocks = kTileM / 64;
 __device__ inline uint8* residual_rows(uint8* a, uint8* b, int number) {
   const int of_a = kStageBytesA / kResidualBoxBytes;
   return number < of_a ? a + number * kResidualBoxBytes : b + (number - of_a) * kResidualBoxBytes;
 }
-// The thread that asks for a tile's stages says among them, evenly, what it will ask for behind
-// them: 64 rows of a box at a time, which are in the L2 cache by then. All blocks end their tiles
-// at about the same time, and memory would keep them waiting.
+// L2 prefetch of the residual by the TMA thread: it spreads the prefetches of 64-row boxes evenly
+// over the K-blocks of the tile, and loads the boxes after the last K-block. Otherwise all CTAs,
+// which end their tiles at about the same time, would wait on DRAM.
 static const int kResidualBoxesOfTile = kTileN / kResidualBoxColumns * kResidualRowBlocks;
 struct ResidualL2Prefetch {
   int count = 0;
 
-  // With block of depth number `number` of the tile.
+  // Call with K-block `number` of the tile.
   template <class A>
   __device__ void block(const A& args, const WorkTile& work, int number) {
-    // Not with the first ones, for which a launch that begins waits; and some before the last.
+    // Skips the first K-blocks, which the start of a launch waits for, and stops before the last.
     const int step = work.count / (kResidualBoxesOfTile + 2);
     if (count == kResidualBoxesOfTile || number < (count + 1) * step) return;
     const auto bounds = bounds_of(args, work);
@@ -65,7 +66,7 @@ struct ResidualL2Prefetch {
     ++count;
   }
 };
-// Stage `part` of them.
+// TMA loads of residual stage `part`.
 template <class A>
 __device__ inline void load_residual(const A& args, const WorkTile& work, int part, uint8* a,
                                        uint8* b, Mbarrier* full) {
@@ -80,12 +81,12 @@ __device__ inline void load_residual(const A& args, const WorkTile& work, int pa
                  (int)bounds.first_row + work.m + i % kResidualRowBlocks * 64});
 }
 
-// Where in the ring what belongs to 16 rows of a warp was brought.
+// Where in the pipeline the residual of a warp's 16 rows is.
 template <class Pipeline>
 struct ResidualRows {
-  const Pipeline& pipeline;  // at the first stage of the tile's
+  const Pipeline& pipeline;  // at the first residual stage of the tile
   int row_block;     // of the tile
-  bool is_last;      // of the warp
+  bool is_last;      // last row block of the warp
 
   __device__ int stage_of(int box) const {
     const int stage = pipeline.stage + box / kResidualBoxes;
@@ -97,7 +98,8 @@ struct ResidualRows {
                         box % kResidualBoxes * kResidualRowBlocks + row_block) +
            threadIdx.x / 32 % 4 * 16 * 128;
   }
-  // By a whole warp, whose lanes all have read box number `box`.
+  // Called by a whole warp after all lanes have read box `box`; releases the stage after its last
+  // box.
   __device__ void has_read(int box) const {
     if (is_last &&
         (box % kResidualBoxes == kResidualBoxes - 1 || box == kTileN / kResidualBoxColumns - 1))

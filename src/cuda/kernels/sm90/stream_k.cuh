@@ -1,21 +1,21 @@
-// Tiles of the last rounds, cut without regard to where they end (stream-K), so that all blocks
-// have equally much to do: the stages of all these tiles are one sequence, and every cluster of
-// blocks has a range of it. A range has the end of a tile, whole ones, and the begin of another. In
-// place of sm90/split_k.cuh; sm90/stream_k_fixup.cuh adds what several blocks have of a tile.
-// Comes after a kernel's head, which has kCluster, kBlockK and args.whole_tiles (pieces of work
-// that are whole tiles, as many for each cluster), .tile_stages (of a tile), .range_stages (of a
-// range; the first .longer_ranges have one more), .flags and .flag_count.
+// Stream-K for the tail waves: the K-blocks of all remaining tiles form one sequence, and every
+// cluster gets an equal range of it, whatever the tile boundaries. A range holds the end of one
+// tile, whole tiles, and the begin of another. Replaces sm90/split_k.cuh; sm90/stream_k_fixup.cuh
+// adds the partials of tiles that span ranges. Requires the generated header (kCluster, kBlockK)
+// and args.whole_tiles (work items that are whole tiles, a multiple of the clusters), .tile_stages
+// (K-blocks of a tile), .range_stages (of a range; the first .longer_ranges have one more), .flags
+// and .flag_count.
 #include "lib/ptx_grid_dependency.cuh"
 
-static const bool kHasEmptyTiles = false;  // without depth
+static const bool kHasEmptyTiles = false;  // tiles without K-blocks
 __device__ inline int first_k(const Args&, int block) { return block * kBlockK; }
 
 __device__ inline int block_of_cluster();
-__device__ inline bool has_split_tile(const Args&) { return false; }  // that clusters join at their end
+__device__ inline bool has_split_tile(const Args&) { return false; }  // no reduction within clusters
 
 __device__ inline int range_count() { return (int)gridDim.x / kCluster; }
-// The range behind that of a block is of the block before it: who waits for what others have of its
-// tile waits for blocks that have been started earlier.
+// Ranges are assigned in reverse order of CTAs: a CTA that waits for the partials of following
+// ranges waits for CTAs with lower indices, which were launched earlier (forward progress).
 __device__ inline int own_range() { return range_count() - 1 - (int)blockIdx.x / kCluster; }
 __device__ inline int block_of_range(int range) {
   return (range_count() - 1 - range) * kCluster + block_of_cluster();
@@ -24,7 +24,7 @@ __device__ inline int range_begin(const Args& args, int range) {
   return range * (int)args.range_stages + min(range, (int)args.longer_ranges);
 }
 
-// Pieces of work end here for the cluster: after the whole tiles, one for each tile of its range.
+// End of the cluster's work items: the whole tiles, then one item per tile of its range.
 __device__ inline int count_work(const Args& args, int) {
   const int begin = range_begin(args, own_range()), end = range_begin(args, own_range() + 1);
   const int stages = (int)args.tile_stages;
@@ -46,7 +46,7 @@ __device__ inline void set_k_range(const Args& args, int number, int blocks, Wor
   work.count = min(range_begin(args, own_range() + 1) - of_tile, blocks) - work.first;
 }
 
-// The flags of sm90/stream_k_fixup.cuh, a launch before the product.
+// Resets the flags of sm90/stream_k_fixup.cuh in a launch before the GEMM.
 extern "C" __global__ void __launch_bounds__(256) reset_flags(const __grid_constant__ Args args) {
   launch_dependent_grids();
   for (int i = threadIdx.x; i < (int)args.flag_count; i += 256) ((uint32*)args.flags)[i] = 0;

@@ -1,4 +1,4 @@
-// Where the reductions behind batches of matrices have the partial results of a tile. Comes after
+// Where a tile of batched matrices stores the partial results of tail reductions. Requires
 // sm90/tile_scheduler.cuh and lib/gemm_tails.cuh.
 
 __device__ inline TailPlace tail_place(const Args& args, const WorkTile& work) {

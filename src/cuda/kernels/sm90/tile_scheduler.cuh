@@ -1,27 +1,27 @@
-// Which tile a block computes when: blocks stay and take one piece of work after the other. Comes
-// after sm90/split_k.cuh and a kernel's head, which has kTileM, kTileN, kCluster, and
-// args.tiles_m, .tiles_n, .cluster_tiles, .k_blocks, .group_m.
+// Tile scheduler of the persistent GEMM: maps the work index of a CTA to an output tile and a range
+// of K-blocks. Requires sm90/split_k.cuh or sm90/stream_k.cuh and the generated header (kTileM,
+// kTileN, kCluster, args.tiles_m, .tiles_n, .cluster_tiles, .k_blocks, .group_m).
 
 __device__ inline int block_of_cluster() { return kCluster == 1 ? 0 : (int)blockIdx.x % kCluster; }
 
 static const bool kHasEmptyWork = kHasEmptyTiles;
-static const int kTmaWarpRegisters = 40;  // of a thread that only asks for tiles
+static const int kTmaWarpRegisters = 40;  // of the TMA producer warpgroup, after setmaxnreg
 
 struct WorkTile {
   int m, n;          // first row and column
   int batch;
-  int first, count;  // blocks of depth
+  int first, count;  // K-blocks
 };
 
-// Pieces of work of one cluster of blocks; its blocks take neighbouring tiles of rows.
+// Work items of one cluster; its CTAs process vertically adjacent tiles.
 __device__ inline int work_count(const Args& args) {
   return count_work(args, (int)args.cluster_tiles);
 }
 __device__ inline int first_work() { return (int)blockIdx.x / kCluster; }
 __device__ inline int work_step() { return (int)gridDim.x / kCluster; }
 
-// Tiles in bands of group_m rows of tiles, column by column: the band's rows and the columns stay
-// in the L2 cache while they are used.
+// Rasterisation: bands of group_m rows of tiles, column by column, so that the A rows of the band
+// and the B columns in use stay in L2.
 __device__ inline WorkTile work_of(const Args& args, int number) {
   const int tiles_n = (int)args.tiles_n, tiles_m = (int)args.tiles_m;
   const int per_batch = tiles_m * tiles_n, tile = tile_of_work(args, number);

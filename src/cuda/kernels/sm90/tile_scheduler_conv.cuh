@@ -1,62 +1,62 @@
-// Which tile of a convolution a block computes when: blocks stay and take one piece of work after
-// the other. Comes after sm90/split_k.cuh and a kernel's head, which has kTileM, kTileN,
-// kCluster, kPhases (of the results: backward with strides), kInterleavesPhases, and args.phases[],
-// .tile_count, .tiles_n, .group_m, .k_blocks. Tiles are split where there is one phase.
+// Tile scheduler of the persistent implicit-GEMM convolution. Requires sm90/split_k.cuh or
+// sm90/stream_k.cuh and the generated header (kTileM, kTileN, kCluster, kPhases: residues of the
+// output modulo the stride, backward-data only; kInterleavesPhases, args.phases[], .tile_count,
+// .tiles_n, .group_m, .k_blocks). Tiles are split along K only where kPhases is 1.
 #include "lib/divide.cuh"
 
 __device__ inline int block_of_cluster() { return kCluster == 1 ? 0 : (int)blockIdx.x % kCluster; }
 
-// Words of a phase in args.phases[]. Extents are those of its pixels, of which results are the
-// first ones of an axis; lower is where in the image the window of its pixel 0 begins; its pixel i
-// of an axis is pixel first + i * args.spread of the result.
+// Layout of one phase in args.phases[]. Extents count the phase's pixels, padding of lines
+// included; Result are those that exist. Lower is the input coordinate at which the window of pixel
+// 0 begins. Pixel i of an axis is output pixel first + i * args.spread.
 enum PhaseWord {
-  kFirstWork,  // number of its first piece of work
-  kTilesM,     // of a cluster's blocks together
+  kFirstWork,  // index of its first work item
+  kTilesM,     // in units of a cluster's CTAs
   kPixels,     // of all images
-  kMap,        // of the pixels
+  kMap,        // index of its TMA im2col map
   kFirstTap, kTaps, kMagicTaps,
   kExtentW, kExtentH, kExtentD,
   kMagicW, kMagicH, kMagicD,
   kLowerW, kLowerH, kLowerD,
   kFirstW, kFirstH, kFirstD,
   kResultW, kResultH, kResultD,
-  kPlanes,  // that its taps are in, each with equally many
+  kPlanes,  // of its filter taps, all with the same number of taps
   kPhaseWords
 };
 
-static const bool kHasEmptyWork = kPhases > 1;  // pixels that no tap reaches
-static const int kTmaWarpRegisters = kPhases > 1 ? 56 : 40;  // of a thread that only asks for tiles
+static const bool kHasEmptyWork = kPhases > 1;  // pixels that no filter tap reaches
+static const int kTmaWarpRegisters = kPhases > 1 ? 56 : 40;  // of the TMA producer warpgroup
 
 struct WorkTile {
   int m, n;          // first row and column
   int group, phase;
-  int first, count;  // blocks of depth
+  int first, count;  // K-blocks
 };
 
 __device__ inline int64 phase_word(const Args& args, int phase, int word) {
   return args.phases[kPhases == 1 ? word : phase * kPhaseWords + word];
 }
 
-// Pieces of work of one cluster of blocks; its blocks take neighbouring tiles of rows.
+// Work items of one cluster; its CTAs process vertically adjacent tiles.
 __device__ inline int work_count(const Args& args) {
   return count_work(args, (int)args.tile_count);
 }
 __device__ inline int first_work() { return (int)blockIdx.x / kCluster; }
 __device__ inline int work_step() { return (int)gridDim.x / kCluster; }
 
-// Phases take turns where they have equally many tiles (kInterleavesPhases): pixels between pixels are
-// written at about the same time, and a block has all of them in turn. Else one comes after the
-// other. In each the groups of channels one after the other; of these, tiles in bands of group_m
-// rows of tiles, column by column: the band's rows and the columns stay in the L2 cache while they
-// are used.
+// kInterleavesPhases (all phases have the same number of tiles): consecutive work items belong to
+// different phases, so that interleaved output pixels are written at about the same time, and every
+// CTA processes all phases. Otherwise phases follow one another. Within a phase: group by group of
+// channels; within a group bands of group_m rows of tiles, column by column, so that the rows of
+// the band and the filter columns stay in L2.
 __device__ inline WorkTile work_of(const Args& args, int piece) {
   WorkTile work;
   int number = tile_of_work(args, piece);
   work.phase = 0;
   if constexpr (kInterleavesPhases) {
     const int round = number / kPhases;
-    // With 4 phases a block has the next one each time, but after its 4th tile goes on one further:
-    // warpgroups that take turns have all of them, too.
+    // With 4 phases a CTA cycles through them and shifts by one after every 4th tile, so that each
+    // ping-pong warpgroup processes all phases, too.
     work.phase = (number + round + round / work_step()) % kPhases;
     number = round;
   } else if constexpr (kPhases > 1) {

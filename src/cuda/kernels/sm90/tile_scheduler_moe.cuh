@@ -1,14 +1,14 @@
-// Which tile a block computes when, where the rows are cut into groups that the device alone knows.
-// Comes after a kernel's head, which has kTileM, kTileN, kBlockK, kCluster = 1, and
-// args.tiles_n, .k_blocks and .row_tiles: what moe/group_tiles.cuh has written.
+// Tile scheduler of the grouped GEMM of a mixture of experts: the extents of the groups are known
+// on the device only. Requires the generated header (kTileM, kTileN, kBlockK, kCluster = 1,
+// args.tiles_n, .k_blocks) and args.row_tiles, the table that moe/group_tiles.cuh has written.
 
-// All tiles are whole.
+// No tile is split along K.
 __device__ inline bool is_split_tile(const Args&, int) { return false; }
 __device__ inline bool has_split_tile(const Args&) { return false; }
 __device__ inline int first_k(const Args&, int block) { return block * kBlockK; }
 
-static const bool kHasEmptyWork = true;  // rows of nobody's
-static const int kTmaWarpRegisters = 40;  // of a thread that only asks for tiles
+static const bool kHasEmptyWork = true;  // rows that belong to no expert
+static const int kTmaWarpRegisters = 40;  // of the TMA producer warpgroup, after setmaxnreg
 
 __device__ inline int block_of_cluster() { return 0; }
 
@@ -17,7 +17,7 @@ struct WorkTile {
   int row_end;       // of the group
   int batch;         // expert
   bool has_expert;
-  int first, count;  // blocks of depth
+  int first, count;  // K-blocks
 };
 
 __device__ inline int work_count(const Args& args) {
@@ -26,7 +26,7 @@ __device__ inline int work_count(const Args& args) {
 __device__ inline int first_work() { return (int)blockIdx.x; }
 __device__ inline int work_step() { return (int)gridDim.x; }
 
-// All columns of some rows, then the next rows: those of an expert come together.
+// All columns of one tile of rows, then the next: tiles of one expert are consecutive.
 __device__ inline WorkTile work_of(const Args& args, int number) {
   const int tile = number / (int)args.tiles_n;
   const uint4 rows = ((const uint4*)args.row_tiles)[tile + 1];

@@ -1,15 +1,15 @@
-// What the warpgroups of a product share, however its factors come: registers, turns, descriptors.
-// Comes after a kernel's head, which has kConsumers, kPingPong, kBlockK, kElementBytes,
-// kBlocksPerSm, kProducers (warpgroups), kComputes (whether they compute), and after
-// lib/ptx_wgmma_mma_async.cuh.
+// What producer and consumer warpgroups share in every mainloop: register budgets, pipeline state,
+// the order barrier of the ping-pong schedule, shared-memory descriptors. Requires the generated
+// header (kConsumers, kPingPong, kBlockK, kElementBytes, kBlocksPerSm, kProducers in warpgroups,
+// kComputes: whether producers compute operands) and lib/ptx_wgmma_mma_async.cuh.
 #include "lib/ptx_mbarrier.cuh"
 #include "lib/ptx_wgmma.cuh"
 
 static const int kThreads = (kConsumers + kProducers) * 128;
-// Warpgroups that multiply the same tile.
+// Warpgroups that share one output tile: all of them in the cooperative schedule, one in ping-pong.
 static const int kTileWarpgroups = kPingPong ? 1 : kConsumers;
-// Registers a thread has at the start (what a block of a processor can have, in steps of 8), and
-// what the roles make of them.
+// Registers per thread at launch (the register file divided among the resident CTAs, in steps of
+// 8), and after setmaxnreg for each role.
 static const int kStartRegisters = 65536 / (kThreads * kBlocksPerSm) / 8 * 8;
 static const int kProducerRegisters =
     !kComputes ? kTmaWarpRegisters : kProducers == 1 ? 104 : 72;
@@ -18,8 +18,8 @@ static const int kLeftRegisters =
     8 * 8;
 static const int kConsumerRegisters = kLeftRegisters < 240 ? kLeftRegisters : 240;
 
-// One of the kCount stages of a ring, and the parity of its round. Producer and consumers walk it
-// in the same order, each for itself.
+// Stage index and mbarrier parity of a pipeline of kCount stages. The producer and every consumer
+// advance a copy of their own through the same sequence.
 template <int kCount>
 struct PipelineState {
   int stage, parity;
@@ -29,7 +29,7 @@ struct PipelineState {
     stage = 0;
     parity ^= 1;
   }
-  // `count` stages that others use.
+  // Skips `count` stages that belong to another warpgroup.
   __device__ void skip(int count) {
     stage += count;
     parity ^= stage / kCount & 1;
@@ -37,8 +37,10 @@ struct PipelineState {
   }
 };
 
-// Warpgroups with tiles of their own multiply in turns. A barrier tells apart this round of a stage
-// and the one before it, no more: who waits for a stage must know that the round before has come.
+// Order barrier of the ping-pong schedule: consumer warpgroups with tiles of their own run their
+// mainloops one after the other. An mbarrier distinguishes only the current phase from the previous
+// one, so a warpgroup may wait on a full barrier only after the previous phase of that stage has
+// completed.
 struct OrderBarrier {
   int group, parity;
 
@@ -47,15 +49,15 @@ struct OrderBarrier {
     wait_for(order + group, parity);
     parity ^= 1;
   }
-  // All stages of the group's tile have come.
+  // All stages of this warpgroup's tile have arrived.
   __device__ void arrive_next(Mbarrier* order) const {
     if constexpr (!kPingPong) return;
     if (threadIdx.x % 32 == 0) arrive(order + (group + 1) % kConsumers);
   }
 };
 
-// Distances of lib/ptx_wgmma.cuh's descriptors. A tile with contiguous rows is a stack of boxes of
-// 128 bytes of rows.
+// Strides for the descriptors of lib/ptx_wgmma.cuh. An M- or N-major tile is a stack of boxes, each
+// 128 bytes of rows wide.
 static const int kBlockKBytes = kBlockK * kElementBytes;
 static const int kInstructionK = 32 / kElementBytes;
 template <bool kTranspose>
@@ -69,7 +71,7 @@ template <bool kTranspose>
 __device__ inline int k_step() {
   return kTranspose ? kInstructionK * 128 : 32;
 }
-// From 64 rows of A to the next.
+// Bytes from 64 rows of A to the next 64.
 template <bool kTranspose>
 __device__ inline int rows_step() {
   return kTranspose ? kBlockK * 128 : 64 * kBlockKBytes;

@@ -1,15 +1,15 @@
-// Gradient of a convolution's filter: dw[k][tap][c] = sum over pixels of dy[pixel][k] * x[pixel +
-// tap][c], as a product of matrices whose depth is pixels: which tile a block has, and what copies
-// bring for it. Comes after a kernel's head and lib/ptx_wgmma_mma_async.cuh;
-// wgrad_mma.cuh or wgrad_transposed.cuh follow.
+// Wgrad (backward-filter convolution) as a GEMM whose K runs over pixels: dw[k][tap][c] = sum over
+// pixels of dy[pixel][k] * x[pixel + tap][c]. This file: work decomposition and TMA loads. Requires
+// the generated header and lib/ptx_wgmma_mma_async.cuh; wgrad_mma.cuh or wgrad_transposed.cuh
+// follow.
 //
-// A stage holds kSegments pieces of images: kRows rows of kDyWidth pixels of dy, and the pixels of
-// x that all taps of the tile see, kXRows rows of kXWidth.
+// A stage holds kSegments segments of images: kRows rows of kDyWidth pixels of dy, and the pixels
+// of x that all taps of the tile cover, kXRows rows of kXWidth.
 //
 // A tile is kDyBoxes boxes of 64 filters by kXBoxes boxes of 64 channels by kTapRows rows of
-// kTapsAcross taps. Of kGroupsPerTile groups that fill a box together the products of a group's filters and
-// its own channels are kept. Blocks share out the pixels: each leaves its sums in scratch, and the
-// next launch adds them.
+// kTapsAcross taps. Where kGroupsPerTile groups are packed into a box, only products of a group's
+// filters with its own channels are stored. CTAs split K (the pixels): each stores partials to the
+// workspace, and the next launch adds them.
 #include "lib/divide.cuh"
 #include "lib/ptx_memory.cuh"
 #include "lib/ptx_tma.cuh"
@@ -25,7 +25,7 @@ static const int kConsumerRegisters =
 struct WorkTile {
   int group, k, c;          // first filter and channel, of the group
   int tap_d, tap_h, tap_w;  // first tap
-  int split, end_split;     // where its sums go; what follows up to end_split is zeros
+  int split, end_split;     // workspace slot of its partials; slots up to end_split are zero-filled
   int first, count;         // stages
 };
 
@@ -45,8 +45,8 @@ __device__ inline WorkTile work_of(const Args& args, int tile) {
   return work;
 }
 
-// The block's part of a tile, where every tile's stages are cut into `splits` parts. Tiles of the
-// same pixels are neighbours: they read the same memory at the same time.
+// The CTA's share of a tile where every tile's stages are split `splits` ways. CTAs of the same
+// pixels are adjacent: they read the same memory at the same time.
 __device__ inline WorkTile own_work(const Args& args) {
   const int tiles = (int)args.tiles, splits = (int)args.splits;
   const int split = (int)blockIdx.x / tiles;
@@ -59,9 +59,9 @@ __device__ inline WorkTile own_work(const Args& args) {
   return work;
 }
 
-// use(work) for everything that is the block's: `own`, or, where kBlocks blocks share out the
-// stages of all tiles, one tile after the other, what it has of each: parts of one, whole ones,
-// parts of another. All stages are fewer than 2^31.
+// Calls use(work) for all work of the CTA: `own`, or, stream-K, where kBlocks CTAs share the stages
+// of all tiles evenly: the end of one tile, whole tiles, the begin of another. The total number of
+// stages is below 2^31.
 template <class Use>
 __device__ inline void for_work(const Args& args, const WorkTile& own, Use use) {
   if constexpr (kBlocks == 0) {
@@ -75,7 +75,7 @@ __device__ inline void for_work(const Args& args, const WorkTile& own, Use use) 
       WorkTile work = work_of(args, tile);
       work.first = at - begin;
       work.count = min(end - at, (int)stages - work.first);
-      // After the block that has the tile's first stage; see max_parts() of the host.
+      // Index after the CTA that has the tile's first stage; see max_parts() on the host.
       work.split = (int)blockIdx.x - (int)(((begin + (int64)1) * kBlocks - 1) / all);
       work.end_split = work.first + work.count == (int)stages ? (int)args.splits : work.split + 1;
       use(work);
@@ -96,7 +96,7 @@ struct Pipeline {
   }
 };
 
-// The first pixel of a segment.
+// Coordinates of the first pixel of a segment.
 struct Place {
   int w, h, d, n;
 
@@ -124,14 +124,14 @@ struct Place {
   }
 };
 
-// A box of either tensor: coordinates beyond kRank - 2 spatial axes are 0.
+// TMA load of a box of x or dy; coordinates beyond kRank - 2 spatial axes are 0.
 __device__ inline void load(uint8* to, const TensorMap& map, Mbarrier* barrier, int channel, int w,
                             int h, int d, int n) {
   if constexpr (kRank == 3) load_box(to, map, barrier, {channel, w, n});
   if constexpr (kRank == 4) load_box(to, map, barrier, {channel, w, h, n});
   if constexpr (kRank == 5) load_box(to, map, barrier, {channel, w, h, d, n});
 }
-// From a filter or channel of the tile on.
+// `filter` and `channel` are relative to the tile.
 __device__ inline void load_dy(const Args& args, const WorkTile& work, const Place& place, int filter,
                                int row, uint8* to, Mbarrier* barrier) {
   load(to, args.map_dy, barrier, work.group * (int)args.filters + work.k + filter, place.w,
@@ -145,11 +145,11 @@ __device__ inline void load_x(const Args& args, const WorkTile& work, const Plac
        place.d * kStrideD + work.tap_d * kDilationD - kPaddingD, place.n);
 }
 
-// The sums of two neighbouring channels of a group, from `channel` on. Of an odd number of channels
-// pairs begin anywhere, and the last one has no second.
+// Stores the accumulators of two adjacent channels of a group, from `channel` on. With an odd
+// number of channels pairs are not aligned, and the last one has no second.
 __device__ inline void store_pair(float* to, int channel, float first, float second) {
   if constexpr (kGroupChannels % 2 == 0) {
-    // By name: the compiler made two stores of a float2.
+    // A named 8-byte store: the compiler splits a float2.
     store_piece((uint2*)to, make_uint2(__float_as_uint(first), __float_as_uint(second)));
   } else {
     to[0] = first;
@@ -157,14 +157,14 @@ __device__ inline void store_pair(float* to, int channel, float first, float sec
   }
 }
 
-// From a multiple of 1024 on, where the swizzle's pattern begins. Not rounded as an integer: the
-// compiler would forget which memory it is.
+// Aligned to 1024, the period of the swizzle. The pointer is not rounded as an integer: the
+// compiler would lose its state space.
 __device__ inline uint8* aligned_shared_memory() {
   uint8* memory = shared_memory();
   return memory + (1024 - (uint64)memory % 1024) % 1024;
 }
 
-// The warp has read a stage.
+// Called by a whole warp that has read the stage: arrives on its empty barrier.
 __device__ inline void release(const Pipeline& pipeline, int stage) {
   if (threadIdx.x % 32 == 0) arrive(pipeline.empty + stage);
 }

@@ -1,9 +1,9 @@
-// Numbers of 32 bits become sums of kParts bf16, 8 bits each: copies fill raw pieces, which the
-// warps that multiply split into the parts of the next stage while the matrix units work on the
-// last one. Two parts are more exact than tf32, and their three products take 3 / 2 of its time;
-// but matrix units take bf16 with contiguous channels, which tf32 does not have. Three parts and
-// their six products are f32. The head has kDyPieceRows, kXPieceRows (rows of a segment in a piece;
-// the last piece has fewer) and kRawSlots.
+// Wgrad of f32 by splitting every operand into kParts bf16 terms of 8 bits (bf16x2, bf16x3
+// emulation). TMA fills raw f32 slots; the consumer warps split them into the bf16 parts of the
+// next stage while the tensor cores work on the previous one. Two parts are more accurate than tf32
+// and their three products take 3 / 2 of its time, but wgmma supports M/N-major operands for bf16
+// and not for tf32. Three parts and six products reach f32 accuracy. The generated header defines
+// kDyPieceRows, kXPieceRows (rows of a segment per slot; the last slot has fewer) and kRawSlots.
 #include "lib/ptx_convert.cuh"
 
 static const int kSplitWarps = 4 * kConsumers;  // warps
@@ -11,7 +11,7 @@ static const int kDyPieceBytes = kDyPieceRows * kDyWidth * 256;
 static const int kXPieceBytes = kXPieceRows * kXWidth * 256;
 static const int kRawBytes = kDyPieceBytes > kXPieceBytes ? kDyPieceBytes : kXPieceBytes;
 
-// All pieces of a stage in the order in which they come: use(is_dy, segment, box, row).
+// Visits all slots of a stage in load order: use(is_dy, segment, box, row).
 template <class Use>
 __device__ inline void for_pieces(Use use) {
 #pragma unroll 1
@@ -25,10 +25,10 @@ __device__ inline void for_pieces(Use use) {
   }
 }
 
-// One thread. `raw` is the ring of pieces.
+// The TMA producer, one thread. `raw` is the pipeline of f32 slots.
 __device__ inline void produce(const Args& args, const WorkTile& work, Pipeline& raw) {
   Place place(args, work.first * kSegments);
-  int current = 0;  // segment of the stage that `place` is of
+  int current = 0;  // segment of the stage at which `place` is
   for (int i = 0; i < work.count; ++i) {
     for_pieces([&](bool is_dy, int segment, int box, int row) {
       if (segment != current) place.advance(args);
@@ -48,7 +48,7 @@ __device__ inline void produce(const Args& args, const WorkTile& work, Pipeline&
   }
 }
 
-// Two floats as kParts pairs of bf16: each the upper 16 bits of what those before leave over.
+// Splits two floats into kParts bf16x2 words: each term is the upper 16 bits of the remainder.
 __device__ inline void split_pair(float a, float b, uint32 (&parts)[kParts]) {
 #pragma unroll
   for (int part = 0; part + 1 < kParts; ++part) {
@@ -60,9 +60,9 @@ __device__ inline void split_pair(float a, float b, uint32 (&parts)[kParts]) {
   parts[kParts - 1] = pair_to_bf16(a, b);
 }
 
-// `pixels` raw ones, of 256 bytes, become pixels `first` and on of a box, of 128 in each part. A
-// warp takes 8 of them at a time, two by two, each lane 4 channels; so the swizzle of a lane's four
-// pixels is the same in every round.
+// Splits `pixels` f32 pixels (256 bytes) into pixels `first` and on of a box (128 bytes per part).
+// A warp processes 8 pixels at a time, two per access, each lane 4 channels, so the swizzle of a
+// lane's four pixels is the same in every iteration.
 __device__ inline void split_piece(const uint8* raw, uint8* box, int first, int pixels, int warp) {
   const int lane = threadIdx.x % 32, row = lane / 16, piece = lane % 16;
   uint8* to[4];
@@ -94,7 +94,7 @@ __device__ inline void split_piece(const uint8* raw, uint8* box, int first, int 
   }
 }
 
-// A warp's share of the next stage of the ring.
+// A warp's share of the next stage.
 __device__ inline void fill_stage(Pipeline& pipeline, Pipeline& raw, int warp) {
   const bool leads = threadIdx.x % 32 == 0;
   uint8 *dy = pipeline.stages + pipeline.stage * kStageBytes, *x = dy + kDyBoxes * kDyBoxBytes;
@@ -118,10 +118,9 @@ __device__ inline void fill_stage(Pipeline& pipeline, Pipeline& raw, int warp) {
   pipeline.next(kStages);
 }
 
-// All stages of a piece of work; `ring` is at the stage that is read next, `filled` at the next to
-// fill.
-// Stages of kParts == 3 have sums of their own, which are rounded to nearest when they are added:
-// matrix units cut off what they add to a sum.
+// All stages of a work tile; `pipeline` is at the next stage to read, `filled` at the next to fill.
+// With kParts == 3 each stage has accumulators of its own, which are added with rounding to
+// nearest: tensor cores truncate when they accumulate.
 __device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipeline& raw, int first_box,
                                   int tap_row, Accum (&totals)[kRowBlocks][WGMMA_N / 2]) {
   const int warp = threadIdx.x / 32;
@@ -165,7 +164,7 @@ __device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipe
   if (kParts < 3 && work.count == 0) clear(totals);
 }
 
-// A warpgroup.
+// A consumer warpgroup.
 __device__ inline void consume(const Args& args, const WorkTile& work, Pipeline& pipeline, Pipeline& raw,
                                int group) {
   const int first_box = group / kTapRows * kRowBlocks, tap_row = group % kTapRows;

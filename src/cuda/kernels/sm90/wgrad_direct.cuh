@@ -1,6 +1,6 @@
-// Numbers of 16 bits go to the matrix units as they are: copies fill the stages.
+// Wgrad of 16-bit types: TMA fills the stages, wgmma reads them unchanged.
 
-// One thread.
+// The TMA producer, one thread.
 __device__ inline void produce(const Args& args, const WorkTile& work, Pipeline& pipeline) {
   const int kPixels = kDyBoxes * kRows * kDyWidth + kXBoxes * kXRows * kXWidth;
   Place place(args, work.first * kSegments);
@@ -22,8 +22,8 @@ __device__ inline void produce(const Args& args, const WorkTile& work, Pipeline&
   }
 }
 
-// All stages of a piece of work. A stage is given back when the products that follow have been
-// started.
+// All stages of a work tile. A stage is released after the wgmma of the next stage have been
+// issued.
 __device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, int first_box, int tap_row,
                                   Accum (&accum)[kRowBlocks][WGMMA_N / 2]) {
   int before = -1;
@@ -44,7 +44,7 @@ __device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, int 
   if (work.count == 0) clear(accum);
 }
 
-// A warpgroup.
+// A consumer warpgroup.
 __device__ inline void consume(const Args& args, const WorkTile& work, Pipeline& pipeline, int group) {
   const int first_box = group / kTapRows * kRowBlocks, tap_row = group % kTapRows;
   Accum accum[kRowBlocks][WGMMA_N / 2];

@@ -1,19 +1,19 @@
-// Both factors as copies or warps left them in shared memory: a pixel is 128 bytes, 64 channels of
-// 16 bits, so that a tap is the same pixels of x some rows of shared memory further: the swizzle
-// follows the address. Rows are one after the other without a gap. Where rows of dy are shorter
-// than those of x, zeros follow; where a tap reaches past the end of a row of x, it finds the
-// padding before the next one. A warpgroup has kRowBlocks boxes of dy, and boxes of x or taps of
-// one.
-static const int kColumns = kTapsAcross * kXBoxes * 64;  // of a warpgroup; one of the two is 1
+// Wgrad mainloop with both operands M/N-major in shared memory: a pixel is 128 bytes, 64 channels
+// of 16 bits, so a tap is a row offset into x, because the swizzle is a function of the address.
+// Rows follow one another without a gap. Where rows of dy are shorter than those of x, zeros
+// follow; where a tap reaches past the end of a row of x, it reads the padding before the next row.
+// A warpgroup has kRowBlocks boxes of dy, and boxes of x or taps of one box.
+static const int kColumns = kTapsAcross * kXBoxes * 64;  // per warpgroup; one of the two is 1
 
-// Shared memory of a stage: boxes of dy, boxes of x; kParts times these where numbers are split.
+// Shared memory of a stage: boxes of dy, boxes of x; kParts times these where f32 is split into
+// bf16.
 static const int kGroups = kSegments * kSegmentGroups;  // of 8 pixels
 static const int kDyBoxBytes = kGroups * 1024;
 static const int kXBoxBytes = kSegments * kXPitch * 128;
 static const int kPartBytes = kDyBoxes * kDyBoxBytes + kXBoxes * kXBoxBytes;
 static const int kStageBytes = kParts * kPartBytes;
 
-// Pixels of a stage that no copy writes: zeros, for all time.
+// Zero-fills the pixels of all stages that no TMA load writes, once per launch.
 __device__ inline void clear_rests(uint8* stages) {
   const auto clear = [&](uint8* box, int pitch, int used) {
     const int rest = pitch - used;
@@ -34,18 +34,18 @@ __device__ inline void clear_rests(uint8* stages) {
   fence_proxy_async();
 }
 
-// Where in a box of x, in groups of 8 pixels, the first tap of group `group` of dy lies.
+// Offset in a box of x, in groups of 8 pixels, of the first tap of group `group` of dy.
 __device__ constexpr int x_group(int group) {
   return group / kSegmentGroups * (kXPitch / 8) + group % kSegmentGroups;
 }
-// What step `step` (16 pixels) adds to the descriptor of a box of x whose stride is 0.
+// Descriptor increment of K step `step` (16 pixels) for a box of x whose stride field is 0.
 __device__ constexpr uint64 x_step(int step) {
   return (uint64)(x_group(2 * step) * 64) +
          ((uint64)((x_group(2 * step + 1) - x_group(2 * step)) * 64) << 32);
 }
 
-// Which parts of numbers are multiplied, the smaller products first: what they add is not lost in
-// larger sums. Left out is what is smaller than the last place of a product of the numbers.
+// Which bf16 parts of the operands are multiplied, smallest products first, so that they are not
+// lost in a large accumulator. Products below the last bit of the f32 product are skipped.
 static const int kProducts = kParts * (kParts + 1) / 2;
 __device__ constexpr int dy_part(int product) {
   const int parts[3][6] = {{0}, {0, 1, 0}, {0, 2, 1, 0, 1, 0}};
@@ -56,9 +56,9 @@ __device__ constexpr int x_part(int product) {
   return parts[kParts - 1][product];
 }
 
-// The products of a stage. `keeps`: adds them to the sums. The first ones do not: sums that began
-// as zeros would be registers that something other than a product writes, and the compiler then
-// lets products of several rows of boxes wait for each other.
+// Issues the wgmma of a stage. `accumulate` is false for the first stage instead of zeroing
+// registers: zeroed accumulators are written by non-wgmma instructions, and the compiler then
+// serialises the wgmma of different row blocks.
 __device__ inline void mma_stage(const uint8* stage, int first_box, int tap_row,
                                       Accum (&accum)[kRowBlocks][WGMMA_N / 2], bool accumulate) {
   const int kXStride = kTapsAcross > 1 ? kDilationW * 128 : kXBoxBytes;
@@ -78,7 +78,7 @@ __device__ inline void mma_stage(const uint8* stage, int first_box, int tap_row,
             accumulate || product > 0 || step > 0);
 }
 
-// Sums of 64 filters, by split, filter, tap and channel; or zeros.
+// Stores the accumulators of 64 filters, or zeros, to [split][filter][tap][channel].
 __device__ inline void store_partials(const Args& args, const WorkTile& work, int split, int box,
                                  int tap_row, const Accum (&accum)[WGMMA_N / 2]) {
   const bool is_zero = kBlocks > 0 && split > work.split;
@@ -108,7 +108,7 @@ __device__ inline void store_partials(const Args& args, const WorkTile& work, in
   }
 }
 
-// Of all boxes of a warpgroup; zeros for parts that the tile does not have.
+// For all boxes of a warpgroup; zero-fills the slots that the tile does not use.
 __device__ inline void store_partials(const Args& args, const WorkTile& work, int first_box, int tap_row,
                                  const Accum (&accum)[kRowBlocks][WGMMA_N / 2]) {
   const int end = kBlocks > 0 ? work.end_split : work.split + 1;

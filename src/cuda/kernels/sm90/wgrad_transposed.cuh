@@ -1,20 +1,20 @@
-// f32 as tf32, which matrix units take from shared memory with contiguous depth only, pixels here.
-// So x comes from registers, which have no layout to obey, and dy is turned once for all taps:
+// Wgrad of f32 as tf32. wgmma reads tf32 from shared memory K-major only, and K are pixels here. So
+// x comes from registers, and dy is transposed once for all taps:
 //
 // A segment is 8 runs of kSteps pixels of a row: rows 0 to 7, or (kRows 4) the two halves of rows 0
-// to 3; or, of a single tap, every 8th pixel. Step s of the products is pixel s of every run.
-// Thread t of a warpgroup has runs t % 4 and 4 more, of them two channels each: four registers that
-// are the x of a pixel's products. For the tap beside it the same registers are the pixel before:
-// every pixel is loaded once for kTapsAcross products.
+// to 3; or, with a single tap, every 8th pixel. K step s is pixel s of every run. Thread t of a
+// warpgroup holds runs t % 4 and t % 4 + 4, two channels each: four registers, the A fragment of a
+// pixel. For the adjacent tap the same registers are the previous pixel: every pixel is loaded once
+// for kTapsAcross wgmma.
 //
-// Three warps turn dy: what copies brought by pixel becomes, of every filter, the 8 pixels of a
-// step together. Filters lie in an order that keeps lanes' stores apart: filter_of() is the way
-// back.
+// Three warps transpose dy from pixel-major to K-major: the 8 pixels of a step are contiguous for
+// every filter. Filters are permuted to avoid bank conflicts of the stores; filter_of() inverts the
+// permutation.
 static const int kTransposeWarps = 3;  // warps
 static const int kTransposedSlots = 2;
 static const int kSteps = kRows * kDyWidth / 8;
-// Distances in pixels of x, and of dy: from a run to the next of the same four, from these to the
-// other four, from a step to the next.
+// Strides in pixels of x and of dy: between the runs of one group of four, between the two groups
+// of four, between K steps.
 static const bool kSingle = kTapRows * kTapsAcross == 1;
 static const int kXRun = kSingle ? 1 : kXWidth, kDyRun = kSingle ? 1 : kDyWidth;
 static const int kXFour = kSingle ? 4 : kRows == 8 ? 4 * kXWidth : kSteps;
@@ -23,10 +23,10 @@ static const int kStepPixels = kSingle ? 8 : 1;
 static const int kXBoxBytes = kXPitch * 128;            // 32 channels
 static const int kDyBoxBytes = kRows * kDyWidth * 256;  // 64 filters
 static const int kStageBytes = 2 * kXBoxes * kXBoxBytes + kDyBoxes * kDyBoxBytes;
-static const int kStepsBytes = kDyBoxes * 64 * 128;  // 4 steps of all filters, turned
+static const int kStepsBytes = kDyBoxes * 64 * 128;  // 4 steps of all filters, transposed
 static const int kTransposedBytes = (kSteps + 3) / 4 * kStepsBytes;
 
-// One thread. Stages: boxes of x, then of dy.
+// The TMA producer, one thread. Stages: boxes of x, then of dy.
 __device__ inline void produce(const Args& args, const WorkTile& work, Pipeline& pipeline) {
   const int kBytes = 2 * kXBoxes * kXRows * kXWidth * 128 + kDyBoxes * kDyBoxBytes;
   Place place(args, work.first);
@@ -44,13 +44,13 @@ __device__ inline void produce(const Args& args, const WorkTile& work, Pipeline&
   }
 }
 
-// The filter, of 64, that is column `column` of the turned dy.
+// The filter, of 64, that is column `column` of the transposed dy.
 __device__ constexpr int filter_of(int column) {
   return column / 32 * 32 + column % 8 * 4 + column / 8 % 4;
 }
 
-// A warp. A lane has 4 filters of the first or the second 4 runs: 16 numbers of a step. Eight lanes
-// read 128 bytes of a pixel, and write to eight columns whose swizzles differ.
+// Transposes dy, one warp. A lane has 4 filters of the first or the second 4 runs: 16 values of a
+// step. Eight lanes read 128 bytes of a pixel and write to eight columns with different swizzles.
 __device__ inline void transpose_dy(const WorkTile& work, Pipeline& pipeline, Pipeline& transposed, int warp) {
   const int lane = threadIdx.x % 32, half = lane / 16, piece = lane % 16;
   const int column = piece / 8 * 32 + piece % 8;
@@ -84,21 +84,22 @@ __device__ inline void transpose_dy(const WorkTile& work, Pipeline& pipeline, Pi
   }
 }
 
-// Where a thread's two channels lie in a box of 32, of which a warp has 16: in piece `piece_of` of
-// the 8 of a pixel. Half a warp reads two pieces of four pixels, kXWidth pixels apart, at once:
-// they are in different banks if the pieces differ in their lowest bit and the pixels in the two
-// above, or the pieces in the highest bit and the pixels in the two below.
+// A thread's two channels are in piece `piece_of` of the 8 pieces of a pixel (boxes of 32 channels,
+// 16 per warp). Half a warp reads two pieces of four pixels, kXWidth pixels apart, at once: there
+// is no bank conflict if the pieces differ in the lowest bit and the pixels in the two bits above,
+// or the pieces in the highest bit and the pixels in the two below.
 __device__ inline int piece_of(int warp, int quarter) {
   if (kXRun % 2 == 0) return warp % 2 * 4 + quarter;
   return warp % 2 * 2 + quarter / 2 + quarter % 2 * 4;
 }
-// The first channel, of the warpgroup's 64.
+// The thread's first channel of the warpgroup's 64.
 __device__ inline int channel_of(int thread) {
   const int warp = thread / 32, lane = thread % 32;
   return warp / 2 * 32 + piece_of(warp, lane / 8) * 4 + lane / 4 % 2 * 2;
 }
 
-// Both runs' channels of a pixel; `at` is the first's place in the stage before the swizzle.
+// Loads the channels of both runs of a pixel; `at` is the unswizzled offset of the first in the
+// stage.
 __device__ inline void load_pixel(const uint8* stage, int at, uint32 (&x)[4]) {
   const auto load = [&](int place) {
     return *(const uint2*)(stage + (place ^ (place >> 3 & 0x70)));
@@ -112,15 +113,15 @@ __device__ inline void load_pixel(const uint8* stage, int at, uint32 (&x)[4]) {
 
 typedef Accum Accums[kTapsAcross][WGMMA_N / 2];
 
-// Steps whose products may run while the thread goes on. Three warpgroups take turns at the matrix
-// units and need none: a step of one takes 96 clocks or more, the two others fill the pause. And
-// their registers have no room for more pixels: the compiler would let all products wait.
+// K steps whose wgmma may be in flight while the thread continues. Three warpgroups alternate on
+// the tensor cores and need none: a step takes 96 clocks or more, and the other two fill the gap.
+// Nor have they registers for more pixels: the compiler would serialise all wgmma.
 static const int kPending = kConsumers > 2 ? 0 : 1;
 
-// All stages of a piece of work. A pixel's registers are free when its last product is done.
+// All stages of a work tile. The registers of a pixel are free when its last wgmma is complete.
 __device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipeline& transposed, int at, Accums& accum) {
   const int kPixels = kSteps + kTapsAcross - 1;
-  const int kAhead = kTapsAcross;  // pixels loaded while the products of a step run, for the next
+  const int kAhead = kTapsAcross;  // pixels that are loaded while the wgmma of a step run
   int before = -1;
   for (int i = 0; i < work.count; ++i, pipeline.next(kStages), transposed.next(kTransposedSlots)) {
     const uint8* stage = pipeline.stages + pipeline.stage * kStageBytes;
@@ -160,8 +161,8 @@ __device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipe
       for (int j = 0; j < WGMMA_N / 2; ++j) accum[tap][j] = 0;
 }
 
-// Sums of 64 channels, by split, filter, tap and channel: a thread has two channels of a filter.
-// Zeros for parts that the tile does not have.
+// Stores the accumulators of 64 channels to [split][filter][tap][channel]: a thread has two
+// channels of a filter. Zero-fills the slots that the tile does not use.
 __device__ inline void store_partials(const Args& args, const WorkTile& work, int split, int channel,
                                  int tap_row, const Accums& accum) {
   const int tap_h = work.tap_h + tap_row, c = work.c + channel;
@@ -190,7 +191,7 @@ __device__ inline void store_partials(const Args& args, const WorkTile& work, in
   }
 }
 
-// A warpgroup: a box of 64 channels, a row of taps.
+// A consumer warpgroup: a box of 64 channels, a row of taps.
 __device__ inline void consume(const Args& args, const WorkTile& work, Pipeline& pipeline, Pipeline& transposed,
                                int group) {
   const int box = group / kTapRows, tap_row = group % kTapRows;
