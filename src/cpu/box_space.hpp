@@ -1,4 +1,5 @@
-// A tensor cut into equal boxes (the elements that share one sum, mean or maximum), walked in rows.
+// Iteration space of reductions and norms: a tensor tiled by equal boxes (a box holds the elements
+// that share one sum, mean or maximum), visited row by row.
 #pragma once
 
 #include <algorithm>
@@ -10,17 +11,17 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kRowLength = 2048;    // elements of a row handled at once
-inline constexpr std::int64_t kLongRow = 8192;      // the same where a row is best kept whole
-inline constexpr std::int64_t kStripeLength = 512;  // boxes handled side by side
+inline constexpr std::int64_t kRowLength = 2048;    // elements of a row processed at once
+inline constexpr std::int64_t kLongRow = 8192;      // the same where a row should stay whole
+inline constexpr std::int64_t kStripeLength = 512;  // boxes processed side by side
 
-// Two ways to walk: when the row axis lies inside the boxes, an item is one box and a row belongs
-// to it alone; when rows cross boxes ("columns"), an item is a stripe of up to kStripeLength boxes,
-// one per element of a row.
+// Two traversals. If the row axis is inside the boxes, an item is one box and each row belongs to
+// that box. If rows cross boxes ("columns"), an item is a stripe of up to kStripeLength boxes, one
+// box per element of a row.
 class BoxSpace {
  public:
   BoxSpace() = default;
-  // `boxes` counts the boxes along each axis; every extent of `space` is a multiple of it.
+  // `boxes`: number of boxes along each axis; it divides the extents of `space`.
   BoxSpace(const Dims& space, const Dims& boxes, int axis, std::int64_t row_length = kRowLength)
       : space_(space), axis_(axis), row_length_(row_length) {
     const int rank = space.rank();
@@ -36,7 +37,7 @@ class BoxSpace {
       steps_[axis] = (box_[axis] + row_length - 1) / row_length;
     items_ = element_count(grid_);
     rows_ = element_count(steps_);
-    // Depends on the shape alone, so that sums do not depend on the number of threads.
+    // The split depends on the shape alone, so that sums do not depend on the thread count.
     constexpr std::int64_t kChunks = 64;
     splits_ = items_ == 0
                   ? 1
@@ -47,12 +48,12 @@ class BoxSpace {
   bool columns() const { return columns_; }
   int axis() const { return axis_; }
   std::int64_t items() const { return items_; }
-  std::int64_t splits() const { return splits_; }  // pieces an item's rows are best cut into
+  std::int64_t splits() const { return splits_; }  // preferred number of chunks of an item's rows
   std::int64_t rows() const { return rows_; }      // per item
   std::int64_t box_size() const { return element_count(box_); }
   std::int64_t max_width() const { return columns_ ? std::min(kStripeLength, space_[axis_]) : 1; }
 
-  // Boxes in an item, and the coordinates of its first element.
+  // Returns the number of boxes in an item and sets `coords` to its first element.
   std::int64_t origin(std::int64_t item, Coords& coords) const {
     std::int64_t width = 1;
     for (int a = space_.rank() - 1; a >= 0; --a) {
@@ -65,7 +66,7 @@ class BoxSpace {
     return width;
   }
 
-  // Calls body(coords, count) for the rows of piece `split` of `splits` of an item.
+  // Calls body(coords, count) for the rows of chunk `split` of `splits` of an item.
   template <class Body>
   void for_rows(std::int64_t item, std::int64_t split, std::int64_t splits, Body&& body) const {
     Coords start, coords;
@@ -117,12 +118,12 @@ inline double neutral(Fold fold) {
   return fold == Fold::minimum ? infinity : -infinity;
 }
 
-// Folds kCount quantities at once over a piece of an item. totals[q * stride + i] receives quantity
+// Folds kCount quantities at once over a chunk of an item. totals[q * stride + i] receives quantity
 // q of box i.
-//   by_row(coords, count, T (&values)[kCount])         the fold of one row, when rows lie inside a
-//   box by_column(coords, count, T* (&accumulators)[kCount])  folds a row into one accumulator per
+//   by_row(coords, count, T (&values)[kCount]): the fold of one row, if rows are inside a box
+//   by_column(coords, count, T* (&accumulators)[kCount]): folds a row into one accumulator per
 //   element
-// Rounding errors grow with the square root of the number of rows: single rows in T are gathered in
+// Rounding errors grow with the square root of the number of rows: row results in T are combined in
 // double, columns in blocks of 64 rows.
 template <class T, int kCount, class ByRow, class ByColumn>
 void fold_boxes(const RowOps<T>& ops, const BoxSpace& space, std::int64_t item, std::int64_t split,

@@ -1,5 +1,5 @@
-// A dense matrix, positions by channels, for statistics per channel ("channels last"): cut into
-// pieces for threads, and those into blocks of whole rows that stay in L2.
+// A dense matrix [positions, channels] for per-channel statistics of channels-last tensors. It is
+// split into chunks for threads, and chunks into blocks of whole rows that stay in L2.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,17 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kColumnsBlock = 8192;  // elements of a block, at most
+inline constexpr std::int64_t kColumnsBlock = 8192;  // maximum elements of a block
 inline constexpr std::int64_t kMaxColumns = 2048;
 
 struct Columns {
-  std::int64_t width = 0;  // 0: the tensor is not to be treated like this
+  std::int64_t width = 0;  // channels; 0: this traversal does not apply to the tensor
   std::int64_t rows = 0;
-  std::int64_t chunks = 0;  // depends on the shape alone, as results do
+  // depends on the shape alone, so results do not depend on the thread count
+  std::int64_t chunks = 0;
   std::int64_t block_rows = 0;
 
-  // For one statistic per position of `axis`.
+  // For one statistic per index of `axis`.
   static Columns of(const Dims& space, const Dims& statistics, int axis) {
     constexpr std::int64_t kChunks = 32;
     const std::int64_t width = space[axis], elements = element_count(space);
@@ -38,7 +39,7 @@ struct Columns {
   std::int64_t first_row(std::int64_t chunk) const { return rows * chunk / chunks; }
   std::int64_t rows_of(std::int64_t chunk) const { return first_row(chunk + 1) - first_row(chunk); }
 
-  // Calls body(first row, rows) for the blocks of a piece.
+  // Calls body(first row, rows) for the blocks of a chunk.
   template <class Body>
   void for_blocks(std::int64_t chunk, Body&& body) const {
     const std::int64_t end = first_row(chunk + 1);
@@ -56,8 +57,8 @@ struct Columns {
   }
 };
 
-// Mean and sum of squared deviations of `seen` numbers per column, joined with those of `more`
-// others (Chan, Golub and LeVeque): nothing cancels.
+// Merges the mean and sum of squared deviations of `seen` values per column with those of `more`
+// values (Chan, Golub and LeVeque). No cancellation occurs.
 template <class T, class Mean, class Squares>
 void merge_moments(std::int64_t seen, T* means, T* squares, std::int64_t more, const Mean* mean,
                    const Squares* square, std::int64_t width) {

@@ -1,4 +1,4 @@
-// Operands that never change (CompileOptions::constants).
+// Constant operands (CompileOptions::constants): detection, and memory for their packed form.
 #pragma once
 
 #if defined(__linux__)
@@ -14,7 +14,7 @@
 
 namespace ashlar::cpu {
 
-// Whether everything an operand is made of is known to `constants` (see Kernel::keep_constants).
+// Whether all tensors that an operand's program loads are constant (see Kernel::keep_constants).
 inline bool is_constant(const PointwiseProgram& operand, const KernelContext& constants) {
   using Step = PointwiseProgram::Step;
   return !operand.empty() &&
@@ -23,7 +23,8 @@ inline bool is_constant(const PointwiseProgram& operand, const KernelContext& co
          });
 }
 
-// Memory a kernel keeps such an operand in, aligned for vectors; empty until allocated.
+// Memory for an operand that a kernel packs once, at build time; page-aligned, empty until
+// allocated.
 template <class T>
 class PrepackedBuffer {
  public:
@@ -31,14 +32,14 @@ class PrepackedBuffer {
     const std::size_t bytes = static_cast<std::size_t>(elements) * sizeof(T);
     memory_.reset(static_cast<T*>(::operator new(bytes, kAlignment)));
 #if defined(__linux__)
-    // Read front to back in every run: fewer, larger pages where the system has them.
+    // The operand is streamed in every run: huge pages save TLB misses.
     madvise(memory_.get(), bytes, MADV_HUGEPAGE);
 #endif
   }
   T* data() const { return memory_.get(); }
 
  private:
-  static constexpr std::align_val_t kAlignment{4096};  // a page: whole ones may be advised
+  static constexpr std::align_val_t kAlignment{4096};  // a page: madvise() needs page alignment
   struct Free {
     void operator()(T* memory) const { ::operator delete(memory, kAlignment); }
   };

@@ -1,3 +1,4 @@
+// The CPU backend: memory, copies, timing.
 #include "cpu/cpu_backend.hpp"
 
 #include <sys/mman.h>
@@ -13,7 +14,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-// Work is done when it has been asked for: a point in it is a moment.
+// CPU work is synchronous: a marker is a point in time.
 class Moment final : public Marker {
  public:
   void record(void*) override { time_ = Clock::now(); }
@@ -28,7 +29,7 @@ class Moment final : public Marker {
   Clock::time_point time_;
 };
 
-// The same calls again.
+// Replays by repeating the calls.
 class RepeatedWork final : public Recording {
  public:
   explicit RepeatedWork(std::function<void(void* stream)> work) : work_(std::move(work)) {}
@@ -43,7 +44,7 @@ class CpuBackend final : public Backend {
   EngineTable engines() const override { return engine_table(); }
   int owned_slots() const override { return 64; }
 
-  // Pages come from the system when they are first touched.
+  // Pages are committed at first touch.
   std::byte* allocate(const DeviceProps&, std::int64_t bytes) const override {
     void* memory = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,4 +1,4 @@
-// The processor as a place where plans run.
+// The CPU backend: runs plans on the host.
 #pragma once
 
 #include "plan/backend.hpp"

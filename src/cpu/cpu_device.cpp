@@ -1,3 +1,4 @@
+// Detection of the host CPU, and the constants of its cost model.
 #include "cpu/cpu_device.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-// For the cost model only; measured machines differ by less than the model's own error.
+// Cost-model constants; measured machines differ by less than the model's own error.
 constexpr double kAssumedHertz = 2.5e9;
 constexpr double kBytesPerSecondPerThread = 12e9;
 constexpr double kMaxBytesPerSecond = 200e9;
@@ -49,7 +50,7 @@ DeviceProps detect_cpu() {
   props.l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, props.l3_bytes);
   const double lanes = static_cast<double>(target().vector_bytes) / 4;
   props.flops_f32 = props.compute_units * kAssumedHertz * lanes * 2 * kFusedMultiplyAddsPerCycle;
-  props.flops_f16 = props.flops_f32;  // smaller floats are computed as f32
+  props.flops_f16 = props.flops_f32;  // narrower floats are computed in f32
   props.bytes_per_second =
       std::min(props.compute_units * kBytesPerSecondPerThread, kMaxBytesPerSecond);
   props.launch_seconds = 5e-6;  // waking a team of threads

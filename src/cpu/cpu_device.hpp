@@ -1,4 +1,4 @@
-// The processor this process runs on, as plain values.
+// Detects the properties of the host CPU.
 #pragma once
 
 #include <ashlar/device.hpp>

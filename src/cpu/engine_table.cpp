@@ -1,3 +1,4 @@
+// The table of the CPU engines, most specialised first.
 #include "cpu/engine_table.hpp"
 
 #include <array>

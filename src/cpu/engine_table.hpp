@@ -1,4 +1,5 @@
-// The engines of the CPU, most special first, the one that runs everything last.
+// The engines of the CPU, most specialised first; the reference engine, which supports every
+// operation, is last.
 #pragma once
 
 #include "plan/engine.hpp"

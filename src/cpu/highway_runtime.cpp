@@ -1,6 +1,6 @@
-// The three functions of Highway's library that dispatch calls. Defined here, they make Ashlar need
-// Highway's headers only: distributions ship the library shared, and libcudnn.so.9 may bring
-// nothing along.
+// Highway's run-time dispatch: the three functions of its library that kernels call. Defining them
+// here leaves Highway a header-only dependency: distributions ship a shared library, and
+// libcudnn.so.9 must not add one.
 #include <hwy/targets.h>
 
 #include <atomic>
@@ -13,8 +13,8 @@ std::atomic<std::int64_t> disabled{0};
 ChosenTarget chosen;
 
 #if HWY_ARCH_X86
-// Highway's targets are sets of instructions that processors have together; the builtins also ask
-// the operating system whether it saves the registers.
+// Each Highway target is a set of instruction-set extensions. The builtins also check that the
+// operating system saves the registers.
 std::int64_t detect() {
   __builtin_cpu_init();
   const auto has_ssse3 = __builtin_cpu_supports("ssse3");
@@ -38,11 +38,11 @@ std::int64_t detect() {
          (has_avx512 ? HWY_AVX3 : 0) | (has_dl ? HWY_AVX3_DL : 0);
 }
 #else
-// What the compiler may use anyway.
+// The compiler's baseline target.
 std::int64_t detect() { return HWY_ENABLED_BASELINE; }
 #endif
 
-// Always there: what the compiler may use without asking, and plain code.
+// Always available: the compiler's baseline and portable code.
 constexpr std::int64_t kBaseline = HWY_ENABLED_BASELINE | HWY_EMU128 | HWY_SCALAR;
 
 }  // namespace
@@ -55,7 +55,7 @@ std::int64_t SupportedTargets() {
 
 void DisableTargets(std::int64_t targets) {
   disabled.store(targets);
-  GetChosenTarget().DeInit();  // chosen again at the next dispatch
+  GetChosenTarget().DeInit();  // the next dispatch chooses again
 }
 
 ChosenTarget& GetChosenTarget() { return chosen; }

@@ -1,5 +1,5 @@
-// Operands read as integers: lengths, seeds, offsets. All 64 bits survive unless pointwise work
-// made them.
+// Operands read as integers: lengths, seeds, offsets. A plain load keeps all 64 bits; a pointwise
+// prologue computes in double.
 #pragma once
 
 #include <cstring>

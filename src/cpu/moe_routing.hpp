@@ -1,4 +1,4 @@
-// Rows of a mixture of experts in the order of their experts, and where each comes from and goes.
+// Routing of a mixture of experts: rows sorted by expert, with the source and destination of each.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,12 @@
 
 namespace ashlar::cpu {
 
-// Positions [start[e], start[e + 1]) are the rows of expert e that are read somewhere and go
-// somewhere. The numbers of the other rows stand in dropped[0..drops).
+// Positions [start[e], start[e + 1]) are the rows of expert e that have a valid source and
+// destination. dropped[0..drops) lists the other rows.
 struct RoutedRows {
   std::int64_t* start;
-  std::int64_t* source;       // row of token
-  std::int64_t* destination;  // row of output
+  std::int64_t* source;       // row of the token tensor
+  std::int64_t* destination;  // row of the output
   std::int64_t* dropped;
   std::int64_t drops;
 };
@@ -21,7 +21,7 @@ struct RoutedRows {
 class MoeRouting {
  public:
   MoeRouting() = default;
-  // The operand slots of Op; `experts` and `output_rows` as the operands say.
+  // Op names the operand slots; `experts` and `output_rows` come from the operands.
   template <class Op>
   MoeRouting(const Op& op, const Region& region, std::int64_t experts, std::int64_t output_rows,
              ScratchLayout& scratch_layout)
@@ -38,7 +38,7 @@ class MoeRouting {
     if (mode_ == MoeMode::gather) rows_ = region.anchor->inputs[Op::token_index].dims[1];
     tables_ = scratch_layout.add("routing", scratch_bytes(rows_, experts_));
   }
-  // Two tables of rows, the starts and a cursor per expert.
+  // Two row tables, and the start offset and cursor of every expert.
   static std::int64_t scratch_bytes(std::int64_t rows, std::int64_t experts) {
     return (2 * rows + 2 * experts + 1) * static_cast<std::int64_t>(sizeof(std::int64_t));
   }
@@ -60,7 +60,7 @@ class MoeRouting {
       cursor[e] = routed.start[e];
       routed.start[e + 1] += routed.start[e];
     }
-    // Sources from the front of their table, rows that are dropped behind them.
+    // Sources fill the table from the front; dropped rows follow them.
     routed.dropped = routed.source + routed.start[experts_];
     for (std::int64_t row = 0, first = first_row(context); row < first; ++row)
       routed.dropped[routed.drops++] = row;
@@ -78,15 +78,16 @@ class MoeRouting {
   }
 
  private:
-  // Offsets, indices and ranks are outside data: offsets only rise and stay in [0, rows].
+  // Offsets, indices and ranks are untrusted data: offsets are forced to be monotonic and in [0,
+  // rows].
   std::int64_t offset(const KernelContext& context, std::int64_t group, std::int64_t least) const {
     return std::clamp(offsets_.load(context, {group, 0, 0}, 0), least, rows_);
   }
-  // Rows before it are nobody's.
+  // Rows before it belong to no expert.
   std::int64_t first_row(const KernelContext& context) const {
     return groups_ > 0 ? offset(context, 0, 0) : rows_;
   }
-  // Calls body(expert, row, source, destination) for every row of every group.
+  // Calls body(expert, row, source, destination) for every row of every group; -1: invalid.
   template <class Body>
   void for_each_row(const KernelContext& context, const Body& body) const {
     std::int64_t row = first_row(context);
@@ -106,7 +107,8 @@ class MoeRouting {
     const std::int64_t token = index_.load(context, {0, row, 0}, 0);
     const std::int64_t rank = rank_.load(context, {0, row, 0}, 0);
     if (token < 0 || rank < 0 || rank >= top_k_ || rank >= output_rows_) return -1;
-    if (token > (output_rows_ - 1 - rank) / top_k_) return -1;  // past the end, without overflow
+    // past the end; written so that it cannot overflow
+    if (token > (output_rows_ - 1 - rank) / top_k_) return -1;
     return token * top_k_ + rank;
   }
 
@@ -116,7 +118,7 @@ class MoeRouting {
   int tables_ = -1;
 };
 
-// Positions by the row they add to: those of row t are list[start[t]] to list[start[t + 1] - 1].
+// Inverted index: the positions that add to row t are list[start[t]] to list[start[t + 1] - 1].
 class RowContributions {
  public:
   RowContributions() = default;
@@ -134,7 +136,7 @@ class RowContributions {
              const ScratchLayout& scratch_layout) const {
     auto* counts = context.scratch<std::int64_t>(scratch_layout, tables_);
     std::int64_t* list = counts + rows_ + 2;
-    // counts[t + 2] counts row t; placing them turns counts[t + 1] into the end of row t.
+    // counts[t + 2] counts row t; filling the list advances counts[t + 1] to the end of row t.
     std::fill_n(counts, rows_ + 2, 0);
     for (std::int64_t i = 0; i < positions; ++i) ++counts[row_of[i] + 2];
     for (std::int64_t t = 0; t < rows_; ++t) counts[t + 2] += counts[t + 1];

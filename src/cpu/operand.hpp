@@ -1,4 +1,4 @@
-// Rows of an operand whose extents divide those of the space an engine walks: the full tensor, a
+// Rows of an operand whose extents divide those of the engine's iteration space: a full tensor, a
 // parameter per channel, a statistic per group.
 #pragma once
 
@@ -18,7 +18,7 @@ template <class T>
 class Operand {
  public:
   Operand() = default;  // absent
-  // `space` and the row axis are the engine's. An empty program makes an absent operand.
+  // `space` and `axis` are those of the engine. An empty program makes an absent operand.
   Operand(const PointwiseProgram& program, const Dims& space, int axis,
           StoreTo store_to = StoreTo::caches) {
     if (program.empty()) return;
@@ -35,13 +35,13 @@ class Operand {
   class Bound {
    public:
     bool present() const { return operand_->present_; }
-    // `count` elements from `coords` on. `absent` stands for an operand that is not there.
+    // `count` elements from `coords` on. `absent` replaces an absent operand.
     RowArg<T> load(const Coords& coords, std::int64_t count, T* buffer, const T* absent) const {
       if (!operand_->present_) return {absent, false};
       bound_.load(own(coords).data(), operand_->per_element_ ? count : 1, buffer);
       return {buffer, operand_->per_element_};
     }
-    // The same, read in place where memory holds the values as they are.
+    // The same, without a copy if memory already holds the values as T.
     RowArg<T> view(const Coords& coords, std::int64_t count, T* buffer, const T* absent) const {
       if (!operand_->present_) return {absent, false};
       return {bound_.view(own(coords).data(), operand_->per_element_ ? count : 1, buffer),
@@ -83,7 +83,7 @@ class Operand {
   RowProgram<T> program_;
 };
 
-// An operand of one element: its value, or `absent`.
+// Loads a one-element operand; returns `absent` if it is not present.
 template <class T>
 T load_one(const RowProgram<T>& program, bool present, const KernelContext& context, T absent) {
   if (!present) return absent;
@@ -93,7 +93,7 @@ T load_one(const RowProgram<T>& program, bool present, const KernelContext& cont
   return value;
 }
 
-// The same, with what it reads: a one-element operand, or the attribute it stands for.
+// A one-element operand, or the attribute that replaces it.
 template <class T>
 class Single {
  public:

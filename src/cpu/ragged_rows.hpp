@@ -1,4 +1,4 @@
-// Rows of an operand that may be ragged: what lies past the end of a ragged row reads as 0 and is
+// Rows of an operand that may be ragged: elements past the end of a ragged row read as 0 and are
 // not written.
 #pragma once
 

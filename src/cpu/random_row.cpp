@@ -1,3 +1,4 @@
+// Rows of random values from a Philox stream.
 #include "cpu/random_row.hpp"
 
 #include <algorithm>

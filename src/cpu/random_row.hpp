@@ -1,4 +1,4 @@
-// Rows of random numbers: elements of a Philox stream, the same numbers as every other engine.
+// Rows of random values: elements of a Philox stream, identical to those of every other engine.
 #pragma once
 
 #include <ashlar/ops/random.hpp>
@@ -10,7 +10,7 @@ struct RandomStream {
   std::uint64_t seed = 0, offset = 0;
 };
 
-// `count` numbers of the operation's distribution: elements first, first + stride, ...
+// `count` values of the operation's distribution: elements first, first + stride, ...
 template <class T>
 void random_row(const Rng& op, const RandomStream& stream, std::int64_t first, std::int64_t stride,
                 std::int64_t count, T* values);

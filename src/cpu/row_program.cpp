@@ -1,3 +1,4 @@
+// Compiles pointwise programs to row instructions and runs them in L1-sized tiles.
 #include "cpu/row_program.hpp"
 
 #include <algorithm>
@@ -16,15 +17,14 @@ namespace {
 using Step = PointwiseProgram::Step;
 
 constexpr std::int64_t kTile = 256;  // elements: a handful of tiles stay in L1
-// Of a program that computes from memory to memory, without a tile of its own. It reads one tensor:
-// what others will be read is fetched a tile at a time.
+// Tile of a program that computes from memory to memory without tile buffers. It loads at most one
+// tensor.
 constexpr std::int64_t kLongTile = 4096;
-// Bytes between what is computed and what is fetched from memory meanwhile, for large tensors: the
-// processor's own prefetching stops at every page.
+// Prefetch distance in bytes for large tensors: the hardware prefetcher stops at every page.
 constexpr std::int64_t kPrefetchElements = 4096;
 constexpr std::int64_t kLine = 64;  // bytes
 
-// Where the elements of a row lie in a tensor.
+// Address of a row's elements in a tensor.
 struct Address {
   int pointer = 0;  // position in Bound::pointers_
   TensorId tensor = kNoTensor;
@@ -60,7 +60,7 @@ struct RowProgram<T>::Code {
   using Rows = std::array<const T*, kMaxProgramRows>;  // the accumulators
   struct Instruction {
     Step::Kind kind = Step::Kind::load;
-    int buffer = -1;  // the tile its value is kept in; -1: read in place
+    int buffer = -1;  // tile buffer of its value; -1: read in place
     std::array<int, 3> args = {-1, -1, -1};
     std::size_t row = 0;  // accumulator
     Address address;
@@ -72,18 +72,18 @@ struct RowProgram<T>::Code {
     Rng random = {};
     IntegerOperand seed, offset;  // of its stream
     std::size_t stream = 0;       // position in Bound::streams_
-    // Rounding to a narrower type: there and back.
+    // Rounds to a narrower type: narrow, then widen.
     StoreRow<T> narrow = nullptr;
     LoadRow<T> widen = nullptr;
-    int first_store = 0, last_store = 0;  // what is stored as soon as the value is there
-    bool once = false;    // the same for all elements of a row: made once, in a tile of its own
-    bool direct = false;  // computed straight into the memory of its first store
+    int first_store = 0, last_store = 0;  // stores of this value
+    bool once = false;    // the same for all elements of a row: computed once, in its own tile
+    bool direct = false;  // computed directly into the memory of its first store
   };
   struct StoreInstruction {
     Address address;
     StoreRow<T> store = nullptr;
-    bool as_it_is = false;  // memory holds what registers hold, contiguously
-    bool stream = false;    // past the caches
+    bool as_it_is = false;  // contiguous elements of type T
+    bool stream = false;    // non-temporal
     std::int64_t element_bytes = 0;
   };
 
@@ -91,13 +91,13 @@ struct RowProgram<T>::Code {
   std::vector<StoreInstruction> stores;
   int axis = 0;
   int rank = 0;
-  std::int64_t row_step = 1;  // positions of the axis from one element of a row to the next
+  std::int64_t row_step = 1;  // distance of a row's elements along the axis
   int result = -1;
   int buffers = 0;
-  std::int64_t tile = kTile;  // elements at a time
-  bool plain_load = false;    // one load, as it is
-  bool plain_store = false;   // one store of the accumulator
-  int streamed = -1;          // the first store that goes past the caches
+  std::int64_t tile = kTile;  // elements per tile
+  bool plain_load = false;    // a single plain load
+  bool plain_store = false;   // a single store of the accumulator
+  int streamed = -1;          // the first non-temporal store
 
   Code(const PointwiseProgram& program, int row_axis, const Graph* graph, std::int64_t distance,
        StoreTo store_to);
@@ -122,7 +122,7 @@ struct RowProgram<T>::Code {
   void fill_once(const Instruction& step, const Bound& bound, std::int64_t index,
                  std::int64_t length, T* target) const;
   void round_trip(const Instruction& step, std::int64_t length, T* values) const;
-  // Elements until the memory of the first streamed store reaches a cache line.
+  // Elements before the first streamed store reaches a cache-line boundary.
   std::int64_t elements_to_line(const Bound& bound, const std::int64_t* store_index) const;
 };
 
@@ -134,7 +134,7 @@ Address RowProgram<T>::Code::address_of(const View& view, int pointer, const Gra
                   view.offset, view.strides, view.strides[axis] * row_step};
   if (view.ragged_offset == kNoTensor) return address;
   if (graph == nullptr)
-    fail(ErrorCode::internal, "a row program met ragged tensor {} without its graph", view.tensor);
+    fail(ErrorCode::internal, "a row program got ragged tensor {} without its graph", view.tensor);
   address.ragged_tensor = view.ragged_offset;
   address.ragged_dtype = graph->tensor(view.ragged_offset).dtype;
   return address;
@@ -239,8 +239,8 @@ RowProgram<T>::Code::Code(const PointwiseProgram& program, int row_axis, const G
   plain_store = single && steps[0].kind == Step::Kind::accumulator && stores.size() == 1;
 }
 
-// Gives every value a tile, reusing those whose value was read for the last time. The result is
-// written straight to its destination.
+// Register allocation for tiles: assigns every value a tile buffer and reuses buffers after the
+// last read of their value. The result is written directly to its destination.
 template <class T>
 void RowProgram<T>::Code::assign_buffers() {
   const int count = static_cast<int>(steps.size());
@@ -362,13 +362,13 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
     return bound.pointers_[static_cast<std::size_t>(address.pointer)];
   };
 
-  // Whole cache lines are streamed: the first tile ends at one.
+  // Streams whole cache lines: the first tile ends at a line boundary.
   std::int64_t to_line = streamed < 0 ? 0 : elements_to_line(bound, store_index.data());
   for (std::int64_t first = 0, length = 0; first < count; first += length) {
     length = std::min(to_line > 0 ? to_line : tile, count - first);
     to_line = 0;
-    // What a tile some steps ahead will read: one operand is fetched while the first step computes
-    // or while results are streamed, the others at once.
+    // Prefetch for a later tile: one operand is prefetched while the first step computes or while
+    // results are streamed, the others immediately.
     const std::byte* prefetch = nullptr;
     std::int64_t prefetch_bytes = 0;
     for (std::size_t i = 0; i < steps.size() && streamed >= 0; ++i) {
@@ -388,7 +388,7 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
       int store_from = step.first_store;
       switch (step.kind) {
         case Step::Kind::accumulator:
-          if (step.narrow == nullptr) {  // read in place; nothing writes to it
+          if (step.narrow == nullptr) {  // read in place, never written
             target = const_cast<T*>(rows[step.row]) + first;
           } else {
             std::copy_n(rows[step.row] + first, length, target);

@@ -1,4 +1,4 @@
-// Whether results are worth keeping in the caches.
+// Chooses between cached and non-temporal stores.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -7,14 +7,14 @@
 
 namespace ashlar::cpu {
 
-// Half of the last cache: by the time a region has written more than that, reading as much beside
-// it, its first results have left the caches again. Storing past them saves the read of every line
-// that an ordinary store begins with.
+// Results larger than half of L3 use non-temporal stores: a region reads about as much as it
+// writes, so its first results leave the caches before it ends. A non-temporal store also saves the
+// read-for-ownership of every line.
 inline StoreTo store_to(std::int64_t bytes, const DeviceProps& device) {
   return bytes > device.l3_bytes / 2 ? StoreTo::memory : StoreTo::caches;
 }
 
-// For the tensors a program stores.
+// For the tensors that a program stores.
 inline StoreTo store_to(const PointwiseProgram& program, const DeviceProps& device) {
   std::int64_t bytes = 0;
   for (const auto& store : program.stores)

@@ -1,3 +1,4 @@
+// Chooses the SIMD target from the CPU and ASHLAR_TARGET.
 #include "cpu/target.hpp"
 
 #include <hwy/targets.h>
@@ -13,7 +14,7 @@ namespace {
 
 struct Level {
   std::string_view setting;
-  std::int64_t bits;  // Highway's; a better target has a lower bit
+  std::int64_t bits;  // Highway's bits; a better target has a lower bit
   Target target;
 };
 
@@ -31,7 +32,7 @@ constexpr std::array kLevels = {
 };
 #endif
 
-// Forbids everything better than the level that was asked for.
+// Disables all targets better than the requested one.
 void limit_to(std::string_view setting) {
   std::int64_t better = 0;
   for (const Level& level : kLevels) {

@@ -1,4 +1,4 @@
-// The instruction set the kernels are chosen for.
+// The SIMD target (instruction set) that kernels are dispatched to.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ struct Target {
   std::int64_t vector_bytes;
 };
 
-// The best this processor has; with ASHLAR_TARGET=avx512|avx2|sse4|ssse3|portable no better than
-// that. The first call decides for the life of the process, and must come before any kernel is
-// asked for: detect_cpu() makes it. Throws Error(invalid_argument) for another name.
+// The best target of this CPU, capped by ASHLAR_TARGET=avx512|avx2|sse4|ssse3|portable. The first
+// call decides for the whole process and must precede the first kernel dispatch; detect_cpu() calls
+// it. Throws Error(invalid_argument) for any other name.
 const Target& target();
 
 }  // namespace ashlar::cpu

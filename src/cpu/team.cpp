@@ -1,3 +1,4 @@
+// Thread teams and their barrier, on OpenMP.
 #include "cpu/team.hpp"
 
 #include <thread>
@@ -10,7 +11,8 @@ namespace ashlar::cpu {
 
 void TeamBarrier::wait(int team) {
   if (team <= 1) return;
-  constexpr int kSpins = 1 << 14;  // about a millisecond: who yields earlier comes back too late
+  // about a millisecond: a thread that yields earlier returns too late
+  constexpr int kSpins = 1 << 14;
   const std::uint32_t round = round_.load(std::memory_order_relaxed);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) == team - 1) {
     arrived_.store(0, std::memory_order_relaxed);

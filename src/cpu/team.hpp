@@ -1,4 +1,4 @@
-// Threads that work through many short steps together.
+// A team of threads that run many short steps with barriers between them.
 #pragma once
 
 #include <atomic>
@@ -7,10 +7,10 @@
 
 namespace ashlar::cpu {
 
-// Where all threads of a team wait for each other.
+// Barrier of a thread team.
 class TeamBarrier {
  public:
-  // Returns once `team` threads have called it; what each wrote before, all see after.
+  // Returns when `team` threads have called it; writes before the call are visible to all after it.
   void wait(int team);
 
  private:
@@ -22,8 +22,8 @@ namespace detail {
 void run_team(int threads, void* state, void (*body)(void* state, int thread, int team));
 }
 
-// Calls body(thread, team) on every thread of a team of at most `threads`: all at once, so that
-// they may wait for each other. Allocates nothing.
+// Calls body(thread, team) concurrently on every thread of a team of at most `threads`, so that the
+// threads may use barriers. Allocates nothing.
 template <class Body>
 void parallel_team(int threads, Body&& body) {
   if (threads <= 1) return body(0, 1);

@@ -1,3 +1,4 @@
+// parallel_for on OpenMP.
 #include "cpu/threads.hpp"
 
 #include <hwy/cache_control.h>
@@ -39,8 +40,8 @@ void run_parallel(std::int64_t count, int threads, void* state,
                   void (*body)(void* state, std::int64_t begin, std::int64_t end, int thread)) {
 #pragma omp parallel num_threads(threads)
   {
-    // The team may be smaller than asked for, so the ranges follow its real size; they differ by
-    // one item at most.
+    // OpenMP may grant fewer threads than requested, so the ranges follow the actual team size.
+    // They differ by at most one item.
     const std::int64_t team = omp_get_num_threads();
     const std::int64_t thread = omp_get_thread_num();
     const std::int64_t share = count / team;

@@ -1,4 +1,4 @@
-// Splitting work over threads.
+// parallel_for over a thread team.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 
 namespace ashlar::cpu {
 
-// Threads a parallel_for may use from here: 1 inside another parallel region.
+// Threads available to a parallel_for: 1 inside another parallel region.
 int thread_count();
 
-// The least number of items worth a thread of their own, for items of this many elements: the grain
-// of a parallel_for. Waking a waiting team and joining it again takes about 0.8 us, and two threads
-// overtake one where that one needs about 3 us (measured on an Ice Lake server, team spinning): 16
-// to 32 thousand elements that are only moved, 3 thousand that pass through exp or erf, which
-// `flops` (per element, an elementary function counting 10) tells apart.
+// Grain of a parallel_for: the minimum number of items per thread, for items of `elements` elements
+// each. Waking and joining a spinning team takes about 0.8 us; two threads beat one from about 3 us
+// of single-thread work on (measured on an Ice Lake server). That is 16 to 32 thousand elements of
+// a copy, or 3 thousand of exp or erf; `flops` (per element, an elementary function counts 10)
+// distinguishes them.
 std::int64_t items_per_thread(std::int64_t elements, double flops = 1);
 
 namespace detail {
@@ -22,9 +22,9 @@ void run_parallel(std::int64_t count, int threads, void* state,
                   void (*body)(void* state, std::int64_t begin, std::int64_t end, int thread));
 }  // namespace detail
 
-// Calls body(begin, end, thread) over disjoint ranges that cover [0, count). `thread` is below
-// thread_count(). `grain` is the least number of items worth a thread of its own. Allocates
-// nothing. What bodies stored past the caches (stream_row) is ordered before the return.
+// Calls body(begin, end, thread) over disjoint ranges that cover [0, count); thread <
+// thread_count(). `grain`: minimum number of items per thread. Allocates nothing. Non-temporal
+// stores of the bodies (stream_row) are fenced before the return.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
   if (count <= 0) return;

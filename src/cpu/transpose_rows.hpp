@@ -1,4 +1,4 @@
-// Matrices turned over, of either type of sums.
+// Matrix transpose for float and double accumulators.
 #pragma once
 
 #include <type_traits>

@@ -1,4 +1,4 @@
-// Items of uneven work: threads take the next one when they are done with theirs.
+// Work queue for items of uneven cost: a thread takes the next item when it finishes one.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 
 namespace ashlar::cpu {
 
-// Calls body(item, thread) once for every item below `count`, on at most `threads` threads;
-// `thread` is below that number. Which thread takes an item is left open: items must not share
-// sums.
+// Calls body(item, thread) once for every item below `count`, on at most `threads` threads; thread
+// < `threads`. The assignment of items to threads is not deterministic: items must not share
+// accumulators.
 template <class Body>
 void for_each_item(std::int64_t count, std::int64_t threads, const Body& body) {
   std::atomic<std::int64_t> next{0};

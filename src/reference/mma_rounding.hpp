@@ -19,9 +19,9 @@ Approx<A> allow_tf32(Approx<A> x) {
 
 // The product of an unknown element of A is unknown even where B is NaN: the weights of a softmax
 // row that is all -inf are unknown, and recognised attention gives such a row 0 without reading v.
-inline double unknown_with(double, double product) { return product; }
+inline double as_unknown_as(double, double product) { return product; }
 template <Arithmetic A>
-Approx<A> unknown_with(Approx<A> a, Approx<A> product) {
+Approx<A> as_unknown_as(Approx<A> a, Approx<A> product) {
   if (a.unknown()) product.error = kInfinity;
   return product;
 }
@@ -32,7 +32,7 @@ class MmaRounding {
  public:
   template <class Operands>
   MmaRounding(const Operands&, DType, DType) {}
-  Scalar term(Scalar a, Scalar b) const { return unknown_with(a, a * b); }
+  Scalar term(Scalar a, Scalar b) const { return as_unknown_as(a, a * b); }
   Scalar total(const Accumulator<Scalar>& sum) const { return sum.total(); }
   MmaAccumulation sums() const { return MmaAccumulation::rounded; }
 };
@@ -53,7 +53,7 @@ class MmaRounding<Approx<Arithmetic::f32>> {
       sums_ = MmaAccumulation::fp8;
   }
   Scalar term(Scalar a, Scalar b) const {
-    return unknown_with(a, (shortens_a_ ? allow_tf32(a) : a) * (shortens_b_ ? allow_tf32(b) : b));
+    return as_unknown_as(a, (shortens_a_ ? allow_tf32(a) : a) * (shortens_b_ ? allow_tf32(b) : b));
   }
   Scalar total(const Accumulator<Scalar>& sum) const { return sum.total(sums_); }
   MmaAccumulation sums() const { return sums_; }

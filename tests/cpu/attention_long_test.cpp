@@ -1,5 +1,5 @@
-// Attention over a long sequence: what it takes besides its tensors, and whether sampled rows are
-// right.
+// Attention over a long sequence: its peak memory besides the tensors, and sampled rows against the
+// oracle.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::int64_t kLength = 16384, kLongDim = 64;
 constexpr std::int64_t kMaxExtraBytes = std::int64_t{64} << 20;
-// Around the borders of tiles of queries (216 forward, 128 backward, 1024 packed at once) and keys
+// Around the borders of query tiles (216 forward, 128 backward, 1024 packed at once) and key tiles
 // (128), and both ends.
 constexpr std::int64_t kCheckedRows[] = {0, 127, 128, 215, 216, 1024, 5000, 12287, kLength - 1};
 
-// A field of /proc/self/status in bytes; -1 where there is none.
+// A field of /proc/self/status in bytes; -1 if absent.
 std::int64_t memory_field(const std::string& field) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -26,11 +26,11 @@ std::int64_t memory_field(const std::string& field) {
   return -1;
 }
 
-// How far a run's memory rises above what is resident before it; -1 where the kernel does not tell.
+// Peak growth of resident memory during a run; -1 if the kernel does not report it.
 template <class Body>
 std::int64_t peak_growth(Body&& body) {
   std::ofstream clear("/proc/self/clear_refs");
-  clear << "5" << std::flush;  // forgets the peak so far
+  clear << "5" << std::flush;  // resets the peak
   const bool cleared = clear.good();
   const std::int64_t before = memory_field("VmRSS");
   body();
@@ -58,7 +58,7 @@ float* row(std::vector<float>& tensor, std::int64_t i, std::int64_t width = kLon
   return tensor.data() + i * width;
 }
 
-// Runs a plan and reports what it took besides its tensors.
+// Runs a plan and checks its memory besides the tensors.
 void run_within_limit(const char* what, const Graph& graph,
                       std::initializer_list<std::pair<std::string, float*>> tensors) {
   const Plan plan = compile(graph, Device::cpu());
@@ -80,7 +80,7 @@ void run_within_limit(const char* what, const Graph& graph,
   EXPECT_LT(growth, kMaxExtraBytes);
 }
 
-// Compares rows in memory with what the oracle makes of `inputs`, by output name.
+// Compares rows in memory with the oracle's results for `inputs`, by output name.
 void expect_rows(const Graph& graph, const std::vector<std::pair<std::string, const float*>>& data,
                  const std::string& what) {
   std::vector<const void*> pointers;

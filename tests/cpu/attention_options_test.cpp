@@ -19,13 +19,13 @@ struct OptionsCase {
   bool lengths = false, bias = false, sink = false, scores = false, amax = false;
   bool dump = false;                          // seeded dropout and its mask
   Dims block_mask = {};                       // its dims
-  std::int64_t k_page = 0, v_page = 0;        // rows of a page; 0: not paged
+  std::int64_t k_page = 0, v_page = 0;        // rows per page; 0: not paged
   std::vector<int> factors = {};              // forward slots
   std::vector<int> backward_factors = {};     // backward slots
-  std::function<void(PlanCheck&)> fill = {};  // last word on the inputs
+  std::function<void(PlanCheck&)> fill = {};  // final override of the inputs
 
   std::int64_t pages(std::int64_t page) const { return (keys + page - 1) / page; }
-  // One block fewer than pages: some are shared.
+  // One block fewer than pages: some pages share a block.
   std::int64_t blocks(std::int64_t page) const { return batch * pages(page) - 1; }
   Dims key_dims(std::int64_t page, std::int64_t key_heads, std::int64_t dim) const {
     if (page == 0) return {batch, key_heads, keys, dim};
@@ -33,7 +33,7 @@ struct OptionsCase {
   }
 };
 
-// The operands that forward and backward have in common.
+// The operands shared by forward and backward.
 struct Operands {
   Value q, k, v, bias, seq_len_q, seq_len_kv, seed, table_k, table_v, sink, block_mask, extra;
 };
@@ -79,7 +79,7 @@ void fill_page_table(PlanCheck& plan, const OptionsCase& c, const char* name, st
   std::vector<double> table;
   const std::int64_t count = c.batch * c.pages(page), blocks = c.blocks(page);
   for (std::int64_t i = 0; i < count; ++i)
-    table.push_back(static_cast<double>((i * 5 + 3) % (blocks + 1)));  // one names no block
+    table.push_back(static_cast<double>((i * 5 + 3) % (blocks + 1)));  // one entry is out of range
   table[1] = table[0];
   table[2] = -1;
   plan.set(name, table);
@@ -214,7 +214,7 @@ TEST(AttentionOptions, ScoreModifier) {
     c.op.score_modifier = masked_softplus(), c.scores = true, c.bias = true, c.op.alibi = true;
     c.op.soft_cap = 2.0, c.lengths = true, c.op.left_bound = 100, c.sink = true;
   });
-  // The slope of softplus is the sigmoid; a place that is masked out has no gradient.
+  // The derivative of softplus is the sigmoid; masked positions have no gradient.
   check("given gradient", [](OptionsCase& c) {
     c.op.score_modifier = masked_softplus(), c.scores = true;
     c.gradient = {step(PointwiseMode::softplus_bwd, {kScoreGradient, 0})};
@@ -284,7 +284,7 @@ TEST(AttentionOptions, Factors) {
   });
 }
 
-// NaN and infinity in what a row does not see stay out of its results.
+// NaN and infinity in masked keys and values do not reach a row's results.
 TEST(AttentionOptions, HiddenValuesDoNotSpread) {
   const auto poison = [](PlanCheck& plan, std::int64_t row_length) {
     for (const char* name : {"k", "v"}) {
@@ -310,7 +310,8 @@ TEST(AttentionOptions, HiddenValuesDoNotSpread) {
     c.queries = 2, c.op.right_bound = 0, c.op.alignment = MaskAlignment::bottom_right;
     c.op.left_bound = 100, c.fill = fill;
   });
-  // A product's block of queries is mostly past the end: rows of zeros, which must not meet them.
+  // Most of a micro-kernel block of queries is past the end: zero rows, which must not be
+  // multiplied with NaN.
   check("one query", [&](OptionsCase& c) {
     c.queries = 1, c.op.right_bound = 2;
     c.fill = [](PlanCheck& plan) {

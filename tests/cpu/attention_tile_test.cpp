@@ -1,4 +1,4 @@
-// The arithmetic between attention's products, against the C library.
+// The non-GEMM steps of attention (kernels/attention_tile.hpp) against the C library.
 #include "cpu/kernels/attention_tile.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace ashlar::cpu {
 namespace {
 
-// Rows of one more or fewer than whole vectors.
+// Row lengths around whole vectors.
 constexpr std::int64_t kColumnCounts[] = {1, 7, 15, 16, 17, 31, 33, 128};
 
 TEST(AttentionTile, WeightsAreExponentials) {
@@ -31,7 +31,7 @@ TEST(AttentionTile, WeightsAreExponentials) {
     double total = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const double argument = 0.5 * before[i], expected = std::exp(argument);
-      // Without fused multiply-adds the error of reducing the argument grows with it, 2^-24 each.
+      // Without FMA the error of the argument reduction grows with the argument, 2^-24 each.
       const double tolerance = has_fused ? 4e-7 : 4e-7 - 0x1p-24 * argument;
       EXPECT_NEAR(products[i], expected, tolerance * expected) << count << " " << i;
       total += expected;
@@ -113,7 +113,7 @@ TEST(AttentionTile, DotsOfRows) {
             {q.data(), rows, width, k.data(), keys, width, width, result.data(), keys});
         for (std::int64_t r = 0; r < rows; ++r)
           for (std::int64_t j = 0; j < keys; ++j) {
-            float expected = 0;  // whole numbers: exact in any order
+            float expected = 0;  // integers: exact in any order
             for (std::int64_t l = 0; l < width; ++l)
               expected += q[static_cast<std::size_t>(r * width + l)] *
                           k[static_cast<std::size_t>(j * width + l)];

@@ -1,3 +1,4 @@
+// Tiled attention, forward and backward, against the oracle.
 #include <functional>
 
 #include "cpu/plan_check.hpp"
@@ -17,7 +18,7 @@ struct TiledCase {
   bool mask = false;
 };
 
-// What a case asks for besides q, k and v.
+// The optional operands of a case.
 AttentionOperands operands(Graph& graph, const TiledCase& c) {
   AttentionOperands result;
   const DType wide = c.dtype == f64 ? f64 : f32;
@@ -65,7 +66,7 @@ void check_forward(const TiledCase& c) {
   plan.expect_agrees("cpu.attention_tiled");
 }
 
-// The gradients of one forward pass, in the same graph: o and stats fit q, k and v.
+// The gradients of one forward pass, in the same graph, so that o and stats match q, k and v.
 void check_backward(const TiledCase& c) {
   Graph graph;
   Value q = graph.input("q", {c.batch, c.heads, c.queries, c.head_dim}, c.dtype, c.layout);
@@ -107,7 +108,7 @@ TEST(AttentionTiled, SizesAroundTheTiles) {
       });
 }
 
-// One head for all threads: keys are met in parts.
+// One head for all threads: keys are split (flash decoding).
 TEST(AttentionTiled, FewQueriesManyKeys) {
   for (std::int64_t queries : {1, 4, 20})
     for (bool causal : {false, true})
@@ -117,7 +118,7 @@ TEST(AttentionTiled, FewQueriesManyKeys) {
       });
 }
 
-// More queries than the gradients pack at once.
+// More queries than the backward engine packs at once.
 TEST(AttentionTiled, ManyQueries) {
   check("causal", [](TiledCase& c) {
     c.batch = 1, c.heads = c.k_heads = c.v_heads = 1, c.queries = 1100, c.keys = 300;
@@ -223,7 +224,7 @@ TEST(AttentionTiled, ReadsNothingPastItsOperands) {
 }
 
 TEST(AttentionTiled, Ragged) {
-  // Two sequences of 5 and 3 tokens, packed one after the other: [tokens, heads, dim].
+  // Two sequences of 5 and 3 tokens, packed consecutively: [tokens, heads, dim].
   constexpr std::int64_t kHeads = 2, kDim = 8, kMost = 5, kToken = kHeads * kDim;
   Graph graph;
   Value offsets = graph.input("offsets", {3, 1, 1, 1}, i64);
@@ -268,7 +269,7 @@ TEST(AttentionTiled, Ragged) {
             {"seq_len_kv", lengths},
             {"o", o_ragged.data()}},
            align(workspace));
-  // Dense memory: the second sequence stands at its own stride.
+  // Dense memory: the second sequence starts at its own stride.
   std::vector<float> spread[3];
   for (int i = 0; i < 3; ++i) {
     const float* from = memory.data() + i * 8 * kToken;

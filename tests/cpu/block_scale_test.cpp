@@ -1,4 +1,4 @@
-// Block scales in sizes the walk over engines does not reach.
+// Block scales in sizes that the generic engine tests do not cover.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {
@@ -55,7 +55,7 @@ TEST(BlockScale, LongRowsAreSplitIntoSegments) {
 }
 
 TEST(BlockScale, ManyThreadsShareBytes) {
-  // Odd rows of 4-bit numbers: neighbouring rows meet inside a byte.
+  // Odd rows of 4-bit values: adjacent rows share a byte.
   check_both_ways({301, 333}, blocks({32}), e2m1, e8m0);
   check_both_ways({96, 301}, blocks({128, 128}), e4m3, f32, channels_last);
 }
@@ -71,7 +71,7 @@ TEST(BlockScale, ZeroPoints) {
     Graph graph;
     Dequantize op;
     op.block_size = block;
-    // Work before the zero points is theirs, not that of every element.
+    // The prologue of the zero points runs once per zero point, not per element.
     const Value zero = relu(graph.input("zero", blocks, zeros));
     const auto made = graph.apply(op,
                                   {{Dequantize::x, graph.input("x", x, numbers)},

@@ -1,3 +1,4 @@
+// Paged cache loads and band matrices.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {

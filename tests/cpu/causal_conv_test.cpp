@@ -1,3 +1,4 @@
+// Causal convolution on long sequences, both layouts, many taps.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {

@@ -1,3 +1,4 @@
+// Batch, instance and group norm: modes, layouts, dtypes.
 #include "cpu/plan_check.hpp"
 #include "cpu/without_caches.hpp"
 
@@ -109,8 +110,8 @@ TEST(ChannelNorm, InferenceTakesStatistics) {
   }
 }
 
-// Channels last without gaps is walked as a matrix: several blocks and pieces, widths that are no
-// multiple of a vector, means far from zero, whatever is fused.
+// Dense channels-last tensors are processed as a matrix: several blocks and chunks, widths that are
+// no multiple of a vector, means far from zero, any fusion.
 TEST(ChannelNorm, ChannelsLastAsAMatrix) {
   for (const Device& device : {Device::cpu(), without_caches()})
     for (const Dims& dims :

@@ -1,3 +1,4 @@
+// Per-channel sums of batch norm.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {

@@ -1,5 +1,5 @@
-// What is special about convolutions of groups of few channels: tails of channels and of lines,
-// borders, groups that do and do not fill a vector, copies, epilogues in registers.
+// Depthwise and small-group convolutions: channel and line tails, borders, groups that do and do
+// not fill a vector, staged copies, post-ops.
 #include <limits>
 
 #include "cpu/plan_check.hpp"
@@ -60,7 +60,7 @@ TEST(ConvDepthwise, TailsOfLines) {
                      {.padding = {1, taps / 2}, .stride = {1, width % 2 + 1}}});
 }
 
-// Lines that share their sources, in tiles of some of them: whole, cut, past the caches.
+// Tiles of lines that share source rows: whole, partial, with non-temporal stores.
 TEST(ConvDepthwise, LinesTogether) {
   for (std::int64_t height = 1; height <= 10; ++height)
     for (const std::int64_t stride : {1, 2})
@@ -82,7 +82,7 @@ TEST(ConvDepthwise, LinesTogether) {
     }
 }
 
-// Every second pixel of both axes has a phase of its own, and weights of its own that are kept.
+// Stride 2: every phase has its own prepacked weights.
 TEST(ConvDepthwise, KeepsConstantWeights) {
   for (const bool forward : {true, false}) {
     const Dims large{2, 40, 11, 10}, small{2, 40, 6, 5}, filter{40, 1, 3, 3};
@@ -239,7 +239,7 @@ TEST(ConvDepthwise, NonFiniteValuesDoNotSpread) {
   }
 }
 
-// Results too large for the caches are written past them: an intermediate is aligned for that.
+// Results larger than the caches use non-temporal stores: an intermediate is aligned for that.
 TEST(ConvDepthwise, ResultsPastTheCaches) {
   Graph graph;
   Value x = graph.input("x", {1, 64, 224, 226}, f32, channels_last);

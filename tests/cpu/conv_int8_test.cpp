@@ -1,3 +1,4 @@
+// int8 convolution: signs, shapes, layouts, epilogues.
 #include <array>
 
 #include "cpu/plan_check.hpp"
@@ -50,9 +51,9 @@ void check(const ConvInt8Case& c, DType left, DType right, DType result, int lay
   graph.output("y", graph.conv(x, w, c.attributes, {.compute = i32}),
                {.dtype = result, .layout = layout(4)});
   PlanCheck plan(std::move(graph));
-  plan.fill("x", -200, 300);  // saturated: many values are extremes
+  plan.fill("x", -200, 300);  // saturated: many values are extreme
   plan.fill("w", -200, 300);
-  // Making bytes of small images of 4-bit numbers may cost more than it saves.
+  // Widening small images of 4-bit values to bytes may cost more than it saves.
   plan.expect_agrees(bit_width(left) == 8 ? "cpu.conv_int8" : "cpu.conv_");
 }
 

@@ -1,3 +1,4 @@
+// Every convolution engine but Winograd, in all directions and layouts.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {
@@ -6,7 +7,7 @@ namespace {
 struct ConvCase {
   Dims x, w;
   ConvAttributes attributes = {};
-  const char* engine = "cpu.conv_";  // any of them
+  const char* engine = "cpu.conv_";  // any convolution engine
 };
 
 const std::vector<ConvCase>& conv_cases() {
@@ -35,7 +36,7 @@ const std::vector<ConvCase>& conv_cases() {
   return list;
 }
 
-// Winograd tiles have tests of their own.
+// Winograd has tests of its own.
 CompileOptions without_winograd(CompileOptions options) {
   options.allow_winograd = false;
   return options;

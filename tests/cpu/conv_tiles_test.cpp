@@ -1,3 +1,4 @@
+// Indirect-GEMM convolution and its micro-kernel.
 #include <numeric>
 #include <random>
 
@@ -77,7 +78,7 @@ Graph backward_filter(const ConvTilesCase& c, DType dtype, bool last) {
   return graph;
 }
 
-// Whether the engine takes the graph, if not necessarily for the cheapest.
+// Whether the engine supports the graph, even if another one is cheaper.
 bool is_taken(const Graph& graph) {
   for (const RegionEngines& region : engines_for(graph, Device::cpu()))
     for (const EngineInfo& engine : region.engines)
@@ -100,7 +101,8 @@ TEST(ConvTiles, EveryCaseInAllDirectionsAndLayouts) {
     }
 }
 
-// Pixels of dx that no tap reaches are cleared beside those that are, or have a phase of their own.
+// Pixels of dx that no tap reaches are zeroed along with their neighbours, or have a phase of their
+// own.
 TEST(ConvTiles, PixelsWithoutTaps) {
   const std::vector<ConvTilesCase> list = {
       {"every second pixel", {2, 70, 28, 10}, {33, 70, 1, 1}, {.stride = {2, 2}}},
@@ -143,7 +145,7 @@ TEST(ConvTiles, IsChosenForOrdinaryConvolutions) {
   PlanCheck(backward_filter(c, f32, true)).expect_agrees(kTilesEngine);
 }
 
-// Epilogues that end in registers, and one that does not.
+// Epilogues that become post-ops, and one that does not.
 TEST(ConvTiles, Epilogues) {
   for (const bool last : {false, true})
     for (const bool smooth : {false, true}) {
@@ -197,8 +199,8 @@ TEST(ConvTiles, KeepsConstantFilters) {
   }
 }
 
-// The product against its definition, for every number of rows and columns of a tile, for several
-// tiles, and for the distances that have loops of their own.
+// The igemm micro-kernel against its definition, for every tile height and width, for several
+// tiles, and for the strides with specialised loops.
 TEST(ConvTiles, IgemmMicroKernel) {
   const IgemmMicroKernel<float>& micro_kernel = igemm_micro_kernel<float>();
   std::mt19937 random(1);
@@ -220,7 +222,7 @@ TEST(ConvTiles, IgemmMicroKernel) {
                            addend = fill(kRows * kRow), before = fill(kRows * kRow);
   struct Variant {
     std::int64_t step, k, b_row;
-    bool has_segments;  // of B
+    bool has_segments;  // segments of B
   };
   const Variant variants[] = {{2, 5, 70, false},
                               {1, 8, kMaxProductColumns, false},

@@ -1,4 +1,4 @@
-// cpu.conv_winograd in every configuration, and the accuracy it is worth.
+// cpu.conv_winograd in every configuration, and its accuracy.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <ashlar/ashlar.hpp>
@@ -57,7 +57,7 @@ struct WinogradCase {
 const WinogradCase kCases[] = {
     {{2, 16, 7, 9}, {24, 16, 3, 3}},
     {{1, 33, 5, 4}, {35, 33, 3, 3}, {.padding = {0, 2}}},
-    {{1, 16, 6, 77}, {32, 16, 3, 3}},  // more tiles in a row than a run has
+    {{1, 16, 6, 77}, {32, 16, 3, 3}},  // more tiles per row than a run has
     {{1, 300, 6, 6}, {32, 300, 3, 3}},
     {{3, 64, 12, 12}, {96, 32, 3, 3}},
     {{1, 48, 9, 8},
@@ -144,7 +144,7 @@ TEST(ConvWinograd, Epilogues) {
         }
 }
 
-// One large pixel beside small ones, and weights that add up to nothing.
+// One large pixel next to small ones, and weights that sum to zero.
 TEST(ConvWinograd, BoundsHoldUnderCancellation) {
   for (const Layout& layout : {row_major, channels_last}) {
     const WinogradCase c{{1, 64, 20, 20}, {64, 64, 3, 3}};
@@ -160,7 +160,7 @@ TEST(ConvWinograd, BoundsHoldUnderCancellation) {
   }
 }
 
-// What the oracle allows for Winograd must not hide what is wrong.
+// The oracle's tolerance for Winograd must not hide real errors.
 TEST(ConvWinograd, PlantedErrorsAreFound) {
   const Graph graph = forward({{1, 64, 16, 16}, {32, 64, 3, 3}}, f32, channels_last);
   for (const auto& plan : forced_plans(graph)) {
@@ -191,8 +191,8 @@ TEST(ConvWinograd, PlantedErrorsAreFound) {
   }
 }
 
-// Error against double precision over the usual size of a result, beside the direct sum in f32. The
-// figures of docs/numerics.md.
+// Error against double precision relative to the typical magnitude of a result, alongside the
+// direct f32 sum: the figures of docs/numerics.md.
 TEST(ConvWinograd, ErrorFigures) {
   fmt::print("channels |  direct max    rms | F(2, 3) max    rms | F(4, 3) max    rms\n");
   for (const std::int64_t channels : {16, 64, 256, 512}) {

@@ -1,4 +1,4 @@
-// Row conversions against the exact road of base/element.hpp, bit by bit.
+// Row conversions against the exact conversions of base/element.hpp, bitwise.
 #include "cpu/kernels/convert.hpp"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(Convert, LoadsEveryPatternOfSmallTypes) {
   }
 }
 
-// Every boundary a conversion has to get right, and what lies around it.
+// The boundary values of a conversion and their neighbours.
 template <class T>
 std::vector<T> hard_values(DType dtype) {
   std::vector<double> centres = {0.0,    0.5,   1.0,   1.5,  2.5,          126.5,        127.5,
@@ -115,7 +115,7 @@ void check_stores(DType dtype) {
       ASSERT_TRUE(same(a, b)) << to_string(dtype) << " of " << values[static_cast<std::size_t>(i)]
                               << ": " << a << ", expected " << b;
     }
-    // Also what lies between and around the elements; NaN may differ in its payload.
+    // Also the bytes between and around the elements; NaN payloads may differ.
     if (!is_floating(dtype)) {
       EXPECT_EQ(stored, expected) << to_string(dtype) << " stride " << stride;
     }

@@ -1,3 +1,4 @@
+// CTC loss and gradient.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {
@@ -12,7 +13,7 @@ struct CtcCase {
   Layout layout = row_major;
 };
 
-// Labels run through the classes, some of them twice; lengths differ.
+// Labels cycle through the classes, some of them repeated; lengths differ.
 PlanCheck make(const CtcCase& c, bool gradient = true) {
   const std::int64_t batch = c.x[1], classes = c.x[2];
   Graph graph;

@@ -1,3 +1,4 @@
+// Reshape and concat as copies.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {
@@ -5,7 +6,7 @@ namespace {
 
 TEST(DataMovement, ReshapeThatNoViewExpresses) {
   for (DType dtype : kAllDTypes) {
-    if (is_complex(dtype)) continue;  // matmul's alone
+    if (is_complex(dtype)) continue;  // supported by matmul only
     Graph graph;
     Value x = graph.input("x", {6, 10, 14}, dtype, Layout(Dims{1, 6, 60}));
     graph.output("y", graph.reshape(x, {21, 40}));

@@ -1,3 +1,4 @@
+// Dropout forward and backward.
 #include "base/dropout.hpp"
 
 #include <cmath>

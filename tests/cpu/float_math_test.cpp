@@ -41,7 +41,7 @@ std::vector<float> dense_floats(float low, float high) {
   return result;
 }
 
-// One unit in the last place of a float near `value`, in normal numbers.
+// One ULP of a float near `value`, for normal values.
 Exact unit_in_last_place(Exact value) {
   int exponent = 0;
   std::frexp(std::fabs(value), &exponent);
@@ -58,8 +58,8 @@ struct Row {
   PointwiseMode mode;
   Exact (*exact)(Exact);
   float low, high;
-  double units;           // in the last place of the result
-  bool of_one = false;    // units of 1 instead: where terms cancel
+  double units;           // ULP of the result
+  bool of_one = false;    // ULP of 1 instead: where terms cancel
   bool gradient = false;  // the operand is the second one, times 1
 };
 
@@ -122,7 +122,7 @@ TEST(FloatMath, StaysWithinItsUnitsOnEveryTarget) {
       std::size_t at = 0;
       for (std::size_t i = 0; i < x.size(); ++i) {
         const Exact unit = row.of_one ? std::ldexp(Exact{1}, -23) : unit_in_last_place(exact[i]);
-        // A result that is no normal float may have lost digits.
+        // A subnormal result may have lost digits.
         const Exact slack = std::fabs(exact[i]) < kSmallestNormal ? Exact{kSmallestNormal} : 0;
         const Exact error = (std::fabs(y[i] - exact[i]) - slack) / unit;
         if (!(error <= worst)) worst = error, at = i;
@@ -174,7 +174,7 @@ TEST(FloatMath, EdgesOnEveryTarget) {
     for (const Edge& edge : edges) {
       const Row row{edge.mode, nullptr, 0, 0, 0};
       const float y = evaluate(row, {edge.x})[0];
-      // The smallest subnormal numbers may be 0.
+      // The smallest subnormals may flush to 0.
       EXPECT_TRUE(std::isnan(edge.y) ? std::isnan(y)
                                      : y == edge.y || std::fabs(y - edge.y) < kSmallestNormal)
           << target << " mode " << static_cast<int>(edge.mode) << " of " << edge.x << " is " << y
@@ -186,7 +186,7 @@ TEST(FloatMath, EdgesOnEveryTarget) {
   });
 }
 
-// They cost a hundred cycles each; what is that small is 0.
+// Subnormals cost a hundred cycles each, so they flush to 0.
 TEST(FloatMath, NoSubnormalResultsOnEveryTarget) {
   using enum PointwiseMode;
   std::vector<float> x;

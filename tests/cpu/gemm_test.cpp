@@ -1,4 +1,4 @@
-// The blocked product on whole numbers, where it must be exact.
+// The blocked GEMM on integer values, where it must be exact.
 #include "cpu/gemm/gemm.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 template <class T>
 struct DenseOperand final : GemmOperand<T> {
-  std::vector<T> values;  // [batch][index][depth]
+  std::vector<T> values;  // [batch][index][k]
   std::int64_t indices, k_count;
   bool k_rows;
 
@@ -49,7 +49,7 @@ struct DenseSink final : GemmSink<T> {
 DeviceProps device_with(int threads) {
   DeviceProps device;
   device.compute_units = threads;
-  device.l1_bytes = 8 << 10;  // small caches: many blocks in small products
+  device.l1_bytes = 8 << 10;  // small caches: many blocks in small GEMMs
   device.l2_bytes = 64 << 10;
   device.l3_bytes = 256 << 10;
   return device;
@@ -119,7 +119,7 @@ TEST(Gemm, FewerThreadsHaveScratchThanAreThere) {
   check<float>(shape, choose_blocks(shape, device_with(1), sizeof(float), false), true, false);
 }
 
-// Rows along the depth that lie in memory.
+// Rows along K in memory.
 struct MemoryOperand final : GemmOperand<float> {
   const DenseOperand<float>& dense;
   explicit MemoryOperand(const DenseOperand<float>& values) : dense(values) {}
@@ -135,8 +135,8 @@ struct MemoryOperand final : GemmOperand<float> {
   std::int64_t row_stride() const override { return dense.k_count; }
 };
 
-// B of more than a MiB, packed for good. Rows of A a power of two apart are read in place where a
-// block has all of them, and packed where it has a part.
+// B larger than 1 MiB, prepacked. Rows of A a power of two apart are read in place if a K-block
+// holds all of K, and packed if it holds part of it.
 TEST(Gemm, PrepackedPanelsBeyondL2) {
   DeviceProps device;
   device.compute_units = 2, device.l1_bytes = 48 << 10;

@@ -1,3 +1,4 @@
+// Grid sampling and grid generation.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {

@@ -1,4 +1,4 @@
-// The product of quads and its packing on every target this processor runs, at the extremes.
+// The int8 micro-kernel and its packing on every target of this CPU, at extreme values.
 #include "cpu/kernels/int8_micro_kernel.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace ashlar::cpu {
 namespace {
 
-// Calls `check` with each target chosen in turn, then lets the best be chosen again.
+// Calls `check` with each target forced, then restores the best one.
 template <class Check>
 void for_each_target(const Check& check) {
   for (std::int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
@@ -61,7 +61,7 @@ void check_product(const Int8MicroKernel& micro_kernel, std::int64_t rows, std::
   std::vector<std::int32_t> c(at(rows * c_row), kGuard);
   std::vector<std::int8_t> c_bytes(c.size(), kGuard);
 
-  // Rows in any order.
+  // Rows in reverse order.
   std::vector<std::int64_t> row_offsets;
   for (std::int64_t i = 0; i < rows; ++i) row_offsets.push_back((rows - 1 - i) * a_row);
   Int8MicroArgs o{
@@ -102,8 +102,7 @@ void check_product(const Int8MicroKernel& micro_kernel, std::int64_t rows, std::
 void check_all(const Int8MicroKernel& micro_kernel) {
   ASSERT_LE(micro_kernel.rows, kMaxQuadRows);
   ASSERT_LE(micro_kernel.columns, kMaxQuadColumns);
-  for (std::int64_t rows = 1; rows <= 3 * micro_kernel.rows + 1;
-       ++rows)  // of one tile and of several
+  for (std::int64_t rows = 1; rows <= 3 * micro_kernel.rows + 1; ++rows)  // one tile and several
     for (const Int8Output result : {Int8Output::i32, Int8Output::i8, Int8Output::u8}) {
       check_product(micro_kernel, rows, micro_kernel.columns, 1, 7, result, rows % 2 == 0);
       check_product(micro_kernel, rows, std::max<std::int64_t>(micro_kernel.columns - 1, 1), 3, 2,
@@ -121,7 +120,7 @@ TEST(Int8MicroKernel, EveryTargetAndEveryTile) {
   });
 }
 
-// Sums of which an instruction for pairs of bytes would lose some.
+// Sums that vpmaddubsw would saturate.
 TEST(Int8MicroKernel, LargestProductsDoNotSaturate) {
   for_each_target([] {
     for (const Int8MicroKernel* micro_kernel :

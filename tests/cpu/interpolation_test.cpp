@@ -1,3 +1,4 @@
+// Nearest and linear resampling.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {

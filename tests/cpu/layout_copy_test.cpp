@@ -1,3 +1,4 @@
+// Layout copies: transposes and runs of bytes.
 #include "cpu/plan_check.hpp"
 #include "cpu/without_caches.hpp"
 

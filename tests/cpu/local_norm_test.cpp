@@ -1,3 +1,4 @@
+// Local response and divisive normalisation.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {
@@ -57,7 +58,7 @@ TEST(LocalNorm, RowsLongerThanABuffer) {
   check_divisive({1, 1, 2, 2500}, {.window = 9, .alpha = 1.0});
 }
 
-// What exponentials and logarithms do not reach.
+// Magnitudes beyond the range of the exp and log path.
 TEST(LocalNorm, DivisorsOfAnySize) {
   Graph graph;
   const Value x = graph.input("x", {1, 6, 4}, f32);

@@ -1,3 +1,4 @@
+// Matmul through the packed GEMM, real and complex.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {
@@ -84,8 +85,7 @@ TEST(MatmulGemm, FusedOnAllSides) {
   plan.expect_agrees("cpu.matmul_gemm");
 }
 
-// Past the depth where 32 bits could overflow, sums are still exact.
-// A function of one operand comes last, on rows that are in L1; panels are cut at every edge.
+// A unary activation comes last, on rows in L1; panels are partial at every edge.
 TEST(MatmulGemm, ActivationPostOps) {
   for (const DType dtype : {f32, f64})
     for (const int transposes : {0, 1, 2, 4})
@@ -112,6 +112,7 @@ TEST(MatmulGemm, ActivationPostOps) {
       }
 }
 
+// Beyond the K where i32 could overflow, sums are still exact.
 TEST(MatmulGemm, LargeKOfNarrowIntegers) {
   Graph graph;
   const Value a = graph.input("a", {2, 40001}, u8), b = graph.input("b", {40001, 3}, u8);
@@ -133,7 +134,7 @@ TEST(MatmulGemm, WeightsOfAnotherType) {
   }
 }
 
-// A scale per column, as weights quantised by hand have it, is applied while packing.
+// A per-column scale, as manually quantised weights have it, is applied while packing.
 TEST(MatmulGemm, ScaledWeights) {
   Graph graph;
   const Value a = graph.input("a", {17, 100}, bf16), b = graph.input("b", {100, 40}, i4);

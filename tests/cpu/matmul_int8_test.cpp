@@ -1,3 +1,4 @@
+// int8 matmul: signs, layouts, result types, fusion.
 #include <array>
 
 #include "cpu/plan_check.hpp"
@@ -5,7 +6,7 @@
 namespace ashlar::cpu {
 namespace {
 
-// Elements two apart along both axes.
+// Stride 2 along both axes.
 Layout spread(const Dims& dims) {
   Dims wide = dims;
   wide[dims.rank() - 1] *= 2;
@@ -35,9 +36,9 @@ void check(const MatmulInt8Case& c, CompileOptions options = {}) {
   graph.output("c", graph.matmul(a, b, {.compute = i32}),
                {.dtype = c.result, .layout = c.c_layout});
   PlanCheck plan(std::move(graph));
-  plan.fill("a", -200, 300);  // saturated: many values are extremes
+  plan.fill("a", -200, 300);  // saturated: many values are extreme
   plan.fill("b", -200, 300);
-  // Nothing to multiply costs the same everywhere.
+  // Empty operands cost the same in every engine.
   const bool empty = element_count(c.a) == 0 || element_count(c.b) == 0;
   plan.expect_agrees(empty ? "cpu.matmul_" : "cpu.matmul_int8", options);
 }
@@ -79,7 +80,7 @@ TEST(MatmulInt8, NarrowAndTall) {
   }
 }
 
-// Large enough for several blocks and threads; rows that are a multiple of a cache way apart.
+// Several blocks and threads; row strides that are a multiple of a cache way.
 TEST(MatmulInt8, BlocksAndThreads) {
   check({.a = {300, 4096}, .b = {4096, 200}, .left = u8});
   check({.a = {700, 260}, .b = {260, 390}, .left = i8});
@@ -95,7 +96,7 @@ TEST(MatmulInt8, ZeroExtents) {
 }
 
 TEST(MatmulInt8, QuantisedEpilogue) {
-  // The deeper one has sums that f32 cannot hold.
+  // The larger K has sums that f32 cannot represent.
   for (const std::int64_t k : {64, 1100})
     for (const DType result : {i8, u8, f32}) {
       Graph graph;
@@ -147,7 +148,7 @@ TEST(MatmulInt8, IntegerEpilogue) {
   plan.expect_agrees("cpu.matmul_int8");
 }
 
-// Values rounded to bytes on their way in.
+// A prologue that quantises to bytes.
 TEST(MatmulInt8, QuantisedPrologue) {
   Graph graph;
   const Value x = graph.input("x", {90, 64}, f32), b = graph.input("b", {64, 133}, i8);

@@ -1,3 +1,4 @@
+// Mixture-of-experts matmul, forward and backward.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {
@@ -17,7 +18,7 @@ std::vector<double> evenly(std::int64_t count, std::int64_t rows, std::int64_t f
   return starts;
 }
 
-// Every row somewhere, some of them twice, some of them outside.
+// Row indices, some repeated, some out of range.
 std::vector<double> scattered(std::int64_t count, std::int64_t limit) {
   std::vector<double> places;
   for (std::int64_t i = 0; i < count; ++i)
@@ -48,7 +49,7 @@ void check_forward(const MixtureProblem& p, CompileOptions options = {}) {
   op.top_k = p.top_k;
   auto operands = routing(g, p, Op::first_token_offset, Op::token_index, Op::token_ks);
   operands.push_back({Op::token, g.input("token", {1, p.tokens, p.k}, p.dtype)});
-  // Column-major experts, as cudnn-frontend asks for them.
+  // Column-major experts, as cudnn-frontend requires.
   operands.push_back({Op::weight, g.input("weight", {p.experts, p.k, p.columns}, p.dtype,
                                           Layout(Dims{p.k * p.columns, 1, p.k}))});
   const Value output = g.apply(op, operands, std::vector<Wanted>{Op::output})[0];

@@ -1,4 +1,4 @@
-// im2col and tensor_transform on shapes the walk over engines does not reach.
+// im2col and tensor_transform on shapes that the generic engine tests do not cover.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {

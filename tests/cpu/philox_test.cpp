@@ -1,3 +1,4 @@
+// The vectorised Philox stream against the scalar one.
 #include "cpu/kernels/philox.hpp"
 
 #include <gtest/gtest.h>

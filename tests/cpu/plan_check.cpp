@@ -1,3 +1,4 @@
+// PlanCheck: compiles, runs and compares a graph with the oracle.
 #include "cpu/plan_check.hpp"
 
 #include <algorithm>
@@ -7,8 +8,8 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::size_t kAlignment = 64;  // of workspaces
-constexpr std::byte kStale{0xA5};       // what outputs hold before a run
+constexpr std::size_t kAlignment = 64;  // workspace alignment
+constexpr std::byte kStale{0xA5};       // content of outputs before a run
 
 }  // namespace
 

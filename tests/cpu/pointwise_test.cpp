@@ -1,3 +1,4 @@
+// Pointwise regions: broadcasts, chains, indices, streaming stores.
 #include "cpu/plan_check.hpp"
 #include "cpu/without_caches.hpp"
 

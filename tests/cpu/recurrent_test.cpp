@@ -1,4 +1,4 @@
-// Networks large enough for several threads, panels and blocks of the products.
+// Networks large enough for several threads, panels and GEMM blocks.
 #include <memory>
 
 #include "cpu/plan_check.hpp"
@@ -62,7 +62,7 @@ void check(const Network& network) {
   SCOPED_TRACE(testing::Message() << "mode " << static_cast<int>(network.attributes.mode) << " in "
                                   << to_string(network.dtype));
   PlanCheck plan(training_graph(network));
-  // Small weights keep the state, and with it the bound, from growing.
+  // Small weights keep the state, and with it the error bound, from growing.
   plan.fill("weights", -0.1, 0.1);
   if (!network.lengths.empty()) plan.set("lengths", network.lengths);
   plan.expect_agrees("cpu.recurrent");
@@ -109,10 +109,10 @@ TEST(Recurrent, Packed) {
   network.layout = RnnLayout::packed;
   check({network, 9, 3, 17, {5, 3, 1}});
   check({network, 40, 4, 17, {12, 8, 3, 13}});
-  check({network, 10, 3, 17, {9, 9, 9}});  // the rows run out
+  check({network, 10, 3, 17, {9, 9, 9}});  // more steps than rows
 }
 
-// Weights packed at compile time make the same bits.
+// Prepacked constant weights give the same bits.
 TEST(Recurrent, ConstantWeights) {
   RnnForward op;
   op.hidden_size = 70, op.layers = 2, op.bidirectional = true, op.projection_size = 33;

@@ -1,3 +1,4 @@
+// Reductions over every set of axes, with and without index.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {
@@ -65,7 +66,7 @@ void check_index(const Dims& dims, const Dims& axes, ReductionMode mode, DType d
   graph.output("y", r[Reduction::y]);
   graph.output("index", r[Reduction::index]);
   PlanCheck plan(std::move(graph));
-  plan.fill("x", -4.0, 4.0);  // small types and integers: many equals
+  plan.fill("x", -4.0, 4.0);  // narrow types and integers: many ties
   plan.expect_agrees("cpu.reduction");
 }
 

@@ -1,3 +1,4 @@
+// The reference engine on fused regions.
 #include <functional>
 
 #include "cpu/plan_check.hpp"

@@ -1,3 +1,4 @@
+// Max and average pooling.
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {
@@ -30,7 +31,7 @@ void check_backward(const PoolingCase& c, bool from_index) {
   SCOPED_TRACE(testing::Message() << to_string(c.dims) << " window " << to_string(c.op.window)
                                   << " mode " << static_cast<int>(c.op.mode)
                                   << (from_index ? " from index" : ""));
-  // Forward and backward in one graph, so that the index fits its x.
+  // Forward and backward in one graph, so that the index matches its x.
   Graph graph;
   Value x = graph.input("x", c.dims, c.dtype, c.layout);
   Value index;

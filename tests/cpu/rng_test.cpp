@@ -1,3 +1,4 @@
+// Random tensors of every distribution.
 #include <cmath>
 
 #include "cpu/plan_check.hpp"

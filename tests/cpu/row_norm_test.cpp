@@ -1,3 +1,4 @@
+// Layer and RMS norm.
 #include "cpu/plan_check.hpp"
 #include "cpu/without_caches.hpp"
 
@@ -78,8 +79,8 @@ TEST(RowNorm, LongRowsAndOddStrides) {
   check({{2, 8, 5, 6}, {1, 2, 3}, NormMode::layer, f16, channels_last});
 }
 
-// Many rows, so that the sums behind the parameters' gradients are cut into pieces; statistics made
-// here or given; dx written past the caches.
+// Many rows, so that the parameter gradients are summed in chunks; statistics computed or given; dx
+// with non-temporal stores.
 TEST(RowNorm, GradientsInOnePass) {
   for (const std::int64_t width : {1, 19, 130, 8192, 8193})
     for (const NormMode mode : {NormMode::layer, NormMode::rms})
@@ -131,7 +132,7 @@ TEST(RowNorm, FusedResidualAndActivation) {
   EXPECT_EQ(compile(plan.graph(), Device::cpu()).region_count(), 1);
 }
 
-// What is normalised is a result too: rows in blocks, rows too long for one buffer, boxes of
+// The normalised input is also an output: rows in blocks, rows longer than a buffer, boxes of
 // several rows, strides.
 TEST(RowNorm, WritesTheSumItNormalises) {
   for (const RowNormCase& c :

@@ -1,4 +1,4 @@
-// Programs over rows: every mode against double precision, rounding, fusion, registers.
+// Row programs: every mode against double precision, rounding, fusion, buffers.
 #include "cpu/row_program.hpp"
 
 #include <gtest/gtest.h>
@@ -139,8 +139,8 @@ bool is_arithmetic(PointwiseMode mode) {
   return mode < PointwiseMode::cos && mode != PointwiseMode::pow && mode != PointwiseMode::atan2;
 }
 
-// Units of the last place granted: one rounding, or a few for formulas and elementary functions
-// (float_math_test.cpp is about those).
+// Tolerance in ULP: one rounding, or a few for formulas and elementary functions (see
+// float_math_test.cpp).
 double units(PointwiseMode mode, bool is_float) {
   return is_float && is_arithmetic(mode) ? 1.01 : 10.0;
 }
@@ -179,7 +179,7 @@ void check_mode(PointwiseMode mode) {
   const double unit = unit_roundoff(dtype);
   for (std::size_t i = 0; i < kCount; ++i) {
     const double want = expected(step.op, x[i], b[i], p[i]);
-    // Products and sums may be fused, so terms that cancel are measured by their size.
+    // FMA contraction is allowed, so terms that cancel are measured by their magnitude.
     double size = std::fabs(want);
     if (mode == PointwiseMode::add_square) size += std::fabs(double(x[i]));
     if (mode == PointwiseMode::relu_fwd) size += std::fabs(double(x[i]));
@@ -290,7 +290,7 @@ TEST(RowProgram, RoundsWhereAValuePassesThroughANarrowType) {
   }
 }
 
-// y[r, c] = relu(alpha1 * acc + bias[c]) * scale[r] + index of c, and the sum before relu to a
+// y[r, c] = relu(alpha1 * acc + bias[c]) * scale[r] + index of c; the sum before relu goes to a
 // second tensor.
 TEST(RowProgram, EpilogueWithBroadcastsTwoStoresAndIndices) {
   constexpr std::int64_t kRows = 3, kColumns = 700;
@@ -338,7 +338,7 @@ TEST(RowProgram, EpilogueWithBroadcastsTwoStoresAndIndices) {
     }
 }
 
-// As many values alive at once as a program may have.
+// The maximum number of live values.
 TEST(RowProgram, ManyLiveValues) {
   float x = 1.0f;
   PointwiseProgram program;
@@ -381,7 +381,7 @@ TEST(RowProgram, ViewReadsInPlaceWhereItCan) {
   EXPECT_EQ(third[1], 5.0f);
 }
 
-// --- stores past the caches
+// --- non-temporal stores
 
 TEST(RowProgram, StreamedStoresFillExactlyTheirElements) {
   for (const DType dtype : {f32, f64, f16, i8, boolean})

@@ -1,3 +1,4 @@
+// Softmax and log-softmax.
 #include <cmath>
 
 #include "cpu/plan_check.hpp"

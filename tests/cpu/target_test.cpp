@@ -1,4 +1,4 @@
-// The instruction set the tests of this process run on.
+// The SIMD target of this test process.
 #include "cpu/target.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace ashlar::cpu {
 namespace {
 
-// Decided before any test asks for a kernel.
+// Decided before the first kernel dispatch.
 [[maybe_unused]] const Target& chosen_first = target();
 
 TEST(Target, FollowsTheEnvironment) {

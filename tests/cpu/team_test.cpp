@@ -1,3 +1,4 @@
+// Thread teams and the work queue.
 #include "cpu/team.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,7 @@
 namespace ashlar::cpu {
 namespace {
 
-// Every thread reads in each round what all wrote in the round before.
+// In every round each thread reads what all threads wrote in the previous round.
 TEST(Team, RoundsSeeEachOther) {
   constexpr int kThreads = 4, kRounds = 500;
   std::vector<int> rounds[2] = {std::vector<int>(kThreads, 0), std::vector<int>(kThreads, 0)};

@@ -1,3 +1,4 @@
+// Replacements of operator new, malloc, pthread_mutex_lock and getenv; see hooks.hpp.
 #include "stress/hooks.hpp"
 
 #include <dlfcn.h>
@@ -22,7 +23,7 @@ namespace {
 std::atomic<bool> counting{false};
 std::atomic<std::int64_t> allocations{0}, locks{0}, environment_reads{0};
 
-thread_local std::int64_t allocations_left = 0;  // until one fails; 0: none will
+thread_local std::int64_t allocations_left = 0;  // allocations until one fails; 0: none fails
 thread_local bool keeps_failing = false;
 thread_local bool has_failed = false;
 
@@ -130,7 +131,7 @@ char* getenv(const char* name) noexcept {
 }
 
 #if ASHLAR_STRESS_OWN_MALLOC
-// glibc keeps its allocator reachable under these names for exactly this purpose.
+// glibc exports its allocator under these names for exactly this purpose.
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t count, std::size_t bytes);
 void* __libc_realloc(void* memory, std::size_t bytes);

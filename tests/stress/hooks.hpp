@@ -1,5 +1,5 @@
-// Counts what the run path must not do, and makes memory run out where a test wants it to.
-// hooks.cpp replaces operator new, malloc, pthread_mutex_lock and getenv for the whole program.
+// Counts operations that the run path must not perform, and injects allocation failures. hooks.cpp
+// replaces operator new, malloc, pthread_mutex_lock and getenv for the whole program.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct Counts {
   std::int64_t environment_reads = 0;
 };
 
-// Of all threads, between construction and counts().
+// Counts of all threads, between construction and counts().
 class Counting {
  public:
   Counting();
@@ -20,13 +20,13 @@ class Counting {
   Counts counts() const;
 };
 
-// Whether malloc is replaced too; a sanitizer keeps its own.
+// Whether malloc is replaced too; sanitizers keep their own.
 bool counts_malloc();
 
 enum class Failing : std::uint8_t { once, from_then_on };
 
-// While it lives, the `number`-th operator new of this thread (counted from 1) throws
-// std::bad_alloc: that one, or it and all later ones.
+// While alive, makes the `number`-th operator new of this thread (counted from 1) throw
+// std::bad_alloc: only that one, or it and all later ones.
 class FailingAllocation {
  public:
   FailingAllocation(std::int64_t number, Failing failing);

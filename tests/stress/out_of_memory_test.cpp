@@ -1,4 +1,4 @@
-// Memory that runs out at any allocation gives an exception, loses nothing and breaks nothing.
+// Allocation failures at any point give an exception, without leaks or corruption.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t kMaxPlaces = 400;
 
-// Lets each allocation of `work` fail in turn (evenly spread ones when there are many), checks that
-// it ends in an exception that a caller can catch, and calls `after` each time. The places tried.
+// Makes each allocation of `work` fail in turn (evenly sampled if there are many), checks that it
+// ends in a catchable exception, and calls `after` each time. Returns the number of failures tried.
 template <class Work, class After>
 std::int64_t fail_everywhere(Failing failing, const Work& work, const After& after) {
   std::int64_t total = 0;
@@ -38,7 +38,7 @@ std::int64_t fail_everywhere(Failing failing, const Work& work, const After& aft
     }
     after();
     if (finished && !happened) break;  // fewer allocations than counted: some came from elsewhere
-    // Standard algorithms may do with less memory, so that a single failure can go unnoticed.
+    // Standard algorithms may fall back to less memory, so that a single failure can go unnoticed.
     if (failing == Failing::from_then_on) {
       EXPECT_FALSE(finished) << "allocation " << number;
     }
@@ -55,7 +55,7 @@ TEST_P(OutOfMemory, BuildingAGraph) {
             100);
 }
 
-// The graph is as it was before the operation that failed, and takes it afterwards.
+// A failed operation leaves the graph unchanged, and succeeds afterwards.
 TEST_P(OutOfMemory, OperationsChangeNothingWhenTheyFail) {
   Graph g("half");
   const Value x = g.input("x", {2, 3, 8, 8}, f32), w = g.input("w", {4, 3, 3, 3}, f32);
@@ -66,7 +66,7 @@ TEST_P(OutOfMemory, OperationsChangeNothingWhenTheyFail) {
     ASSERT_EQ(g.to_json(), before);
     ASSERT_EQ(g.to_text(), text);
   };
-  // Each addition works on the same graph, so it must not succeed here: it is tried on clones.
+  // Each addition must not succeed on the same graph, so it is tried on clones.
   const std::vector<std::function<void(Graph&)>> additions = {
       [](Graph& graph) {
         graph.input("more_with_a_long_name", {1, 2, 3}, f16);
@@ -129,8 +129,7 @@ TEST_P(OutOfMemory, Compiling) {
   }
 }
 
-// JSON is not here: the destructor of nlohmann's documents allocates, and ends the program if it
-// cannot.
+// JSON is not tested: the destructor of nlohmann documents allocates and terminates if it cannot.
 TEST_P(OutOfMemory, Explaining) {
   const Plan plan = compile(training_step(), Device::cpu());
   EXPECT_GT(fail_everywhere(

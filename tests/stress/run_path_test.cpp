@@ -13,7 +13,7 @@ namespace {
 
 using support::GuardedBlock;
 
-constexpr int kWarmUps = 5;  // the first runs start the threads of the team
+constexpr int kWarmUps = 5;  // the first runs start the thread team
 constexpr int kRuns = 100;
 
 Counts count_runs(const Graph& graph, const CompileOptions& options, int runs) {
@@ -31,7 +31,7 @@ Counts count_runs(const Graph& graph, const CompileOptions& options, int runs) {
 
 void expect_quiet(const CompileOptions& options, int runs = kRuns) {
   for (const Graph& graph : sample_graphs()) {
-    if (!options.fuse && graph.name() == "sequences") continue;  // not slower, only longer
+    if (!options.fuse && graph.name() == "sequences") continue;  // takes too long
     const Counts counts = count_runs(graph, options, runs);
     const std::string which =
         fmt::format("{} in {}", graph.name(), to_string(graph.tensors()[0].dtype));
@@ -47,7 +47,7 @@ TEST(RunPath, UnfusedIsQuiet) { expect_quiet({.fuse = false}); }
 TEST(RunPath, GuardedIsQuiet) { expect_quiet({.guard = true}, 10); }
 TEST(RunPath, ReferenceIsQuiet) { expect_quiet({.reference_only = true}, 1); }
 
-// A hook that counts nothing would pass every test above.
+// Checks the hooks: ones that count nothing would pass every test above.
 TEST(Hooks, SeeWhatTheyAreFor) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   Counts counts;

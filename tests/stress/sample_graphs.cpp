@@ -1,3 +1,4 @@
+// Graphs that together reach every engine.
 #include "stress/sample_graphs.hpp"
 
 #include <array>

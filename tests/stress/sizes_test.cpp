@@ -1,4 +1,4 @@
-// Graphs with very many nodes, tensors with no elements, and tensors too large for any memory.
+// Graphs with very many nodes, tensors without elements, and tensors too large for any memory.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ double seconds_to_compile(const Graph& graph) {
   return seconds;
 }
 
-// Anything quadratic in the number of nodes with a large constant would pass this.
+// Quadratic algorithms with a large constant exceed this.
 constexpr double kMaxSeconds = 30;
 constexpr int kNodes = 2000;
 
@@ -103,7 +103,7 @@ TEST(NoElements, NeedNoMemory) {
   EXPECT_NO_THROW(plan.run({{"x", nullptr}, {"y", nullptr}}));
 }
 
-// Descriptions of tensors far past 2^31 elements; their memory is never touched.
+// Tensors far beyond 2^31 elements; their memory is never touched.
 constexpr std::int64_t kGroupsPerTile = std::int64_t{1} << 17;  // squared: 2^34
 constexpr std::int64_t kLong = std::int64_t{1} << 34;
 
@@ -165,7 +165,7 @@ TEST(PastTwoToThe31, CompilesAndExplains) {
           ADD_FAILURE() << which << ": " << error.what();
         }
         EXPECT_NO_THROW(explain(graph, Device::named("h200"), {.fuse = fuse})) << which;
-        try {  // memory of its own may not be there to reserve
+        try {  // the plan's own memory may not be available
           const Plan plan = compile(graph, Device::cpu(), {.workspace_limit = 0, .fuse = fuse});
           EXPECT_EQ(plan.workspace_size(), 0) << which;
         } catch (const Error& error) {

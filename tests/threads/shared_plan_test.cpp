@@ -1,5 +1,5 @@
 // One plan run by many threads at once, each with its own outputs and workspace; and compilation
-// from many threads. Under the thread sanitizer these find races.
+// from many threads. Races show under ThreadSanitizer.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ std::vector<Graph> all_graphs() {
   return graphs;
 }
 
-// Every thread has inputs of its own seed, so that results swapped between threads show.
+// Every thread has its own input seed, so that results swapped between threads show.
 void run_from_many_threads(const Graph& graph, const CompileOptions& options) {
   const Plan plan = compile(graph, Device::cpu(), options);
   std::vector<Problem> problems;
@@ -120,7 +120,7 @@ TEST(SharedPlan, RunsInManyThreadsOnTheReference) {
   for (const Graph& graph : all_graphs()) run_from_many_threads(graph, {.reference_only = true});
 }
 
-// More threads than the plan has memory for at once: the rest wait their turn.
+// More threads than the plan has workspaces: the rest wait for a free one.
 TEST(SharedPlan, MoreThreadsThanSlots) {
   const Graph graph = matmul_chain();
   const Plan plan = compile(graph, Device::cpu(), {.workspace_limit = 0, .fuse = false});

@@ -1,3 +1,4 @@
+// Matching and loading of per-channel post-ops.
 #include "cpu/conv/channel_post_ops.hpp"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ using Step = PointwiseProgram::Step;
 template <class T>
 constexpr DType kRegister = std::is_same_v<T, float> ? f32 : f64;
 
-// Whether the value depends on nothing but the channel.
+// Whether the value depends on the channel alone.
 bool varies_by_channel(const View& view, int axis) {
   for (int a = 0; a < view.strides.rank(); ++a)
     if (a != axis && view.strides[a] != 0 && view.dims[a] != 1) return false;
@@ -35,7 +36,7 @@ std::optional<ChannelPostOps<T>> ChannelPostOps<T>::of(const PointwiseProgram& e
   post_ops.result_ = store.view;
   if (alpha != 1.0)
     post_ops.operands_.push_back({.view = {}, .constant = alpha, .multiplies = true});
-  int value = 0;  // the step the sum has come to
+  int value = 0;  // the step that holds the current value of the accumulator
   for (int i = 0; i < static_cast<int>(epilogue.steps.size()); ++i) {
     const Step& step = epilogue.steps[static_cast<std::size_t>(i)];
     if (step.round_to && *step.round_to != kRegister<T>) return std::nullopt;
@@ -78,7 +79,7 @@ bool ChannelPostOps<T>::take_operand(const PointwiseProgram& program, int operan
                                      bool multiplies) {
   const Step& source = program.steps[static_cast<std::size_t>(operand)];
   if (clamps_) return false;
-  // Multiplying what was added would round the addends once more.
+  // A multiplication after an addition would round the addends twice.
   if (multiplies && (residual() != nullptr || (!operands_.empty() && !operands_.back().multiplies)))
     return false;
   if (source.kind == Step::Kind::constant) {

@@ -1,5 +1,5 @@
-// Epilogues that fit into registers with channels last: scale and shift by channel, one residual, a
-// clamp.
+// Matches epilogues that channels-last convolutions apply in registers: per-channel scale and
+// shift, one residual, a clamp.
 #pragma once
 
 #include <limits>
@@ -11,13 +11,13 @@
 
 namespace ashlar::cpu {
 
-// result = clamp(sum * factor[channel] + offset[channel] + residual, low, high), where the product
-// of all multipliers is the factor and the sum of all addends the offset.
+// result = clamp(acc * factor[channel] + offset[channel] + residual, low, high): the factor is the
+// product of all multipliers, the offset the sum of all addends.
 template <class T>
 class ChannelPostOps {
  public:
-  // Nothing where the epilogue is more than that, or stores anything but one tensor of type T.
-  // `axis` is that of channels; `alpha` multiplies the sum first.
+  // nullopt if the epilogue is more than that, or stores anything but one tensor of type T. `axis`
+  // is the channel axis; `alpha` multiplies the accumulator first.
   static std::optional<ChannelPostOps> of(const PointwiseProgram& epilogue, int axis, double alpha);
 
   const View& result() const { return result_; }
@@ -30,7 +30,7 @@ class ChannelPostOps {
 
  private:
   struct Operand {
-    View view = {};  // absent: the constant
+    View view = {};  // absent: use the constant
     double constant = 0.0;
     bool multiplies = false;
   };

@@ -5,7 +5,7 @@
 
 namespace ashlar::cpu {
 
-// Rows run along pixels: NCHW. One task per group.
+// Rows along pixels: NCHW. One task per group.
 template <class T>
 class DirectFilterPixelRows final : public Kernel {
  public:

@@ -1,5 +1,5 @@
-// Direct convolution, forward and backward-data, for groups of few channels: rows of the source are
-// multiplied with weights and summed, with no packing.
+// Direct convolution, forward and backward-data, for groups of few channels: weighted sums of
+// source rows, without packing.
 #pragma once
 
 #include "cpu/conv/conv_rows.hpp"
@@ -8,8 +8,8 @@
 
 namespace ashlar::cpu {
 
-// Bounds of what is kept on the stack, in elements.
-inline constexpr std::int64_t kMaxTerms = 256;          // taps x summed channels
+// Limits of the stack buffers, in elements.
+inline constexpr std::int64_t kMaxTerms = 256;          // taps x reduced channels
 inline constexpr std::int64_t kMaxGroupWeights = 1024;  // terms x result channels of a group
 inline constexpr std::int64_t kRowElements = 8192;      // rows of all terms
 
@@ -19,7 +19,7 @@ inline std::int64_t direct_row_length(std::int64_t terms) {
   return std::min(kLongestDirectRow, kRowElements / std::max<std::int64_t>(terms, 1));
 }
 
-// Rows run along pixels: NCHW.
+// Rows along pixels: NCHW.
 template <class T>
 class DirectPixelRows final : public Kernel {
  public:

@@ -1,3 +1,4 @@
+// Convolution geometry: phases and taps from an anchor's attributes.
 #include "cpu/conv/conv_geometry.hpp"
 
 #include <algorithm>

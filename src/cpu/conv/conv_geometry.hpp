@@ -1,12 +1,12 @@
-// The three convolutions as matrix products over pixels, taps and channels.
+// The three convolutions as implicit GEMMs over pixels, taps and channels.
 //
 // A "patch" tensor is read at source = pixel * scale + shift(tap), per spatial axis:
-//   forward and backward-filter: the pixels are those of y, the source is x,
+//   forward and backward-filter: pixels of y, source x,
 //       source = o * stride + (r * dilation - padding)
-//   backward-data: the pixels are those of dx, the source is dy, source = (i + padding - r *
-//   dilation) / stride
-//       where that is whole. Pixels with the same remainder of i by stride use the same taps, so
-//       each remainder is a product of its own (a phase) with scale 1 and no wasted work.
+//   backward-data: pixels of dx, source dy,
+//       source = (i + padding - r * dilation) / stride, where that is an integer.
+// Pixels with the same remainder of i modulo stride use the same taps, so each remainder is a
+// separate GEMM (a phase) with scale 1 and no wasted work.
 #pragma once
 
 #include <array>
@@ -25,12 +25,12 @@ struct ConvTap {
   Spatial stored;  // position in the filter
 };
 
-// A grid of pixels whose taps are alike. Unused leading axes have extent 1.
+// A grid of pixels with the same taps. Unused leading axes have extent 1.
 struct ConvPhase {
   std::int64_t images = 0;
   Spatial extent{};          // pixels along each axis
-  Spatial scale{};           // source positions from pixel to pixel
-  Spatial origin{}, step{};  // pixel j is position origin + j * step of its own tensor
+  Spatial scale{};           // source step per pixel
+  Spatial origin{}, step{};  // pixel j is coordinate origin + j * step of its own tensor
   std::vector<ConvTap> taps;
 
   std::int64_t pixels() const { return images * extent[0] * extent[1] * extent[2]; }
@@ -38,14 +38,14 @@ struct ConvPhase {
 
 struct ConvGeometry {
   int spatial = 2;                                     // axes
-  std::int64_t groups = 1, channels = 0, filters = 0;  // the last two per group
+  std::int64_t groups = 1, channels = 0, filters = 0;  // channels and filters per group
   Spatial x{}, y{}, window{};
   std::int64_t images = 0;
   Spatial padding{}, stride{}, dilation{};
   bool flip = false;
   double alpha = 1.0, beta = 0.0;
 
-  // Anchor of any of the three kinds, with at most three spatial axes.
+  // Any of the three convolutions, with at most three spatial axes.
   explicit ConvGeometry(const Anchor& anchor);
 
   ConvPhase forward_phase() const;
@@ -53,7 +53,7 @@ struct ConvGeometry {
   std::vector<ConvPhase> backward_data_phases() const;
   std::int64_t tap_count() const { return window[0] * window[1] * window[2]; }
 
-  int first_axis() const { return kMaxSpatial - spatial; }  // of Spatial that is used
+  int first_axis() const { return kMaxSpatial - spatial; }  // first used axis of Spatial
   // Coordinates of a tensor [a, b, spatial...].
   void put(std::int64_t a, std::int64_t b, const Spatial& position, std::int64_t* coords) const {
     coords[0] = a;
@@ -63,7 +63,7 @@ struct ConvGeometry {
   }
 };
 
-// Pixels are numbered image by image, the last axis fastest.
+// Pixels are numbered image by image, last axis fastest.
 struct ConvPixel {
   std::int64_t image;
   Spatial at;
@@ -77,8 +77,8 @@ struct ConvPixel {
   }
 };
 
-// Calls visit(pixel, length, done) for runs of pixels along the last axis; `done` counts those
-// before.
+// Calls visit(pixel, length, done) for runs of pixels along the last axis; `done` counts the pixels
+// before the run.
 template <class Visit>
 void for_pixel_runs(const ConvPhase& phase, std::int64_t start, std::int64_t count, Visit&& visit) {
   ConvPixel pixel(phase, start);

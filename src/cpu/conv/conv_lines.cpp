@@ -1,3 +1,4 @@
+// Blocking of small-group convolutions by lines of pixels.
 #include "cpu/conv/conv_lines.hpp"
 
 #include <map>

@@ -1,6 +1,6 @@
-// Convolutions of groups of few channels with channels last, line by line of pixels (see
-// kernels/depthwise.hpp): where the lines of the operands are, and copies of those that cannot be
-// used as they lie in memory.
+// Small-group convolutions with channels last, by lines (image rows) of pixels (see
+// kernels/depthwise.hpp): addresses of the operands' lines, and staged copies of lines that cannot
+// be used in place.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@
 
 namespace ashlar::cpu {
 
-// The taps of a phase: source lines (terms) times columns (taps), both in ascending order.
+// Taps of a phase: source lines (terms) times columns (taps), both in ascending order.
 struct TapGrid {
   struct Line {
     std::int64_t z, y;      // shift along the first two axes
-    std::int64_t z_number;  // among the different values of z
+    std::int64_t z_number;  // index among the distinct values of z
   };
   std::vector<Line> lines;
   std::int64_t taps = 1, shift = 0, gap = 1;  // columns shift + s * gap
-  std::int64_t depths = 0;                    // different values of z
+  std::int64_t depths = 0;                    // distinct values of z
   std::int64_t first_y = 0, last_y = 0;
   std::vector<Spatial> stored;  // [term][tap]: position in the filter
 
@@ -32,7 +32,7 @@ struct Span {
   std::int64_t first = 0, count = 0;
 };
 
-// Where the pixels of a view [images, channels, spatial...] are, channel 0.
+// Addresses of the pixels of a view [images, channels, spatial...], channel 0.
 struct PixelAddress {
   std::int64_t offset = 0, image_stride = 0;
   Spatial strides{};
@@ -49,33 +49,33 @@ struct PixelAddress {
   }
 };
 
-// Channels per group, and channels of a copied line at most.
+// Maximum channels per group, and maximum channels of a staged line.
 inline constexpr std::int64_t kMaxGroupChannels = 8, kMaxCopied = 512;
 
-// How the work on a tensor of `channels` channels is cut.
+// Blocking of a tensor of `channels` channels.
 struct LineBlocking {
   std::int64_t lanes = 1;
   std::int64_t channels = 0;
-  std::int64_t chunk = 0;   // channels at a time: whole vectors, the last chunk takes the rest
-  std::int64_t pixels = 0;  // of a line at a time
-  std::int64_t lines = 1;   // at a time
+  std::int64_t chunk = 0;   // channels at a time: whole vectors; the last chunk takes the rest
+  std::int64_t pixels = 0;  // pixels of a line at a time
+  std::int64_t lines = 1;   // lines at a time
 
   std::int64_t chunks() const { return std::max<std::int64_t>(channels / chunk, 1); }
   Span chunk_at(std::int64_t number) const {
     const std::int64_t first = number * chunk;
     return {first, number + 1 == chunks() ? channels - first : chunk};
   }
-  std::int64_t chunk_vectors() const { return chunk / lanes; }  // but for the last
+  std::int64_t chunk_vectors() const { return chunk / lanes; }  // except the last
   std::int64_t vectors() const {
     return (chunks() - 1) * chunk_vectors() + divide_up(chunk_at(chunks() - 1).count, lanes);
   }
-  // Elements from pixel to pixel of a copy: at least a vector.
+  // Pixel stride of a staged copy in elements: at least one vector.
   std::int64_t copy_pixel(const Span& span) const { return std::max(span.count, lanes); }
   std::int64_t widest_copy() const { return copy_pixel(chunk_at(chunks() - 1)); }
 };
 
-// The channels a result channel sums over: those of its group. Groups are `results` channels of the
-// result and `parts` of the source.
+// Source channels of a result channel: those of its group. A group has `results` result channels
+// and `parts` source channels.
 struct GroupMap {
   std::int64_t results = 1, parts = 1;
 
@@ -89,8 +89,9 @@ struct LineCoords {
   std::int64_t image, z, y;
 };
 
-// Lines of an operand. `direct`: used where they lie. Copies hold, for every pixel, the channels of
-// a block; where groups do not fill vectors, part by part what each result channel takes.
+// Lines of an operand. direct(): used in place. Staged copies hold the channels of a block for
+// every pixel; if groups do not fill vectors, they hold part by part the value for each result
+// channel.
 template <class T>
 class LineSource {
  public:
@@ -116,7 +117,7 @@ class LineSource {
   const Spatial& extents() const { return extents_; }
   std::int64_t parts() const { return groups_.parts; }
   std::int64_t pixel() const { return view_.strides[view_.strides.rank() - 1]; }  // direct
-  // Copies of `width` channels: elements from pixel to pixel, and from part to part of it.
+  // Strides of staged copies of `width` channels: per pixel, and per part.
   std::int64_t copy_pixel(std::int64_t width) const {
     return spreads_ ? width * groups_.parts : width;
   }
@@ -131,11 +132,11 @@ class LineSource {
     bool inside(const LineCoords& at) const {
       return at.z >= 0 && at.z < source_.extents_[0] && at.y >= 0 && at.y < source_.extents_[1];
     }
-    // Direct: the line's column 0, channel 0.
+    // Direct: column 0, channel 0 of the line.
     const T* line(const LineCoords& at) const {
       return static_cast<const T*>(data_) + source_.index(at);
     }
-    // Columns and channels of a line, in copies of `width` channels.
+    // Stages columns and channels of a line, `width` channels per pixel.
     void copy(const LineCoords& at, const Span& columns, const Span& channels, std::int64_t width,
               T* target) const {
       if (source_.joined_ && channels.count == source_.channels_ && width == channels.count) {
@@ -167,7 +168,8 @@ class LineSource {
                          last = groups.source_of(channels.first + channels.count - 1);
       load(image, position, {first, last - first + groups.parts}, row);
       for (std::int64_t part = 0; part < groups.parts; ++part, target += width) {
-        std::int64_t left = groups.results - channels.first % groups.results;  // of the group
+        // remaining results of the group
+        std::int64_t left = groups.results - channels.first % groups.results;
         const T* from = row + part;
         for (std::int64_t i = 0; i < channels.count;) {
           const std::int64_t count = std::min(left, channels.count - i);
@@ -226,7 +228,7 @@ class GroupFilter {
       if (filter.plain_.present())
         data_ = static_cast<const T*>(context.pointer(filter.plain_.tensor));
     }
-    // The same as load() where memory holds the weights as they are, `stride()` elements apart;
+    // load() without a copy if memory already holds the weights as T, `stride()` elements apart;
     // else null.
     const T* view(const Spatial& stored, std::int64_t part) const {
       if (data_ == nullptr) return nullptr;
@@ -234,7 +236,7 @@ class GroupFilter {
       return data_ + address.index(0, stored) + part * filter_.plain_.strides[1];
     }
     std::int64_t stride() const { return filter_.plain_.strides[0]; }
-    // The weights at a position between part `part` of its group and every result channel.
+    // The weights at a filter position between part `part` of the group and every result channel.
     void load(const Spatial& stored, std::int64_t part, T* row) const {
       const GroupMap& groups = filter_.groups_;
       const ConvGeometry& geometry = filter_.geometry_;
@@ -268,7 +270,7 @@ class GroupFilter {
   View plain_;
 };
 
-// Where dw goes: straight to memory where that takes sums as they are.
+// Store of dw: directly to memory if it holds accumulators of type T.
 template <class T>
 class GroupFilterStore {
  public:
@@ -288,7 +290,7 @@ class GroupFilterStore {
           store_(to.store_, context),
           plain_(to.plain_.present() ? static_cast<T*>(context.pointer(to.plain_.tensor))
                                      : nullptr) {}
-    // One value for each of `count` filters from `filter` on.
+    // Stores one value for each of `count` filters from `filter` on.
     void put(std::int64_t filter, std::int64_t part, const Spatial& stored, std::int64_t count,
              T* values) const {
       ConvCoords coords;
@@ -317,18 +319,18 @@ class GroupFilterStore {
   View plain_;
 };
 
-// Bounds of a block: pointers [line][term], and lines.
+// Limits of a block: pointers [line][term], and lines.
 inline constexpr std::int64_t kMaxLinePointers = 1024, kMaxLines = 16;
 
-// Bounds of copies, in elements: a line takes part of L2, a block of lines most of it.
+// Limits of staged copies in elements: a line uses part of L2, a block of lines most of it.
 inline constexpr std::int64_t kCopiedLine = 16384, kCopiedBlock = 131072;
 
-// Source lines a block of result lines may touch.
+// Source lines (with halo) of a block of result lines.
 inline std::int64_t copied_lines(const TapGrid& grid, std::int64_t lines, std::int64_t scale) {
   return grid.depths * ((lines - 1) * scale + grid.last_y - grid.first_y + 1);
 }
 
-// Source columns that pixels [first, first + count) meet.
+// Source columns (with halo) of pixels [first, first + count).
 inline Span copied_columns(const TapGrid& grid, const Span& pixels, std::int64_t scale,
                            std::int64_t extent) {
   const std::int64_t first = std::clamp<std::int64_t>(pixels.first * scale + grid.shift, 0, extent);
@@ -337,27 +339,26 @@ inline Span copied_columns(const TapGrid& grid, const Span& pixels, std::int64_t
   return {first, std::clamp<std::int64_t>(last, first, extent) - first};
 }
 
-// What a copied line holds at most.
+// Maximum columns of a staged line.
 inline std::int64_t copied_width(const TapGrid& grid, std::int64_t pixels, std::int64_t scale,
                                  std::int64_t extent) {
   return std::min(extent, (pixels - 1) * scale + (grid.taps - 1) * grid.gap + 1);
 }
 
-// Whether the taps are few enough and near enough to each other for a block that takes `pointers`
-// to each source line.
+// Whether the taps are few and close enough for a block with `pointers` pointers per source line.
 bool lines_fit(const std::vector<ConvPhase>& phases, std::int64_t pointers);
 
-// The cut of `line` pixels and `channels` channels; `copies`: operands that are copied.
+// Blocking for lines of `line` pixels and `channels` channels; `copies`: some operand is staged.
 LineBlocking choose_line_blocking(std::int64_t lanes, std::int64_t channels, std::int64_t line,
                                   bool copies, std::int64_t direct_lines,
                                   const std::vector<TapGrid>& grids, std::int64_t scale,
                                   std::int64_t column_scale);
 
-// The source lines of a block.
+// Pointers to the source lines of a block.
 template <class T>
 class LineTable {
  public:
-  // `copies`: memory for them, where lines are not direct.
+  // `copies`: staging memory if lines are not direct.
   LineTable(const LineSource<T>& source, const typename LineSource<T>::Bound& bound,
             const ConvPhase& phase, const TapGrid& grid, const LineBlocking& blocking, T* copies)
       : source_(source),
@@ -367,7 +368,8 @@ class LineTable {
         blocking_(blocking),
         copies_(copies) {}
 
-  // Result lines from `at` on, `lines` of them; pixels and channels of the block.
+  // Fills the table for `lines` result lines from `at` on, with the pixels and channels of the
+  // block.
   void fill(const LineCoords& at, std::int64_t lines, const Span& pixels, const Span& channels) {
     const std::int64_t terms = grid_.terms();
     describe(lines, pixels, channels);

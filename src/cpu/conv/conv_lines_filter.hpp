@@ -1,4 +1,4 @@
-// Backward-filter convolution of groups of few channels, channels last: lines of pixels.
+// Backward-filter of small-group convolution, channels last, by lines of pixels.
 #pragma once
 
 #include "cpu/conv/conv_lines.hpp"
@@ -6,7 +6,7 @@
 
 namespace ashlar::cpu {
 
-// Lines are cut into splits, summed apart and added in order.
+// Lines are divided into splits with separate partials, which are added in a fixed order.
 template <class T>
 class ConvLinesFilterKernel final : public Kernel {
  public:
@@ -54,7 +54,7 @@ class ConvLinesFilterKernel final : public Kernel {
   }
 
  private:
-  static constexpr std::int64_t kDirectLines = 8;     // few enough that a tile of them stays in L1
+  static constexpr std::int64_t kDirectLines = 8;     // few enough for a tile of them to stay in L1
   static constexpr std::int64_t kLeastAdded = 16384;  // elements worth a thread
 
   std::int64_t line_count() const { return phase_.images * phase_.extent[0] * phase_.extent[1]; }
@@ -62,7 +62,7 @@ class ConvLinesFilterKernel final : public Kernel {
     return grids_[0].terms() * geometry_.channels * grids_[0].taps * blocking_.lanes;
   }
 
-  // Enough for the threads, and for sums that stay short.
+  // Enough splits for the threads and for short accumulation chains.
   std::int64_t split_count() const {
     constexpr std::int64_t kLongestSum = 8192, kMaxSplits = 256, kMacsPerSplit = 131072;
     const std::int64_t products =
@@ -120,7 +120,7 @@ class ConvLinesFilterKernel final : public Kernel {
     }
   }
 
-  // Adds the splits of a vector of filters and hands the filters over.
+  // Reduces the partials of a vector of filters and stores the filters.
   void finish(const typename GroupFilterStore<T>::Bound& store, std::int64_t vector,
               T* sums) const {
     const std::int64_t chunk = std::min(vector / blocking_.chunk_vectors(), blocking_.chunks() - 1);
@@ -128,7 +128,7 @@ class ConvLinesFilterKernel final : public Kernel {
     const std::int64_t v = vector - chunk * blocking_.chunk_vectors();
     const std::int64_t start =
         vector_start(v, blocking_.lanes, std::max(span.count, blocking_.lanes));
-    // What the vector before has too is left to it.
+    // Lanes that overlap the previous vector are skipped.
     const std::int64_t skipped = v * blocking_.lanes - start;
     const std::int64_t filter = span.first + start + skipped;
     const std::int64_t count = std::min(blocking_.lanes, span.count) - skipped;

@@ -1,4 +1,4 @@
-// Forward and backward-data convolution of groups of few channels, channels last: lines of pixels.
+// Forward and backward-data of small-group convolution, channels last, by lines of pixels.
 #pragma once
 
 #include "cpu/constants.hpp"
@@ -8,7 +8,7 @@
 
 namespace ashlar::cpu {
 
-// Where finished lines go: to their place, or through a copy and the epilogue.
+// Store of finished lines: in place with post-ops, or staged and through the region's epilogue.
 template <class T>
 class LineResult {
  public:
@@ -35,7 +35,7 @@ class LineResult {
 
   class Bound {
    public:
-    // `finish`: memory for factors and offsets, two elements per channel.
+    // `post_ops`: memory for factors and offsets, two elements per channel.
     Bound(const LineResult& result, const KernelContext& context, T* post_ops)
         : result_(result), store_(result.store_, context) {
       if (result.convert_ != nullptr) memory_ = context.pointer(result.plain_.tensor);
@@ -61,7 +61,7 @@ class LineResult {
       if (residual_ == nullptr) return nullptr;
       return residual_ + result_.residual_address_.index(image, position);
     }
-    // A line of a copy: `pixels` pixels from `position` on, `step` columns apart.
+    // Stores a staged line: `pixels` pixels from `position` on, `step` columns apart.
     void store(Spatial position, std::int64_t image, std::int64_t pixels, std::int64_t step,
                const Span& channels, std::int64_t pixel, T* values) const {
       if (result_.convert_ != nullptr && step == 1 && channels.count == result_.channels_ &&
@@ -90,7 +90,7 @@ class LineResult {
     DepthwisePostOps<T> described_;
   };
 
-  // Direct: elements along the two last axes.
+  // Direct: strides of the last two axes in elements.
   std::int64_t column_stride() const { return post_ops_->result().strides[last()]; }
   std::int64_t row_stride() const {
     return geometry_.spatial > 1 ? post_ops_->result().strides[last() - 1] : 0;
@@ -166,10 +166,10 @@ class ConvLinesKernel final : public Kernel {
   }
 
  private:
-  // Few enough that a tile of them stays in L1, and as many as the taps make worth while.
+  // Few enough for a tile to stay in L1, more if many taps amortise them.
   static constexpr std::int64_t kDirectLines = 4, kManyDirectLines = 8, kFewTerms = 3;
 
-  // What a thread does: tasks are numbered line by line, piece by piece.
+  // The tasks of one thread, numbered line by line, chunk by chunk.
   class Block {
    public:
     Block(const ConvLinesKernel& kernel, const ConvPhase& phase, const TapGrid& grid,
@@ -245,7 +245,7 @@ class ConvLinesKernel final : public Kernel {
               phase_.origin[2] + pixel * phase_.step[2]};
     }
 
-    // The lines that the next block reads first.
+    // Finds the lines that the next block reads first.
     void find_prefetch_lines(const LineCoords& at, std::int64_t count, const T** prefetch) const {
       for (std::int64_t l = 0; l < count; ++l) {
         LineCoords next{at.image, at.z * phase_.scale[0],
@@ -276,7 +276,7 @@ class ConvLinesKernel final : public Kernel {
     LineTable<T> table_;
   };
 
-  // Phases by turns, a few lines of each: between them they fill whole lines of the result.
+  // Interleaves the phases, a few lines of each: together they fill whole lines of the result.
   void run_share(std::int64_t share, std::int64_t shares,
                  const typename LineSource<T>::Bound& source,
                  const typename LineResult<T>::Bound& result, const T* weights, T* copies) const {
@@ -293,7 +293,7 @@ class ConvLinesKernel final : public Kernel {
     }
   }
 
-  // Lines, or pieces of them.
+  // Number of lines, or chunks of lines.
   std::int64_t task_count(const ConvPhase& phase) const {
     return phase.images * phase.extent[0] * phase.extent[1] *
            divide_up(phase.extent[2], blocking_.pixels);
@@ -316,7 +316,7 @@ class ConvLinesKernel final : public Kernel {
     blocking_ = choose_line_blocking(kernel_.lanes, channels_, line, copies,
                                      few ? kDirectLines : kManyDirectLines, grids_, scale,
                                      phases_.empty() ? 1 : phases_[0].scale[2]);
-    // Few lines: threads share them.
+    // Few lines: threads share a line.
     constexpr std::int64_t kLeastPixels = 56;
     if (lines > 0 && lines < 2 * threads_)
       blocking_.pixels =
@@ -328,7 +328,7 @@ class ConvLinesKernel final : public Kernel {
     return grid.terms() * grid.taps * groups_.parts * blocking_.vectors() * blocking_.lanes;
   }
 
-  // Of all phases, and a row to pack them through.
+  // All phases, and a row buffer for packing.
   std::int64_t all_weights() const {
     std::int64_t elements = channels_;
     for (const TapGrid& grid : grids_) elements += weight_elements(grid);
@@ -358,7 +358,7 @@ class ConvLinesKernel final : public Kernel {
       copies_ = scratch_layout_.add("copies", bytes(threads_ * copy_elements_));
   }
 
-  // Threads worth waking, for products and for elements that are only moved.
+  // Threads worth waking, by multiply-adds and by elements moved.
   std::int64_t share_count() const {
     constexpr std::int64_t kMacsPerThread = 131072;
     std::int64_t products = 0, pixels = 0;
@@ -380,7 +380,8 @@ class ConvLinesKernel final : public Kernel {
     }
   }
 
-  // [vector][term][part][tap][lane]; the end of the memory holds one value per channel.
+  // [vector][term][part][tap][lane]; the end of the memory is the row buffer, one value per
+  // channel.
   void pack_weights(const typename GroupFilter<T>::Bound& filter, const TapGrid& grid,
                     T* weights) const {
     const std::int64_t parts = groups_.parts, per_vector = grid.terms() * parts * grid.taps;
@@ -423,10 +424,10 @@ class ConvLinesKernel final : public Kernel {
   GroupFilter<T> filter_;
   LineResult<T> result_;
   std::int64_t threads_;
-  bool streams_ = false, fetches_ = false;  // results pass the caches; memory is asked for early
+  bool streams_ = false, fetches_ = false;  // non-temporal stores; software prefetch
   LineBlocking blocking_;
-  std::int64_t result_elements_ = 0, copy_elements_ = 0;  // copies of one thread
-  PrepackedBuffer<T> prepacked_;                          // constant weights, phase by phase
+  std::int64_t result_elements_ = 0, copy_elements_ = 0;  // per thread
+  PrepackedBuffer<T> prepacked_;  // prepacked constant weights, phase by phase
   int weights_ = -1, post_ops_ = -1, copies_ = -1;
 };
 

@@ -1,3 +1,4 @@
+// Blocking of small-group convolutions by NCHW planes.
 #include "cpu/conv/conv_planes.hpp"
 
 namespace ashlar::cpu {

@@ -1,5 +1,5 @@
-// Convolutions of groups of few channels with pixels together (NCHW), plane by plane (see
-// kernels/plane_lines.hpp). Source lines are copied once, with their padding.
+// Small-group convolutions in NCHW, plane by plane (see kernels/plane_lines.hpp). Source lines are
+// staged once, with their padding.
 #pragma once
 
 #include "cpu/conv/conv_lines.hpp"
@@ -8,10 +8,10 @@
 
 namespace ashlar::cpu {
 
-// Lines and pixels of a block at most.
+// Maximum lines and pixels of a block.
 inline constexpr std::int64_t kMaxPlaneLines = 64, kMaxPlanePixels = 1024;
 
-// Whether copies of a block stay small, with `parts` channels to a group.
+// Whether staged blocks stay small, with `parts` channels per group.
 bool planes_fit(const std::vector<ConvPhase>& phases, std::int64_t parts);
 
 // A block of lines of one plane of the result.
@@ -22,31 +22,31 @@ struct PlaneBlock {
   Span pixels;
 };
 
-// How the planes of a phase are cut, and how their copies lie. Columns a stride apart are copied
-// side by side: element i of segment r is column shift + r + (first pixel + i) * scale.
+// Blocking of the planes of a phase, and the layout of staged rows. Columns a stride apart are
+// staged contiguously: element i of segment r is column shift + r + (first pixel + i) * scale.
 struct PlaneBlocking {
-  std::int64_t lines = 1, pixels = 1;  // of a block at most
+  std::int64_t lines = 1, pixels = 1;  // maxima of a block
   std::int64_t segment = 0;            // elements
-  std::int64_t row = 0;                // elements of a copied row: a segment per residue
+  std::int64_t row = 0;                // elements of a staged row: one segment per residue
   std::int64_t result_line = 0;        // elements of a result line: whole tiles
-  std::vector<std::int64_t> offsets;   // [tap]: of pixel 0 in a row
+  std::vector<std::int64_t> offsets;   // [tap]: offset of pixel 0 in a row
 
   PlaneBlocking(const ConvPhase& phase, const TapGrid& grid, std::int64_t parts, std::int64_t tile);
   std::int64_t copied_rows(const TapGrid& grid, const ConvPhase& phase) const {
     return copied_lines(grid, lines, phase.scale[1]);
   }
-  std::int64_t blocks(const ConvPhase& phase) const {  // of a plane
+  std::int64_t blocks(const ConvPhase& phase) const {  // blocks of a plane
     return phase.extent[0] * divide_up(phase.extent[1], lines) * divide_up(phase.extent[2], pixels);
   }
-  // Block `number` of a phase, planes in order.
+  // Block `number` of a phase, plane by plane.
   PlaneBlock block(const ConvPhase& phase, std::int64_t groups, std::int64_t number) const;
 };
 
-// The source rows of a block: for every part of its group.
+// Staged source rows of a block, for every part of its group.
 template <class T>
 class PlaneTable {
  public:
-  // `program` reads rows along the last axis, scale positions apart.
+  // `source` reads rows along the last axis, `scale` columns apart.
   PlaneTable(const typename RowProgram<T>::Bound& source, const ConvGeometry& geometry,
              const Spatial& extents, const ConvPhase& phase, const TapGrid& grid,
              const PlaneBlocking& blocking, std::int64_t parts, T* copies)
@@ -64,7 +64,7 @@ class PlaneTable {
     const std::int64_t span =
         (block.lines - 1) * phase_.scale[1] + grid_.last_y - grid_.first_y + 1;
     const std::int64_t slots = grid_.depths * span, terms = grid_.terms();
-    std::fill_n(copies_, blocking_.row, T{0});  // stands for every line of padding
+    std::fill_n(copies_, blocking_.row, T{0});  // shared by all lines of padding
     for (std::int64_t part = 0; part < parts_; ++part) {
       std::fill_n(copied_, slots, false);
       for (std::int64_t l = 0; l < block.lines; ++l)
@@ -182,7 +182,8 @@ class ConvPlanesKernel final : public Kernel {
   }
 
  private:
-  // [result channel][part][term][tap]; the end of the memory holds one value per channel.
+  // [result channel][part][term][tap]; the end of the memory is a row buffer, one value per
+  // channel.
   void pack_weights(const typename GroupFilter<T>::Bound& filter, const TapGrid& grid,
                     T* weights) const {
     const std::int64_t taps = grid.terms() * grid.taps, each = groups_.parts * taps;
@@ -234,7 +235,7 @@ class ConvPlanesKernel final : public Kernel {
   ConvStore<T> store_;
   std::int64_t threads_;
   std::vector<PlaneBlocking> blockings_;
-  std::int64_t copies_ = 0;  // elements of one thread
+  std::int64_t copies_ = 0;  // elements per thread
   int weights_reservation_ = -1, copies_reservation_ = -1;
 };
 
@@ -324,7 +325,7 @@ class ConvPlanesFilterKernel final : public Kernel {
   RowProgram<T> x_, dy_;
   GroupFilterStore<T> store_;
   std::int64_t threads_;
-  std::int64_t copies_ = 0, sums_ = 0;  // elements of one thread
+  std::int64_t copies_ = 0, sums_ = 0;  // elements per thread
   int copies_reservation_ = -1, sums_reservation_ = -1;
 };
 

@@ -1,5 +1,5 @@
-// The operands and results of convolutions as rows of a matrix product (see conv_geometry.hpp).
-// Columns of the patch matrix and of the filter are numbered tap by tap, channels fastest.
+// Convolution operands and results as rows of an implicit GEMM (see conv_geometry.hpp). Columns of
+// the patch matrix and of the filter are numbered tap by tap, channels fastest.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ inline std::vector<ConvPhase> phases_of(const ConvGeometry& geometry, const Regi
   return {geometry.forward_phase()};
 }
 
-// x (or dy) gathered into patches: pixel x (tap, channel).
+// x (or dy) as the patch matrix: pixel x (tap, channel).
 template <class T>
 struct PatchSource {
   RowProgram<T> program;
@@ -46,8 +46,8 @@ struct PatchSource {
   }
 };
 
-// The cheaper way to run. Runs of pixels gather with a stride where channels lie together; runs of
-// few channels cost more than that.
+// Chooses the cheaper row direction. Runs of pixels gather with a stride if channels are
+// contiguous; runs of few channels cost more than that.
 inline bool runs_along_channels(const PointwiseProgram& source, std::int64_t group_channels,
                                 std::int64_t scale) {
   constexpr std::int64_t kFewChannels = 16;
@@ -61,7 +61,7 @@ inline bool runs_along_channels(const PointwiseProgram& source, std::int64_t gro
 template <class T>
 class PatchOperand final : public GemmOperand<T> {
  public:
-  // `pixels_are_index`: pixels are the rows of A (columns of B), else the summed dimension.
+  // `pixels_are_index`: pixels are the rows of A (columns of B), else K.
   PatchOperand(const PatchSource<T>& source, const ConvGeometry& geometry, const ConvPhase& phase,
                bool pixels_are_index, const KernelContext& context)
       : source_(source),
@@ -152,13 +152,13 @@ class PatchOperand final : public GemmOperand<T> {
   typename RowProgram<T>::Bound bound_;
 };
 
-// w as result channel x (tap, summed channel). Forward sums over channels (axis 1), backward-data
-// over filters.
+// w as result channel x (tap, reduced channel). Forward reduces over channels (axis 1),
+// backward-data over filters.
 template <class T>
 struct FilterSource {
   RowProgram<T> program;
   bool sums_channels;
-  bool along_summed;  // rows run along the summed channels, or along the result's
+  bool along_summed;  // rows run along the reduced channels, or along the result's
 
   FilterSource(const PointwiseProgram& source, bool forward)
       : FilterSource(source, forward,
@@ -212,7 +212,7 @@ class FilterOperand final : public GemmOperand<T> {
   typename RowProgram<T>::Bound bound_;
 };
 
-// alpha * sum + beta * z, then the epilogue.
+// alpha * acc + beta * z, then the epilogue.
 template <class T>
 class ConvStore {
  public:

@@ -1,5 +1,5 @@
-// A convolution's filter in panels: element (tap and summed channel l, result channel n) of a panel
-// at panel[l * columns + n], the last panel filled up with zeros.
+// Packs a convolution filter into panels: element (k = (tap, reduced channel), result channel n) of
+// a panel at panel[k * columns + n], the last panel padded with zeros.
 #pragma once
 
 #include "cpu/conv/conv_tile_source.hpp"
@@ -37,11 +37,11 @@ class TileFilter {
     return geometry_.groups * panels() * panel_elements(phase);
   }
 
-  // All panels of all groups.
+  // Packs all panels of all groups.
   void pack(const ConvPhase& phase, const KernelContext& context, float* destination) const {
     const auto taps = static_cast<std::int64_t>(phase.taps.size());
     const FilterOperand<float> rows(source_, geometry_, phase, context);
-    // Channels that a thread takes at once, for all taps or for each.
+    // Chunks of channels are the unit of work, for all taps or for each tap.
     const std::int64_t chunks = divide_up(summed(), kChunk);
     const std::int64_t panels_of_all = geometry_.groups * panels();
     parallel_for(panels_of_all * chunks, 1, [&](std::int64_t begin, std::int64_t end, int) {
@@ -65,7 +65,7 @@ class TileFilter {
   }
 
  private:
-  static constexpr std::int64_t kChunk = 64;  // summed channels
+  static constexpr std::int64_t kChunk = 64;  // reduced channels
 
   struct Part {
     std::int64_t group, result, results, channel, channels;
@@ -140,7 +140,7 @@ class TileFilter {
   std::int64_t columns_;
   FilterSource<float> source_;
   bool is_float_;
-  bool by_taps_ = false;  // taps lie side by side, channels apart
+  bool by_taps_ = false;  // taps are contiguous, channels are not
   View view_;
   TransposeTile transpose_;
 };

@@ -1,6 +1,6 @@
-// The gradient of a filter on tiles of filters by channels: dw = dy transposed times the source,
-// summed over pixels. Blocks of pixels pass one after another; dy lies in panels as wide as a tile
-// has rows, the source in rows that all taps read where they lie.
+// Backward-filter on tiles of filters by channels: dw = dy^T x, reduced over pixels. Blocks of
+// pixels are processed in sequence; dy is packed in panels of MR filters, and all taps read the
+// staged source rows in place.
 #pragma once
 
 #include <cstring>
@@ -12,15 +12,15 @@
 
 namespace ashlar::cpu {
 
-// One cut for the cost estimate and for the kernel.
+// One blocking for the cost estimate and for the kernel.
 struct TileGradientWork {
   ConvGeometry geometry;
-  std::int64_t width;   // channels staged together
-  std::int64_t panels;  // of the channels
+  std::int64_t width;   // channels per staged block
+  std::int64_t panels;  // panels of channels
   std::int64_t threads;
-  std::vector<TilePhase> phases;  // one, or one for each column of the window
-  std::int64_t splits = 1, column_parts = 1, filter_parts = 1;  // tasks of a group
-  bool is_direct;                                               // sums go straight to dw
+  std::vector<TilePhase> phases;  // one, or one per column of the window
+  std::int64_t splits = 1, column_parts = 1, filter_parts = 1;  // tasks per group
+  bool is_direct;  // accumulators are stored directly to dw
 
   TileGradientWork(const Region& region, const DeviceProps& device)
       : geometry(*region.anchor),
@@ -32,7 +32,7 @@ struct TileGradientWork {
       phases.emplace_back(std::move(phase), cut);
     const std::int64_t blocks = phases[0].block_count();
     if (geometry.groups < threads) {
-      // Parts of the channels each pack all of dy, parts of the filters each stage all of x.
+      // Every part of the channels packs all of dy, every part of the filters stages all of x.
       const std::int64_t staged =
           phases[0].in_place ? 0 : geometry.channels * static_cast<std::int64_t>(phases.size());
       if (by_pixels(device))
@@ -57,7 +57,7 @@ struct TileGradientWork {
     return columns;
   }
   const TileBlock& block() const { return phases[0].most; }
-  // Where a tap's sums stand in a row of dw: in the order of what the taps read.
+  // Index of a tap in a row of dw: taps are in the order of the source elements they read.
   std::int64_t tap_number(const ConvTap& tap) const {
     std::int64_t number = 0;
     for (std::size_t axis = 0; axis < kMaxSpatial; ++axis)
@@ -67,7 +67,7 @@ struct TileGradientWork {
   }
   std::int64_t filter_tiles() const { return divide_up(geometry.filters, kMaxProductRows); }
   std::int64_t part_tiles() const { return divide_up(filter_tiles(), filter_parts); }
-  // Of scratch, per thread: the staged source, dy's panels, a row of dy.
+  // Per-thread scratch: the staged source, the panels of dy, a row of dy.
   std::int64_t staged_elements() const {
     std::int64_t most = 0;
     for (const TilePhase& phase : phases) most = std::max(most, phase.staged_elements());
@@ -94,8 +94,8 @@ struct TileGradientWork {
   bool by_pixels(const DeviceProps& device) const {
     return geometry.filters * columns() * kFloat <= device.l2_bytes / 4;
   }
-  // Rows of few pixels make short runs of the depth. Staged once for each column of the window, the
-  // rows of an image follow one another.
+  // Short pixel rows make short runs of K. Staged once per column of the window, the rows of an
+  // image become contiguous.
   std::vector<ConvPhase> parts_of(ConvPhase whole) const {
     constexpr std::int64_t kShort = 16;
     if (panels == 1 || geometry.window[2] == 1 || geometry.stride[1] != 1 || geometry.y[2] > kShort)
@@ -114,7 +114,7 @@ struct TileGradientWork {
     const PointwiseProgram& x = region.prologues[ConvBackwardFilter::x];
     if (x.is_plain_load() && x.steps[0].view.dtype == f32) {
       const ViewStrides distances(x.steps[0].view, geometry.spatial);
-      // Whole vectors are read of every row. Pixels far apart would share few sets of the caches.
+      // Rows are read in whole vectors. Distant pixels would alias in few cache sets.
       constexpr std::int64_t kFar = 256;
       problem.is_in_memory =
           distances.b == 1 && width == kMaxProductColumns &&
@@ -129,7 +129,7 @@ struct TileGradientWork {
     problem.threads = by_pixels(device) ? threads : 1;
     return problem;
   }
-  // Whether dw holds the sums as they are, tap by tap in the order they are computed.
+  // Whether dw can hold the accumulators directly, tap by tap in the order they are computed.
   bool stores_sums(const Region& region) const {
     if (geometry.alpha != 1.0 || (!z_of(region).empty() && geometry.beta != 0.0)) return false;
     const auto post_ops = match_post_ops(region.epilogue, 1, f32);
@@ -184,27 +184,27 @@ class TileGradientKernel final : public Kernel {
   }
 
  private:
-  // Columns of dw that a product computes at once.
+  // Columns of dw of one micro-kernel call.
   struct ColumnTile {
-    std::int64_t b, columns, c;  // offsets in what is staged and in a row of dw
+    std::int64_t b, columns, c;  // offsets in the staged source and in a row of dw
   };
-  // How the products of a phase read and write.
+  // Addressing of the micro-kernel calls of a phase.
   struct Part {
     std::vector<ColumnTile> tiles;
     std::vector<std::int64_t> a_segments, b_segments;  // rows of pixels
     std::int64_t b_row = 0;
-    bool rows_follow = true;    // the rows of an image are one segment
+    bool rows_follow = true;    // the rows of an image are contiguous: one segment
     bool images_follow = true;  // and so are the images of a block
   };
   // Filters, panels of channels and blocks of pixels of a task.
   struct Task {
     std::int64_t group, split;
-    std::int64_t tile, tiles, panel, panels, block, blocks;  // first and past the last
+    std::int64_t tile, tiles, panel, panels, block, blocks;  // begin and end
   };
 
   Part lay_out(const TilePhase& phase) const {
     Part part;
-    // Channels in panels: every tap has columns of its own.
+    // With several channel panels every tap has its own columns.
     const std::int64_t taps = work_.panels > 1 ? 1 : phase.run, length = taps * work_.width;
     const auto count = static_cast<std::int64_t>(phase.grid.taps.size());
     for (std::int64_t tap = 0; tap < count; tap += taps) {
@@ -230,7 +230,7 @@ class TileGradientKernel final : public Kernel {
       part.b_segments.push_back(offset);
     }
     if (!part.rows_follow) return part;
-    // The first row of every image.
+    // Keeps the first row of every image.
     const auto thin = [&](std::vector<std::int64_t>& offsets) {
       for (std::int64_t image = 0; image < phase.most.images; ++image)
         offsets[static_cast<std::size_t>(image)] = offsets[static_cast<std::size_t>(image * rows)];
@@ -280,7 +280,7 @@ class TileGradientKernel final : public Kernel {
     }
   }
 
-  // Where the sums of a task's group and split begin.
+  // Accumulators of a task's group and split.
   float* sums(const Task& task, const KernelContext& context) const {
     const std::int64_t filter = task.group * work_.geometry.filters;
     if (work_.is_direct)
@@ -291,7 +291,7 @@ class TileGradientKernel final : public Kernel {
            (task.split * all + filter) * work_.columns();
   }
 
-  // What a block reads of a panel of channels: where it lies, or staged.
+  // The source of a block for a panel of channels: in place or staged.
   const float* source(const TilePhase& phase, const TileBlock& block, std::int64_t panel,
                       const TileSource::Bound& x, float* staged) const {
     if (phase.in_place) {
@@ -305,7 +305,7 @@ class TileGradientKernel final : public Kernel {
     return staged;
   }
 
-  // dy of the task's filters: element (filter, pixel) of a tile at [pixel][filter].
+  // Packs dy of the task's filters: element (filter, pixel) of a tile at [pixel][filter].
   void pack(const TileBlock& block, const Task& task, const TileSource::Bound& dy, float* row,
             float* packed) const {
     const std::int64_t filters = work_.geometry.filters, columns = block.extent[2];
@@ -321,7 +321,7 @@ class TileGradientKernel final : public Kernel {
           dy.row(block.image + image, task.group, position, columns, row);
           pixels = row;
         }
-        // As many tiles together as use up the cache lines of a pixel.
+        // Enough tiles together to use whole cache lines of a pixel.
         constexpr std::int64_t kTogether = 8;
         for (std::int64_t tile = task.tile; tile < task.tiles; tile += kTogether) {
           const std::int64_t last = std::min(tile + kTogether, task.tiles);
@@ -333,7 +333,7 @@ class TileGradientKernel final : public Kernel {
       }
   }
 
-  // The filters of tiles [first, last) of one pixel; those from `cut` on are not whole.
+  // Copies the filters of tiles [first, last) of one pixel; tiles from `cut` on are partial.
   void copy_tiles(const float* pixel, std::int64_t first, std::int64_t cut, std::int64_t last,
                   float* target, std::int64_t tile_elements) const {
     for (std::int64_t tile = first; tile < cut; ++tile, target += tile_elements)
@@ -343,11 +343,11 @@ class TileGradientKernel final : public Kernel {
                   target);
   }
 
-  // dy of a block in memory: brought to L2 while the one before is multiplied, a cache line of
+  // Prefetch of the next block's dy to L2 while the current block is multiplied, one cache line of
   // every pixel at a time.
   struct Upcoming {
     const float *start = nullptr, *end = nullptr;  // filters of the first pixel
-    std::int64_t distance = 0;                     // from pixel to pixel
+    std::int64_t distance = 0;                     // pixel stride
   };
   Upcoming dy_of(const TileBlock& block, const Task& task, const TileSource::Bound& dy) const {
     Upcoming upcoming;
@@ -390,7 +390,7 @@ class TileGradientKernel final : public Kernel {
     }
   }
 
-  // Adds the splits in order and hands the rows on.
+  // Reduces the split-K partials in a fixed order and passes the rows to the sink.
   void store(const KernelContext& context) const {
     const FilterSink<float> sink(store_, work_.geometry, whole_, context);
     const std::int64_t filters = work_.geometry.groups * work_.geometry.filters,
@@ -413,8 +413,8 @@ class TileGradientKernel final : public Kernel {
   const IgemmMicroKernel<float>& micro_kernel_;
   TileSource x_, dy_;
   ConvStore<float> store_;
-  View result_;              // read if sums go straight there
-  ConvPhase whole_;          // all taps, in the order of dw's sums
+  View result_;              // used if accumulators are stored directly
+  ConvPhase whole_;          // all taps, in the order of dw's rows
   std::vector<Part> parts_;  // by phase
   std::array<std::int64_t, kMaxProductRows> a_rows_, c_rows_;
   int blocks_ = 0, partial_ = 0;

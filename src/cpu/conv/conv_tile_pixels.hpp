@@ -11,7 +11,7 @@
 
 namespace ashlar::cpu {
 
-// Panels are as wide as any processor's product takes, so that the cut is the same on all.
+// NR of the widest CPU, so that the blocking is the same on all of them.
 inline constexpr std::int64_t kPanelColumns = kMaxProductColumns;
 inline constexpr std::int64_t kLine =
     kWorkspaceAlignment / static_cast<std::int64_t>(sizeof(float));
@@ -31,14 +31,14 @@ inline TileProblem problem_of(const Region& region, const ConvGeometry& geometry
   return problem;
 }
 
-// A phase, and how the panels of its filter pass over it.
+// A phase, and the loop order of its filter panels.
 struct PanelPhase : TilePhase {
-  std::int64_t resident;  // panels that pass over a block together
+  std::int64_t resident;  // panels that stay in L2 while the tiles of a block pass
   std::vector<TileSlice> slices;
 };
 
-// What a block reads takes a quarter of L2, and so do the panels that pass over it together. A
-// panel of more than a third of L2 is cut: the next one comes while it is there.
+// The source of a block takes a quarter of L2, and so do the resident panels. A panel larger than a
+// third of L2 is sliced along K, so that the next slice is prefetched while one is in use.
 inline PanelPhase make_panel_phase(ConvPhase phase, TileProblem problem, std::int64_t results,
                                    bool buffered, const DeviceProps& device) {
   constexpr auto kRowBytes = kPanelColumns * static_cast<std::int64_t>(sizeof(float));
@@ -56,7 +56,7 @@ inline PanelPhase make_panel_phase(ConvPhase phase, TileProblem problem, std::in
   return {std::move(tiles), resident, std::move(slices)};
 }
 
-// Everything that is known before run: one cut for configs() and for the kernel.
+// Everything known at build time: one blocking for configs() and for the kernel.
 struct TilePixelsWork {
   ConvGeometry geometry;
   bool forward;
@@ -65,9 +65,10 @@ struct TilePixelsWork {
   std::vector<PanelPhase> phases;
   std::int64_t threads;
   TileFilter filter;
-  std::int64_t staged = 0, buffer = 0, packed = 0;  // elements; the first two per thread
-  // Where the pixels that no tap reaches lie beside one that is reached, if every one of those has
-  // the same ones beside it. They are cleared along with it, past the caches where dx is large.
+  std::int64_t staged = 0, buffer = 0, packed = 0;  // elements; `staged` and `buffer` per thread
+  // Backward-data with stride > 1: offsets of the pixels of dx that no tap reaches relative to a
+  // reached one, if they are the same for all. They are zeroed along with it, with non-temporal
+  // stores if dx is large.
   std::vector<std::int64_t> gaps;
   bool streams_gaps;
 
@@ -100,7 +101,7 @@ struct TilePixelsWork {
   TilePixelsWork(const TilePixelsWork&) = delete;
 
   std::int64_t filter_results() const { return forward ? geometry.filters : geometry.channels; }
-  // From pixel to pixel of the buffer.
+  // Pixel stride of the buffer.
   std::int64_t buffer_width(const PanelPhase& phase) const {
     return round_up(std::min(phase.resident * kPanelColumns, filter_results()), kLine);
   }
@@ -110,7 +111,8 @@ struct TilePixelsWork {
   }
 
  private:
-  // Whether all taps belong to the first phase, the other phases are as large, and dx takes zeros.
+  // Whether all taps belong to the first phase, all phases have the same extents, and dx is stored
+  // directly without post-ops.
   bool leaves_gaps(const std::vector<ConvPhase>& grids) const {
     if (grids.size() < 2 || !sink.is_direct() || !sink.post_ops().only_stores()) return false;
     for (std::size_t i = 0; i < grids.size(); ++i)
@@ -194,7 +196,7 @@ class TilePixelsKernel final : public Kernel {
     }
   }
 
-  // What a thread needs for blocks of a phase.
+  // Bound operands of the blocks of a phase.
   struct Bound {
     const PanelPhase& phase;
     const TileSource::Bound& source;
@@ -256,14 +258,15 @@ class TilePixelsKernel final : public Kernel {
     return memory;
   }
 
-  // Tiles of one tap follow one another in memory and are done before it could bring the next.
+  // Whether to prefetch the source pixels: tiles of a single tap are contiguous, and short K
+  // finishes a tile before the hardware prefetcher fetches the next.
   static bool prefetches_pixels(const TilePhase& phase) {
     constexpr std::int64_t kShortK = 128;
     return phase.in_place && phase.grid.taps.size() == 1 && phase.channels <= kShortK &&
            phase.pixel_offsets.size() > 1 && phase.pixel_offsets[1] == phase.channels;
   }
 
-  // Panels [first, last) over all tiles of a block.
+  // Multiplies panels [first, last) with all tiles of a block.
   void multiply(const Bound& bound, const TileBlock& block, std::int64_t group, std::int64_t first,
                 std::int64_t last, const float* a, float* buffer) const {
     const PanelPhase& phase = bound.phase;
@@ -341,7 +344,7 @@ class TilePixelsKernel final : public Kernel {
                        buffer + work_.buffer);
   }
 
-  // Beside the rows of a product; they are on their way to memory while it is computed.
+  // Zeroes the gaps next to the rows of a tile; the stores overlap with its computation.
   void clear_gaps(const IgemmMicroArgs<float>& o) const {
     alignas(64) static constexpr std::array<float, kMaxProductColumns> kZeros{};
     const std::int64_t bytes = o.columns * static_cast<std::int64_t>(sizeof(float));
@@ -358,9 +361,9 @@ class TilePixelsKernel final : public Kernel {
   TilePixelsWork work_;
   PointwiseProgram filter_program_;
   View source_view_;
-  std::vector<TileSource> sources_;  // by phase, as the offsets
+  std::vector<TileSource> sources_;  // by phase, like the offsets
   std::vector<std::vector<std::int64_t>> result_offsets_, addend_offsets_;
-  PrepackedBuffer<float> prepacked_;  // constant panels
+  PrepackedBuffer<float> prepacked_;  // prepacked constant panels
   int blocks_ = 0, panels_ = 0;
 };
 

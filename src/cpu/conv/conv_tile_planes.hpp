@@ -1,6 +1,5 @@
-// Convolutions of one tap whose channels lie apart (planes of pixels): filters by pixels, so that
-// neither side is turned. Filters lie in panels as wide as a tile has rows, pixels in panels as
-// wide as a product has columns.
+// 1 x 1 convolutions in NCHW: filters x pixels, so that neither operand is transposed. Filters are
+// packed in panels of MR rows, pixels in panels of NR columns.
 #pragma once
 
 #include "cpu/constants.hpp"
@@ -9,17 +8,17 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kLineElements = 16;  // of a cache line
+inline constexpr std::int64_t kLineElements = 16;  // elements per cache line
 
-// One cut for the cost estimate and for the kernel.
+// One blocking for the cost estimate and for the kernel.
 struct TilePlanesWork {
   ConvGeometry geometry;
   bool forward;
   ConvPhase phase;
   std::int64_t threads;
   TileFilter filter;
-  std::int64_t block_panels;      // most panels of pixels that are packed together
-  std::int64_t filter_parts = 1;  // tasks of a panel of pixels
+  std::int64_t block_panels;      // maximum panels of pixels packed together
+  std::int64_t filter_parts = 1;  // tasks per panel of pixels
   static constexpr std::int64_t kColumns = kMaxProductColumns;
 
   TilePlanesWork(const Region& region, const DeviceProps& device)
@@ -37,7 +36,7 @@ struct TilePlanesWork {
   }
   TilePlanesWork(const TilePlanesWork&) = delete;
 
-  // One tap that reads no padding, and memory that holds pixels together on both sides.
+  // One tap without padding, and contiguous pixels in source and result.
   static bool takes(const Region& region) {
     if (region.anchor_as<ConvBackwardFilter>()) return false;
     const ConvGeometry geometry(*region.anchor);
@@ -58,16 +57,16 @@ struct TilePlanesWork {
   std::int64_t summed() const { return forward ? geometry.channels : geometry.filters; }
   std::int64_t results() const { return forward ? geometry.filters : geometry.channels; }
   std::int64_t plane() const { return phase.extent[0] * phase.extent[1] * phase.extent[2]; }
-  std::int64_t panels() const { return divide_up(plane(), kColumns); }  // of an image
+  std::int64_t panels() const { return divide_up(plane(), kColumns); }  // panels per image
   std::int64_t block() const { return block_panels * kColumns; }        // pixels
   std::int64_t part_tiles() const { return divide_up(filter.panels(), filter_parts); }
-  // Threads with filters of their own pack all panels together.
+  // If threads split the filters, they pack all panels together first.
   bool shares_panels() const { return filter_parts > 1; }
   std::int64_t panel_elements() const { return summed() * kColumns; }
   std::int64_t shared_elements() const {
     return shares_panels() ? geometry.groups * phase.images * panels() * panel_elements() : 0;
   }
-  // Of scratch, per thread: a block's panels, a row of it, results of a tile.
+  // Per-thread scratch: a block's panels, a row, results of a tile.
   std::int64_t packed_elements() const { return shares_panels() ? 0 : summed() * block(); }
   std::int64_t per_thread() const { return packed_elements() + (1 + kMaxProductRows) * block(); }
   std::int64_t filter_elements() const { return round_up(filter.elements(phase), kLineElements); }
@@ -86,7 +85,7 @@ class TilePlanesKernel final : public Kernel {
         source_(region.prologues[0], work_.forward ? work_.geometry.x : work_.geometry.y,
                 work_.summed(), work_.phase.scale[kMaxSpatial - 1], false),
         store_(region.epilogue, z_of(region), work_.geometry, 1 + work_.geometry.spatial, 1) {
-    // Planes without gaps.
+    // Whether planes are dense.
     const auto is_dense = [&](const View& view, const Spatial& extent) {
       const ViewStrides distances(view, work_.geometry.spatial);
       return distances.axis[2] == 1 && (extent[1] == 1 || distances.axis[1] == extent[2]) &&
@@ -99,7 +98,8 @@ class TilePlanesKernel final : public Kernel {
         (work_.forward ? work_.geometry.x : work_.geometry.y) == work_.phase.extent &&
         is_dense(strided_, work_.phase.extent))
       in_memory_ = strided_;
-    // As many channels as leave a panel in L1, and few results: each is a page of its own.
+    // Few enough channels for a panel to stay in L1, and few results, since each is on its own
+    // page.
     constexpr std::int64_t kFewResults = 128;
     reads_in_place_ = in_memory_.present() && !work_.shares_panels() &&
                       work_.results() <= kFewResults &&
@@ -203,7 +203,8 @@ class TilePlanesKernel final : public Kernel {
 
     std::int64_t done = 0;
     if (reads_in_place_ && direct_.present()) {
-      // Panel by panel: it stays in L1. While filters pass over it, the next one comes to L2.
+      // Panel by panel: a panel stays in L1 while the filters pass, and the next one is prefetched
+      // to L2.
       const float* planes = in_memory(task, context);
       o.b_row = o.next_step = in_memory_.strides[1];
       o.next_lines = summed;
@@ -246,7 +247,7 @@ class TilePlanesKernel final : public Kernel {
     }
   }
 
-  // The first channel of the task's pixels; null for a source that is not packed as it is.
+  // The first channel of the task's pixels; null if the source needs conversion or gathering.
   const float* in_memory(const Task& task, const KernelContext& context) const {
     if (!in_memory_.present()) return nullptr;
     return static_cast<const float*>(context.pointer(in_memory_.tensor)) + in_memory_.offset +
@@ -254,13 +255,13 @@ class TilePlanesKernel final : public Kernel {
            task.group * work_.summed() * in_memory_.strides[1] + task.pixel;
   }
 
-  // Of the task's first pixel, through all planes.
+  // Global index of the panel of the task's first pixel.
   std::int64_t panel_number(const Task& task) const {
     return (task.group * work_.phase.images + task.image) * work_.panels() +
            task.pixel / TilePlanesWork::kColumns;
   }
 
-  // All panels, shared out in pieces of channels.
+  // Packs all panels in parallel, by chunks of channels.
   void pack_all(const PatchOperand<float>& source, float* shared,
                 const KernelContext& context) const {
     constexpr std::int64_t kChunk = 32;
@@ -281,8 +282,8 @@ class TilePlanesKernel final : public Kernel {
                  });
   }
 
-  // Element (channel, pixel) of a panel at panel[channel * kColumns + pixel], for channels
-  // [first, last).
+  // Packs element (channel, pixel) to panel[channel * kColumns + pixel], for channels [first,
+  // last).
   void pack(const Task& task, std::int64_t first, std::int64_t last,
             const PatchOperand<float>& source, float* row, float* panels,
             const KernelContext& context) const {
@@ -305,7 +306,7 @@ class TilePlanesKernel final : public Kernel {
     }
   }
 
-  // The same from floats in memory, every few of them: neighbours along a row, a few rows at once.
+  // The same from strided floats in memory: contiguous output along a row, a few rows at once.
   void pack_strided(const Task& task, std::int64_t first, std::int64_t last, float* panels,
                     const KernelContext& context) const {
     struct Run {
@@ -348,12 +349,12 @@ class TilePlanesKernel final : public Kernel {
   PatchSource<float> source_;
   ConvStore<float> store_;
   static constexpr std::int64_t kMaxShared = 16 * TilePlanesWork::kColumns;
-  View strided_;    // a source of floats in memory
-  View in_memory_;  // one that is packed as it is
+  View strided_;    // a plain f32 source
+  View in_memory_;  // a dense source, packed by copying
   bool reads_in_place_ = false;
-  View direct_;                                // where sums go as they are
-  std::vector<std::int64_t> a_rows_, c_rows_;  // of all results
-  PrepackedBuffer<float> prepacked_;           // a constant filter
+  View direct_;                                // dense f32 result, stored directly
+  std::vector<std::int64_t> a_rows_, c_rows_;  // offsets of all results
+  PrepackedBuffer<float> prepacked_;           // prepacked constant filter
   int panels_ = 0, filter_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Where the results of a block of pixels go: finished in registers straight into channels-last
-// floats, or through a buffer and the region's programs.
+// Store of a block of pixels: directly to channels-last f32 with post-ops in registers, or through
+// a buffer and the region's epilogue.
 #pragma once
 
 #include <optional>
@@ -44,7 +44,7 @@ class TileSink {
 
   bool is_direct() const { return post_ops_.has_value(); }
   const PostOpsPattern& post_ops() const { return *post_ops_; }
-  // Whether buffered rows are turned, so that they run along pixels, before they are stored.
+  // Whether buffered rows are transposed to run along pixels before they are stored.
   bool turns() const { return !post_ops_ && !along_channels_ && !planes_.present(); }
 
   class Bound {
@@ -53,15 +53,15 @@ class TileSink {
       if (!sink.is_direct()) store_.emplace(sink.store_, context);
     }
 
-    // First element of the block in a view of the epilogue; null where the view is absent.
+    // First element of the block in a view of the epilogue; null if the view is absent.
     float* start(const View& view, const TilePhase& phase, const TileBlock& block,
                  std::int64_t channel) const {
       const ConvCoords coords = sink_.coords_of(phase, block, 0, 0, 0, channel);
       return element_at<float>(view, coords.data(), context_);
     }
 
-    // Results of a block as pixel x channel, `width` elements from pixel to pixel, from `channel`
-    // on. `turned` has room for as many.
+    // Stores the results of a block, pixel x channel with pixel stride `width`, from `channel` on.
+    // `turned` has room for as many.
     void store(const TilePhase& phase, const TileBlock& block, std::int64_t channel,
                std::int64_t count, float* values, std::int64_t width, float* turned) const {
       const std::int64_t pixels = block.pixels();
@@ -94,7 +94,7 @@ class TileSink {
     }
 
    private:
-    // Few planes at a time: each is a page of its own.
+    // Few planes at a time: each is on its own page.
     void store_planes(const TilePhase& phase, const TileBlock& block, std::int64_t channel,
                       std::int64_t count, const float* values, std::int64_t width) const {
       constexpr std::int64_t kPlanes = 16;
@@ -121,11 +121,11 @@ class TileSink {
   };
 
  private:
-  // Positions of the result's last axis from pixel to pixel.
+  // Step of the result's last axis per pixel.
   std::int64_t step_of_pixels(const Region& region) const {
     return region.anchor_as<ConvForward>() ? 1 : geometry_.stride[kMaxSpatial - 1];
   }
-  // The last two axes of every view are one run of memory, or one element.
+  // Whether the last two axes of every view are contiguous, or broadcast.
   static bool is_joinable(const PointwiseProgram& program) {
     const int last = program.space.rank() - 1;
     const auto joins = [&](const View& view) {
@@ -170,13 +170,12 @@ class TileSink {
   }
 
   const ConvGeometry& geometry_;
-  std::int64_t columns_;  // of the result
+  std::int64_t columns_;  // columns of the result
   std::optional<PostOpsPattern> post_ops_;
   bool along_channels_ = true;
   bool rows_joined_ = false;
-  View planes_;  // of floats without gaps that sums go to as they are
-  // Results are stored as they are, and a row of pixels is one run of memory if a pixel has as many
-  // channels as this.
+  View planes_;  // dense f32 planes, stored by transposing
+  // A plain store, whose pixel row is contiguous if a pixel has this many channels.
   bool pixels_follow_ = false;
   std::int64_t pixel_stride_ = 0;
   std::int64_t step_ = 1;

@@ -1,4 +1,4 @@
-// Rows of a convolution's source as channels-last floats: what blocks of pixels are staged from.
+// Rows of a convolution's source as channels-last floats, for staging blocks of pixels.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace ashlar::cpu {
 
-// Distances of a view [a, b, spatial...].
+// Strides of a view [a, b, spatial...].
 struct ViewStrides {
   std::int64_t a, b;
   Spatial axis{};
@@ -25,7 +25,7 @@ struct ViewStrides {
 
 class TileSource {
  public:
-  // Rows take every `step`th position of the last axis; `channels` are those of a group.
+  // Rows take every `step`-th column; `channels` are those of a group.
   TileSource(const PointwiseProgram& program, const ConvGeometry& geometry, const Spatial& extents,
              std::int64_t channels, std::int64_t step)
       : geometry_(geometry),
@@ -54,7 +54,7 @@ class TileSource {
           data_(source.plain_ ? context.pointer(source.view_.tensor) : nullptr),
           rows_(source.rows_.bind(context)) {}
 
-    // `count` pixels from `position` on, zeros where they lie outside.
+    // Loads `count` pixels from `position` on, zeros in the padding.
     void row(std::int64_t image, std::int64_t group, Spatial position, std::int64_t count,
              float* destination) const {
       const std::int64_t channels = source_.channels_, step = source_.step_;
@@ -75,7 +75,7 @@ class TileSource {
       std::fill_n(destination + end * channels, (count - end) * channels, 0.0f);
     }
 
-    // A row that lies in memory as it is wanted, `distance` from pixel to pixel; null for others.
+    // The row in memory if it is channels-last f32, with its pixel stride `distance`; else null.
     const float* in_memory(std::int64_t image, std::int64_t group, const Spatial& position,
                            std::int64_t& distance) const {
       const View& view = source_.view_;
@@ -146,7 +146,7 @@ class TileSource {
   const ConvGeometry& geometry_;
   Spatial extents_;
   std::int64_t channels_, step_;
-  bool plain_;  // memory as it is, by `load_` or a transpose
+  bool plain_;  // a plain load, by `load_` or a transpose
   bool along_channels_;
   View view_;
   LoadRow<float> load_ = nullptr;
@@ -154,8 +154,8 @@ class TileSource {
   TransposeTile transpose_;
 };
 
-// The source rows a block of pixels needs, padded, one after another as `phase` says. `part`: the
-// group or the panel of channels the source counts in.
+// Stages the source rows of a block of pixels (im2row staging without duplication), padded, with
+// the strides of `phase`. `part`: group or panel of channels.
 inline void stage_block(const TilePhase& phase, const TileBlock& block, std::int64_t part,
                         const TileSource::Bound& source, float* memory) {
   const std::int64_t planes = phase.staged_extent(0, 1),

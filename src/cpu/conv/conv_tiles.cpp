@@ -1,3 +1,4 @@
+// Blocking and addressing of indirect-GEMM convolutions.
 #include "cpu/conv/conv_tiles.hpp"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace {
 constexpr std::size_t kRow = 1, kColumn = 2;  // axes of Spatial
 constexpr std::int64_t kFloatBytes = 4;
 
-// Calls visit(image, row, column) for the pixels of a block in their order.
+// Calls visit(image, row, column) for the pixels of a block in order.
 template <class Visit>
 void for_block_pixels(const TileBlock& block, Visit&& visit) {
   for (std::int64_t image = 0; image < block.images; ++image)
@@ -62,7 +63,7 @@ void TilePhase::choose_blocking(const TileProblem& problem) {
     constexpr std::int64_t kMaxPixels = 4096;
     return bytes_of(rows, columns) <= problem.block_bytes && rows * columns <= kMaxPixels;
   };
-  // Even parts of `extent`, no larger than leaves a block small enough.
+  // Number of even parts of `extent` that makes a block small enough.
   const auto parts = [](std::int64_t extent, auto&& small_enough) {
     std::int64_t count = 1;
     while (count < extent && !small_enough(divide_up(extent, count))) ++count;
@@ -79,9 +80,9 @@ void TilePhase::choose_blocking(const TileProblem& problem) {
   std::int64_t row_parts =
       parts(whole[kRow], [&](std::int64_t rows) { return fits(rows, whole[kColumn]); });
   const std::int64_t planes = grid.images * whole[0] * problem.planes;
-  const std::int64_t wanted = divide_up(problem.threads, planes);  // parts of a plane
+  const std::int64_t wanted = divide_up(problem.threads, planes);  // parts per plane
   if (wanted > 1 && row_parts % wanted != 0) {
-    // The side that costs less to read twice is not split.
+    // Splits the larger operand; the smaller one is read twice.
     if (problem.filter_bytes > bytes_of(whole[kRow], whole[kColumn]) && problem.panels >= wanted &&
         row_parts < wanted)
       splits = divide_up(wanted, row_parts);
@@ -90,7 +91,7 @@ void TilePhase::choose_blocking(const TileProblem& problem) {
   }
   most.extent[kRow] = divide_up(whole[kRow], row_parts);
   if (row_parts > 1 || whole[0] > 1) return;
-  // Small images together, while every thread has blocks of its own.
+  // Groups small images, as long as every thread has its own blocks.
   const std::int64_t image_bytes = std::max<std::int64_t>(bytes_of(whole[kRow], whole[kColumn]), 1);
   const std::int64_t together = std::clamp<std::int64_t>(
       std::min(problem.block_bytes / image_bytes, grid.images * problem.planes / problem.threads),
@@ -108,7 +109,7 @@ void TilePhase::place(const TileProblem& problem) {
     at.axis[0] = staged_extent(kRow, most.extent[kRow]) * at.axis[kRow];
     at.image = staged_extent(0, 1) * at.axis[0];
   }
-  // Taps along a row of the source are a run of memory if its pixels follow one another.
+  // Taps along a source row are one run of memory if its pixels are contiguous.
   const auto& taps = grid.taps;
   const auto count = static_cast<std::int64_t>(taps.size());
   if (at.axis[kColumn] == channels) {
@@ -145,7 +146,7 @@ std::int64_t TilePhase::block_count() const {
 
 TileBlock TilePhase::block(std::int64_t number) const {
   TileBlock block = most;
-  // Even parts: threads have one or two blocks each where images are small.
+  // Even parts: with small images a thread has only one or two blocks.
   for (const std::size_t axis : {kColumn, kRow}) {
     const std::int64_t count = divide_up(grid.extent[axis], most.extent[axis]);
     const std::int64_t part = number % count;

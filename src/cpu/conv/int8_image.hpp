@@ -1,5 +1,5 @@
-// Windows of an image of bytes as rows of an integer product: pixel x (tap, channel). The taps of a
-// window that lie side by side are one segment.
+// Windows of a u8 image as rows of an int8 GEMM: pixel x (tap, channel). Adjacent taps of a window
+// are one segment of K.
 #pragma once
 
 #include <algorithm>
@@ -16,28 +16,28 @@
 namespace ashlar::cpu {
 
 struct Int8ImageLayout {
-  std::int64_t image_stride = 0, channel_stride = 0;  // of x, bytes
-  Spatial stride{};                                   // of x, bytes
+  std::int64_t image_stride = 0, channel_stride = 0;  // strides of x in bytes
+  Spatial stride{};                                   // strides of x in bytes
   std::int64_t channels = 0;                          // of all groups
   bool is_signed = false;
   bool in_place = false;  // else staged, channels last, with padding
-  bool joined = false;    // the taps along the last axis are one segment
-  // Staged: pixels of a line; where the window is one pixel wide, only those that are read.
+  bool joined = false;    // taps along the last axis form one segment
+  // Staged pixels per line; only the ones read if the window is one pixel wide.
   std::int64_t line_pixels = 0, pixel_step = 1;
-  std::int64_t line_stride = 0;   // bytes between staged lines
-  std::int64_t line_step = 1;     // staged lines from one line of y to the next
+  std::int64_t line_stride = 0;   // stride of staged lines in bytes
+  std::int64_t line_step = 1;     // staged lines per line of y
   std::int64_t window_lines = 0;  // staged lines of a window
-  std::int64_t planes = 1;        // of a window, lying `plane lines` apart
+  std::int64_t planes = 1;        // planes of a window (3-D), interleaved line by line
   std::int64_t last_window = 1;
-  std::vector<std::int64_t> segment_offsets;  // staged: with one plane; see Int8ImageRows
+  std::vector<std::int64_t> segment_offsets;  // see Int8ImageRows
 
   Int8ImageLayout() = default;
   Int8ImageLayout(const ConvGeometry& geometry, const ByteOperand& x);
 
   std::int64_t taps_per_segment() const { return joined ? last_window : 1; }
-  // Of one line of y, but for the rest of the last window.
+  // Staged bytes per line of y, without the halo of the last window.
   std::int64_t line_bytes() const { return in_place ? 0 : planes * line_step * line_stride; }
-  // Staged for lines of y that lie together in one plane, and for lines that may lie in several.
+  // Staged bytes for consecutive lines of y in one plane, and for lines that may cross planes.
   std::int64_t plane_bytes(std::int64_t lines) const {
     return ((lines - 1) * line_step + window_lines) * planes * line_stride;
   }
@@ -59,7 +59,7 @@ inline Int8ImageLayout::Int8ImageLayout(const ConvGeometry& g, const ByteOperand
   constexpr std::size_t kLast = kMaxSpatial - 1;
   for (int axis = g.first_axis(); axis < kMaxSpatial; ++axis)
     stride[static_cast<std::size_t>(axis)] = x.strides()[2 + axis - g.first_axis()];
-  bool inside = true;  // no window reaches past the image
+  bool inside = true;  // no window touches padding
   for (std::size_t axis = 0; axis < kMaxSpatial; ++axis) {
     const std::int64_t last =
         (g.y[axis] - 1) * g.stride[axis] + (g.window[axis] - 1) * g.dilation[axis];
@@ -74,7 +74,7 @@ inline Int8ImageLayout::Int8ImageLayout(const ConvGeometry& g, const ByteOperand
   pixel_step = last_window == 1 ? g.stride[kLast] : 1;
   line_pixels =
       (g.y[kLast] - 1) * g.stride[kLast] / pixel_step + (last_window - 1) * g.dilation[kLast] + 1;
-  // What a last quad reads too much lies in the next line, or in extra_bytes().
+  // The over-read of the last quad falls into the next line, or into the extra bytes at the end.
   line_stride = (divide_up(line_pixels * channels, 64) | 1) * 64;
   line_step = std::min(g.stride[1], (g.window[1] - 1) * g.dilation[1] + 1);
   window_lines = (g.window[1] - 1) * g.dilation[1] + 1;
@@ -85,7 +85,7 @@ inline Int8ImageLayout::Int8ImageLayout(const ConvGeometry& g, const ByteOperand
         if (in_place)
           segment_offsets.push_back(d * g.dilation[0] * stride[0] + h * g.dilation[1] * stride[1] +
                                     w * g.dilation[kLast] * stride[kLast]);
-        else  // planes lie side by side within a line: block after block needs no new offsets
+        else  // planes are interleaved within a line, so that offsets are the same for all blocks
           segment_offsets.push_back((h * g.dilation[1] * planes + d) * line_stride +
                                     w * g.dilation[kLast] * channels);
       }
@@ -131,7 +131,7 @@ class Int8ImageRows final : public Int8Rows {
   }
 
  private:
-  // `lines` lines of one plane of y. Staged lines: (line of the window, plane of the window).
+  // Stages `lines` lines of one plane of y, as (line of the window, plane of the window).
   void stage(std::int64_t image, std::int64_t plane, std::int64_t row, std::int64_t lines,
              std::uint8_t* buffer) const {
     const ConvGeometry& g = geometry_;
@@ -139,7 +139,7 @@ class Int8ImageRows final : public Int8Rows {
     const std::uint8_t* source = data_ + image * l.image_stride;
     const std::int64_t count = (lines - 1) * l.line_step + l.window_lines;
     for (std::int64_t i = 0; i < count; ++i) {
-      // Lines between two windows that do not touch are not staged.
+      // Lines between windows that do not touch are skipped.
       const std::int64_t h =
           row * g.stride[1] - g.padding[1] +
           (g.stride[1] > l.window_lines ? i / l.window_lines * g.stride[1] + i % l.window_lines
@@ -155,14 +155,14 @@ class Int8ImageRows final : public Int8Rows {
     const ConvGeometry& g = geometry_;
     const Int8ImageLayout& l = layout_;
     constexpr std::size_t kLast = kMaxSpatial - 1;
-    const std::uint8_t flip = l.is_signed ? 0x80 : 0;  // which is what padding looks like then
+    const std::uint8_t flip = l.is_signed ? 0x80 : 0;  // the value of padding
     const auto pad = [&](std::int64_t from, std::int64_t to) {
       if (to > from)
         std::memset(target + from * l.channels, flip,
                     static_cast<std::size_t>((to - from) * l.channels));
     };
     if (depth < 0 || depth >= g.x[0] || h < 0 || h >= g.x[1]) return pad(0, l.line_pixels);
-    // Staged pixels [first, last) are pixels of x, the first of them pixel `from`.
+    // Staged pixels [first, last) come from x, starting at pixel `from`.
     const std::int64_t step = l.pixel_step, padding = g.padding[kLast];
     const std::int64_t first = std::min(divide_up(padding, step), l.line_pixels);
     const std::int64_t from = first * step - padding;

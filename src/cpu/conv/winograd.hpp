@@ -1,5 +1,5 @@
-// 3 x 3 convolutions of stride 1 in tiles of m x m pixels: every tile of the result needs n x n
-// pixels of the source, n = m + 2, and is n * n products of vectors along channels.
+// Shapes of Winograd F(m x m, 3 x 3) convolution: an m x m output tile reads n x n source pixels, n
+// = m + 2, and costs n * n multiplications per channel pair.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 namespace ashlar::cpu {
 
 // Forward or backward-data: the source is x or dy, the result y or dx. Tile (0, 0) starts at the
-// result's first pixel; the pixel there meets the source at `shift` with its first tap.
+// result's first pixel, whose first tap reads the source at `shift`.
 struct WinogradShape {
   std::int64_t outputs = 4;  // m
   std::int64_t images = 0, groups = 1;
-  std::int64_t k = 0, results = 0;  // summed channels and those of the result, per group
+  std::int64_t k = 0, results = 0;  // reduced channels and result channels, per group
   std::int64_t source[2] = {}, result[2] = {}, shift[2] = {}, tiles[2] = {};  // rows, columns
-  bool reversed = false;  // the first tap is the last in memory
+  bool reversed = false;  // taps are reversed in memory
 
   WinogradShape(const ConvGeometry& geometry, bool forward, std::int64_t tile_outputs)
       : outputs(tile_outputs), images(geometry.images), groups(geometry.groups) {
@@ -36,8 +36,8 @@ struct WinogradShape {
   std::int64_t tile_count() const { return images * tiles[0] * tiles[1]; }
 };
 
-// Patches of pixels a tensor is cut into: those of tile (i, j) start at (i, j) * step + shift, and
-// may reach outside.
+// Patches of a tensor: the patch of tile (i, j) starts at (i, j) * step + shift and may include
+// padding.
 struct PatchGrid {
   std::int64_t channels = 0;  // per group
   std::int64_t patch = 0, step = 0;
@@ -52,15 +52,15 @@ inline PatchGrid source_grid(const WinogradShape& shape) {
           {shape.shift[0], shape.shift[1]}};
 }
 
-// Neighbouring tiles of one row of tiles.
+// Adjacent tiles in one row of tiles.
 struct TileRun {
-  std::int64_t image, row, column;  // of the first, the last two in tiles
+  std::int64_t image, row, column;  // of the first tile; row and column in tiles
   std::int64_t count;
 };
 inline constexpr std::int64_t kLongestRun = 16;
 
 // Calls visit(run, done) over tiles [first, first + count), numbered image by image, row by row;
-// `done` counts those before.
+// `done` counts the tiles before the run.
 template <class Visit>
 void for_tile_runs(const std::int64_t (&tiles)[2], std::int64_t first, std::int64_t count,
                    Visit&& visit) {
@@ -74,8 +74,8 @@ void for_tile_runs(const std::int64_t (&tiles)[2], std::int64_t first, std::int6
   }
 }
 
-// Channels of the staging buffers: few where they are transposed from pixels, more where every row
-// is a call.
+// Channels of the staging buffers: few if they are transposed from NCHW, more if every row is a
+// call.
 inline constexpr std::int64_t kPixelChunk = 16, kChannelChunk = 64;
 
 inline std::int64_t stage_floats(std::int64_t rows, std::int64_t step, std::int64_t chunk) {

@@ -1,3 +1,4 @@
+// Support, blocking and cost model of Winograd convolution.
 #include "cpu/conv/winograd_blocks.hpp"
 
 #include <algorithm>
@@ -12,13 +13,12 @@ double real(std::int64_t n) { return static_cast<double>(n); }
 
 constexpr std::int64_t kFloat = sizeof(float);
 
-// What else could be computed meanwhile, in flops: measured on AVX-512, where a core does 64 flops
-// a cycle.
-constexpr double kInputFlops = 1000;     // per tile and summed channel of F(4, 3)
-constexpr double kOutputFlops = 600;     // per tile and channel of the result of F(4, 3)
+// Transform costs in equivalent flops, measured on AVX-512 at 64 flops per core and cycle.
+constexpr double kInputFlops = 1000;     // per tile and reduced channel of F(4, 3)
+constexpr double kOutputFlops = 600;     // per tile and result channel of F(4, 3)
 constexpr double kFilterFlops = 1500;    // per pair of channels of F(4, 3)
-constexpr double kFlopsPerL3Byte = 4;    // moved between L2 and the last cache
-constexpr double kGemmEfficiency = 0.9;  // of peak, reached by the panel product
+constexpr double kFlopsPerL3Byte = 4;    // L2-L3 traffic
+constexpr double kGemmEfficiency = 0.9;  // fraction of peak of the GEMM micro-kernel
 
 Config configuration(const Region& region, const WinogradShape& shape, const WinogradBlocks& blocks,
                      const DeviceProps& device) {
@@ -30,7 +30,7 @@ Config configuration(const Region& region, const WinogradShape& shape, const Win
   const std::int64_t panel = panel_columns<float>(device.vector_bytes);
   const std::int64_t panels = divide_up(shape.results, panel);
   const std::int64_t block_count = divide_up(shape.tile_count(), blocks.tiles);
-  // Short blocks of rows load U more often than they multiply.
+  // Few tiles per block: loads of U dominate.
   const double rows = real(blocks.tiles) / real(divide_up(blocks.tiles, 14));
   const double products = 2 * real(shape.points()) * tiles * k * real(panels * panel) /
                           (kGemmEfficiency * std::min(1.0, rows / 8));
@@ -46,7 +46,7 @@ Config configuration(const Region& region, const WinogradShape& shape, const Win
     const bool stays = u_bytes < real(device.l2_bytes) / 2;
     flops += filter + kFlopsPerL3Byte * u_bytes * (stays ? 1.0 : real(2 + block_count));
   }
-  // V, M and staging, and U or the parts of it.
+  // V, M and staging, and U or slices of it.
   const std::int64_t columns = round_up(shape.results, panel), line = 16;
   const std::int64_t v = shape.points() * (blocks.tiles * round_up(shape.k, line) + line);
   const std::int64_t m = shape.points() * (blocks.tiles * panel + line);
@@ -62,7 +62,7 @@ Config configuration(const Region& region, const WinogradShape& shape, const Win
   return config;
 }
 
-// Equal blocks of at most `most` tiles, as many as the threads can share evenly.
+// Equal blocks of at most `most` tiles, as many as the threads divide evenly.
 std::int64_t even_tiles(std::int64_t tiles, std::int64_t most, std::int64_t groups,
                         std::int64_t threads) {
   std::int64_t count = divide_up(tiles, std::max<std::int64_t>(most, 1));
@@ -77,7 +77,8 @@ Support winograd_support(const Region& region) {
   if (spatial != 2) return Support::no("{} spatial axes, 2 are supported", spatial);
   for (const View& view : region.anchor->inputs)
     if (view.ragged_offset != kNoTensor) return Support::no("a ragged operand");
-  if (region.precision() != f32) return Support::no("sums of {}", to_string(region.precision()));
+  if (region.precision() != f32)
+    return Support::no("compute precision {}, f32 is supported", to_string(region.precision()));
   const ConvGeometry geometry(*region.anchor);
   for (std::size_t axis = 1; axis < kMaxSpatial; ++axis) {
     if (geometry.window[axis] != 3)
@@ -91,8 +92,8 @@ Support winograd_support(const Region& region) {
     return Support::no("{} channels and {} filters per group, at least {} of each",
                        geometry.channels, geometry.filters, kFewest);
   for (const View& view : region.anchor->inputs)
-    if (view.present() && element_count(view.dims) == 0) return Support::no("nothing to sum");
-  if (element_count(region.epilogue.space) == 0) return Support::no("nothing to compute");
+    if (view.present() && element_count(view.dims) == 0) return Support::no("an empty input");
+  if (element_count(region.epilogue.space) == 0) return Support::no("an empty result");
   return Support::yes();
 }
 
@@ -120,8 +121,8 @@ std::vector<Config> winograd_configs(const Region& region, const DeviceProps& de
     const std::int64_t tile_bytes = shape.points() * kFloat * round_up(shape.k, 16);
     const std::int64_t panel_bytes = shape.points() * kFloat * panel;
     const std::int64_t u_bytes = shape.points() * kFloat * shape.k * shape.results;
-    // Own: the block, the sums of a panel and its pixels (source, residual, result) fill L2 but for
-    // a quarter, or what U leaves. Whole tiles of the product.
+    // Own: the block of V, the accumulators of a panel and its pixels (source, residual, result)
+    // fill three quarters of L2, or what U leaves. Whole register tiles.
     WinogradBlocks own{.outputs = outputs, .threads = threads};
     const std::int64_t room = u_bytes < device.l2_bytes / 2 ? device.l2_bytes * 9 / 10 - u_bytes
                                                             : device.l2_bytes * 3 / 4;
@@ -131,8 +132,8 @@ std::vector<Config> winograd_configs(const Region& region, const DeviceProps& de
                            most < kMaxProductRows ? most : most - most % kMaxProductRows,
                            shape.groups, threads);
     configs.push_back(configuration(region, shape, own, device));
-    // Shared: the sums of a panel take half of L2, a part of U a third; the block a third of the
-    // last cache.
+    // Shared: the accumulators of a panel take half of L2, a slice of U a third; the block of V a
+    // third of L3.
     WinogradBlocks together{.outputs = outputs, .shared = true, .threads = threads};
     together.k = std::clamp<std::int64_t>(device.l2_bytes / 3 / panel_bytes / 16 * 16, 16,
                                           round_up(std::min<std::int64_t>(shape.k, 256), 16));
@@ -165,14 +166,14 @@ std::vector<Config> winograd_filter_configs(const Region& region, const DevicePr
         share * (real(tiles) * kInputFlops * real(geometry.channels + geometry.filters) +
                  kFilterFlops * pairs);
     for (const bool shared : {true, false}) {
-      // Apart: the points of x and dy take half of L2, the sums the other half. Together: a third
-      // of the last cache.
+      // Own: transformed x and dy take half of L2, the accumulators the other half. Shared: a third
+      // of L3.
       if (!shared && m_bytes > real(device.l2_bytes) / 2) continue;
       WinogradBlocks blocks{.outputs = outputs, .shared = shared, .threads = threads};
       blocks.tiles =
           even_tiles(tiles, (shared ? device.l3_bytes / 3 : device.l2_bytes / 2) / tile_bytes,
                      shared ? threads : 1, threads);
-      // Points are written and read once; the sums for every 128 tiles.
+      // Transformed tiles are written and read once, accumulators once per 128 tiles.
       const double moved =
           shared ? 2 * real(tiles) * real(tile_bytes) + 2 * m_bytes * (2 + real(tiles) / 128)
                  : 2 * m_bytes * real(threads);

@@ -1,4 +1,4 @@
-// How a Winograd convolution is cut, and what that costs.
+// Blocking and cost of Winograd convolution.
 #pragma once
 
 #include "cpu/conv/winograd.hpp"
@@ -6,14 +6,14 @@
 
 namespace ashlar::cpu {
 
-// Whether a convolution can be computed in tiles at all.
+// Whether Winograd applies to a convolution.
 Support winograd_support(const Region& region);
 
 struct WinogradBlocks {
-  std::int64_t outputs = 4;  // of a tile and axis
-  std::int64_t tiles = 1;    // transformed at once
-  // Whether all threads work on one block together, which then lies in the last cache, each on its
-  // own panels of U; else every thread has blocks of its own in L2 and reads all of U for each.
+  std::int64_t outputs = 4;  // m: outputs per tile and axis
+  std::int64_t tiles = 1;    // tiles transformed at once
+  // true: all threads share one block of V in L3, each with its own panels of U. false: every
+  // thread has its own blocks in L2 and reads all of U for each.
   bool shared = false;
   std::int64_t k = 1;  // shared: channels of U transformed at a time
   std::int64_t threads = 1;
@@ -22,9 +22,9 @@ struct WinogradBlocks {
   static WinogradBlocks from_knobs(const Config& config);
 };
 
-// Ways to cut forward or backward-data, cheapest first.
+// Configurations of forward or backward-data, cheapest first.
 std::vector<Config> winograd_configs(const Region& region, const DeviceProps& device);
-// Ways to cut backward-filter: `outputs` pixels of dy per tile and axis, blocks of `tiles`.
+// Configurations of backward-filter: `outputs` pixels of dy per tile and axis, blocks of `tiles`.
 std::vector<Config> winograd_filter_configs(const Region& region, const DeviceProps& device);
 
 }  // namespace ashlar::cpu

@@ -1,4 +1,4 @@
-// w, read into the panels of Winograd's products: U[panel][point][summed channel][column of panel].
+// Filter transform: w to U[panel][point][reduced channel][column of panel].
 #pragma once
 
 #include <cstring>
@@ -29,13 +29,14 @@ class WinogradFilter {
         contiguous_views(program, summed_axis()) > contiguous_views(program, result_axis());
     rows_ = RowProgram<float>(program, along_summed_ ? summed_axis() : result_axis());
   }
-  // Floats between points: an odd number of cache lines, so that points fall into different sets.
+  // Floats between points: an odd number of cache lines, so that points map to different cache
+  // sets.
   std::int64_t point() const { return shape_.k * panel_ + 16; }
   std::int64_t panel_floats() const { return shape_.points() * point(); }
   std::int64_t panels() const { return divide_up(shape_.results, panel_); }  // per group
   std::int64_t floats() const { return shape_.groups * panels() * panel_floats(); }
 
-  // Once a run: where w is.
+  // w bound to the pointers of one run.
   class Bound {
    public:
     Bound(const WinogradFilter& filter, const KernelContext& context) : filter_(filter) {
@@ -46,7 +47,7 @@ class WinogradFilter {
         rows_ = filter.rows_.bind(context);
     }
     // Transforms channels [first, first + count) of a panel to u[point][channel - first][column].
-    // `panel` counts through all groups.
+    // `panel` counts over all groups.
     void transform(std::int64_t panel, std::int64_t first, std::int64_t count, float* u,
                    std::int64_t point) const {
       for (std::int64_t done = 0; done < count; done += kChunk)
@@ -83,12 +84,12 @@ class WinogradFilter {
   void transform_chunk(const float* memory, const RowProgram<float>::Bound& rows,
                        std::int64_t panel, std::int64_t first, std::int64_t count, float* u,
                        std::int64_t point) const {
-    alignas(64) float stage[kChunk * kTaps * kWidest];  // [summed channel][tap][column]
+    alignas(64) float stage[kChunk * kTaps * kWidest];  // [reduced channel][tap][column]
     const std::int64_t group = panel / panels(), column = panel % panels() * panel_;
     const std::int64_t columns = std::min(panel_, shape_.results - column);
     const std::int64_t sign = shape_.reversed ? -1 : 1;
     if (memory != nullptr && view_.strides[result_axis()] == 1 && columns == panel_) {
-      // Whole rows of a panel lie in memory.
+      // Whole panel rows are contiguous in memory.
       const Dims& strides = view_.strides;
       const std::int64_t last = shape_.reversed ? 2 * (strides[2] + strides[3]) : 0;
       const float* from = start(memory, group, column, first) + last;
@@ -106,7 +107,7 @@ class WinogradFilter {
                      sign * 3 * panel_, sign * panel_, panel_, u + c * panel_, point);
   }
 
-  // Groups lie along axis 0, which forward results and backward sums run along.
+  // Groups are along axis 0: result channels forward, reduced channels backward.
   const float* start(const float* memory, std::int64_t group, std::int64_t column,
                      std::int64_t first) const {
     const Dims& strides = view_.strides;

@@ -1,4 +1,4 @@
-// y or dx, written from the points of Winograd's output transform.
+// Output transform: writes y or dx from M.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 namespace ashlar::cpu {
 
 class WinogradResult {
-  // In place: f32 with channels together and an epilogue that fits registers. Pixels: the same with
-  // pixels together. The others go through the row program.
+  // in_place: channels-last f32, with an epilogue that fits registers. pixels: the same in NCHW.
+  // The others go through the region's epilogue.
   enum class Access : std::uint8_t { in_place, pixels, channel_rows, pixel_rows };
 
  public:
@@ -50,12 +50,12 @@ class WinogradResult {
                : stage_floats(shape_.outputs, shape_.outputs,
                               access_ == Access::channel_rows ? kChannelChunk : kPixelChunk);
   }
-  // Floats for the finish of all channels, filled once a run.
+  // Floats for the post-ops of all channels, filled once per run.
   std::int64_t post_ops_size() const {
     return finishes_in_registers() ? 2 * round_up(shape_.results * shape_.groups, 16) : 0;
   }
 
-  // A pixel of every tile: its first channel and the offsets of the tiles.
+  // One pixel of every tile: its first channel and the offsets of the tiles.
   struct Pixels {
     const float* first = nullptr;
     const std::int64_t* tiles = nullptr;
@@ -63,7 +63,7 @@ class WinogradResult {
 
   class Bound {
    public:
-    // `finish` has post_ops_size() floats.
+    // `post_ops` has post_ops_size() floats.
     Bound(const WinogradResult& result, const KernelContext& context, float* post_ops)
         : result_(result) {
       if (!result.finishes_in_registers()) {
@@ -79,8 +79,8 @@ class WinogradResult {
       if (const View* residual = result.post_ops_->residual())
         residual_ = static_cast<const float*>(context.pointer(residual->tensor)) + residual->offset;
     }
-    // Writes channels [channel, channel + channels) of the group for the tiles of the run, whose
-    // sums are M[point][tile][channel]. `stage` has stage_size() floats.
+    // Writes channels [channel, channel + channels) of the group for the tiles of the run from
+    // M[point][tile][channel]. `stage` has stage_size() floats.
     void write(const TileRun& run, std::int64_t group, std::int64_t channel, std::int64_t channels,
                const float* sums, std::int64_t point, std::int64_t tile, float* stage) const {
       const WinogradShape& shape = result_.shape_;
@@ -95,7 +95,7 @@ class WinogradResult {
       }
       const std::int64_t chunk =
           result_.access_ == Access::channel_rows ? kChannelChunk : kPixelChunk;
-      const std::int64_t staged = m * kLongestRun;  // pixels of a row
+      const std::int64_t staged = m * kLongestRun;  // pixels per staged row
       for (std::int64_t c = 0; c < channels; c += chunk) {
         const std::int64_t count = std::min(chunk, channels - c);
         for (std::int64_t t = 0; t < run.count; ++t)
@@ -111,9 +111,9 @@ class WinogradResult {
       }
     }
 
-    // What write() will read and write of the tiles from `tile` on, pixel by pixel: number 0 is
-    // the first pixel of the residual, or of the result. Nothing past the last, nor where rows are
-    // staged.
+    // Prefetch targets: what write() will read and write of the tiles from `tile` on, pixel by
+    // pixel; number 0 is the first pixel of the residual, or of the result. Empty past the last, or
+    // if rows are staged.
     Pixels pixels(std::int64_t number, std::int64_t group, std::int64_t channel,
                   std::int64_t tile) const {
       if (result_.access_ != Access::in_place) return {};
@@ -212,7 +212,7 @@ class WinogradResult {
   TransposeTile transpose_;
   Access access_;
   std::optional<ChannelPostOps<float>> post_ops_;
-  std::vector<std::int64_t> result_tiles_, residual_tiles_;  // offsets, if in place
+  std::vector<std::int64_t> result_tiles_, residual_tiles_;  // tile offsets, if in place
   ConvStore<float> rows_;
 };
 

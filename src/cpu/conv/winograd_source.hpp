@@ -1,4 +1,4 @@
-// x or dy, read into the points of one of Winograd's transforms.
+// Input transform: reads x or dy into V.
 #pragma once
 
 #include <cstring>
@@ -10,15 +10,14 @@
 
 namespace ashlar::cpu {
 
-// V[point][tile][channel]: the tiles' rows are `tile` elements apart.
+// V[point][tile][channel], with strides `point` and `tile` in elements.
 struct TransformedTiles {
   float* first;
   std::int64_t point, tile;
 };
 
 class WinogradSource {
-  // In place: plain f32 with channels together. Pixels: plain f32 with pixels together. The others
-  // go through the row program.
+  // in_place: channels-last f32. pixels: NCHW f32. The others go through the row program.
   enum class Access : std::uint8_t { in_place, pixels, channel_rows, pixel_rows };
 
  public:
@@ -122,7 +121,7 @@ class WinogradSource {
       }
     }
 
-    // Row i of the run's patches as [pixel][channel], zero outside the source.
+    // Stages row i of the run's patches as [pixel][channel], zero in the padding.
     void stage_channels(const TileRun& run, std::int64_t i, std::int64_t channel,
                         std::int64_t channels, std::int64_t width, float* row) const {
       const PatchGrid& grid = source_.grid_;

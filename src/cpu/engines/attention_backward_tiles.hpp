@@ -1,5 +1,5 @@
-// Tiles of weights and of gradients of scores, computed anew. They stand transposed, a panel of
-// queries wide and a tile of keys high, so that every product finds its operands as they are:
+// Recomputed tiles of p and ds for attention backward. They are transposed, a panel of queries wide
+// and a tile of keys high, so that every GEMM reads its operands directly:
 //   p^T = exp(k q^T ...), dp^T = v do^T, dv += p^T do, dk += ds^T q, dq^T += k^T ds^T
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kQueryTile = 128;    // queries that meet a tile of keys at once
+inline constexpr std::int64_t kQueryTile = 128;    // queries per tile
 inline constexpr std::int64_t kQueryBlock = 1024;  // queries packed at once, of one head
 
-// What leaves the tiles: see AttentionBackward.
+// Amax outputs: see AttentionBackward.
 enum BackwardAmax { kAmaxDq, kAmaxDk, kAmaxDv, kAmaxDp, kBackwardAmaxCount };
 
 template <class T>
@@ -70,17 +70,17 @@ class BackwardTiles {
   const RowOps<T>& ops;
   const AttentionTileOps<T>& tile_ops;
   TileGemm<T> gemm;
-  std::int64_t d, dv;  // head dims padded to panels
-  std::int64_t block;  // rows of queries that buffers hold
+  std::int64_t d, dv;  // head dims padded to whole panels
+  std::int64_t block;  // query rows per buffer
   std::int64_t threads;
 
-  // Rows of queries of one head, packed.
+  // Packed query rows of one head.
   struct Queries {
     std::int64_t b, h, first, rows;
     AttentionBatch batch;
     T *qt, *dot;  // transposed: panels of queries, head_dim and value_dim deep
     T *q, *d_o;   // tile by tile, panels of head dims
-    T* dqt;       // as qt: the sums of dq
+    T* dqt;       // accumulators of dq, laid out as qt
     T *stats, *delta, *first_key, *end_key;  // per query; see GradientPanel
     bool q_finite[kQueryBlock / kQueryTile], do_finite[kQueryBlock / kQueryTile];
   };
@@ -90,14 +90,14 @@ class BackwardTiles {
     T* kt;     // [head_dim x kKeyTile]
     bool finite;
   };
-  // Buffers of one thread.
+  // Per-thread buffers.
   struct Buffers {
     int thread;
     Queries queries;
     Keys keys;
     T *p, *ds;            // [panels of queries x kKeyTile x columns]
     T *p_rows, *ds_rows;  // of one panel: [columns x kKeyTile]
-    T* staging;           // rows of queries, and results
+    T* staging;           // query rows, and results
   };
 
   class Bound {
@@ -156,7 +156,7 @@ class BackwardTiles {
     }
     std::int64_t query_tiles() const { return (shape.queries + kQueryTile - 1) / kQueryTile; }
     std::int64_t columns() const { return tiles.gemm.columns(); }
-    // Calls body(item, thread) for all items, no more threads than have buffers.
+    // Calls body(item, thread) for all items, on no more threads than have buffers.
     template <class Body>
     void over(std::int64_t count, const Body& body) const {
       for_each_item(count, tiles.threads, body);
@@ -185,7 +185,7 @@ class BackwardTiles {
       });
     }
 
-    // Packs `rows` rows of head h from `first` on, and clears the sums of dq.
+    // Packs `rows` rows of head h from `first` on, and zeroes the accumulators of dq.
     void pack_queries(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows,
                       Buffers& t) const {
       Queries& q = t.queries;
@@ -209,7 +209,7 @@ class BackwardTiles {
       }
       const std::int64_t position = row_position(b, h, first);
       for (std::int64_t r = 0; r < (rows + kQueryTile - 1) / kQueryTile * kQueryTile; ++r) {
-        // Rows past the end see nothing: 0 times a key that is NaN is no 0.
+        // Rows past the end are masked: 0 times a NaN key is not 0.
         const ScoreColumns seen = r < rows ? visible_to(q, r) : ScoreColumns{};
         q.first_key[r] = static_cast<T>(seen.begin), q.end_key[r] = static_cast<T>(seen.end);
         const bool counts = r < rows && !seen.empty();
@@ -230,7 +230,7 @@ class BackwardTiles {
       keys.finite = tiles.tile_ops.finite(keys.k, tiles.d, keys.count, tiles.d);
     }
 
-    // What row r of the packed ones sees; nothing where its gradients are 0.
+    // The keys that packed row r attends to; empty if its gradients are 0.
     ScoreColumns visible_to(const Queries& q, std::int64_t r) const {
       if (row_stats[row_position(q.b, q.h, q.first + r)] == -std::numeric_limits<T>::infinity())
         return {};
@@ -239,7 +239,7 @@ class BackwardTiles {
     ScoreColumns columns_of(const Keys& keys) const {
       return {keys.tile * kKeyTile, keys.tile * kKeyTile + keys.count};
     }
-    // Whether no row of a tile of the packed queries sees any of the keys.
+    // Whether all keys are masked for a tile of the packed queries.
     bool hidden(const Buffers& t, std::int64_t tile, ScoreColumns keys) const {
       const Queries& q = t.queries;
       const std::int64_t first = q.first + tile * kQueryTile;
@@ -248,9 +248,8 @@ class BackwardTiles {
       return columns.empty() || problem.mask.hides(q.b, q.h, first, rows, columns);
     }
 
-    // Rows of keys that a panel of queries (from row `first` of the packed ones on) meets, whole
-    // blocks of the product; and whether some query does not see all of the tile, or is past the
-    // end.
+    // Key rows that a panel of queries (from packed row `first` on) attends to, in multiples of the
+    // micro-kernel's rows; and whether some query is masked or past the end.
     struct KeyRange {
       std::int64_t begin, end;
       bool masked;
@@ -272,7 +271,7 @@ class BackwardTiles {
               std::min((hull.end - all.begin + rows - 1) / rows * rows, all.size()), masked};
     }
 
-    // Fills panel `panel` of a tile with the factors of the last products: p^T and ds^T.
+    // Recomputes p^T and ds^T of panel `panel` of a tile, the operands of the gradient GEMMs.
     void recompute(Buffers& t, std::int64_t first, const KeyRange& at, std::int64_t panel) const {
       T* p = t.p + panel * kKeyTile * columns();
       T* ds = t.ds + panel * kKeyTile * columns();
@@ -285,13 +284,13 @@ class BackwardTiles {
                                at.masked ? q.first_key + first : nullptr, q.end_key + first,
                                static_cast<T>(t.keys.tile * kKeyTile + at.begin)});
     }
-    // Fills t.ds_rows with the gradients of the scores of a panel's queries as the softmax sees
-    // them; 0 where a row does not see.
+    // Fills t.ds_rows with the score gradients (with respect to the softmax input) of a panel's
+    // queries; 0 where masked.
     void score_gradients(Buffers& t, std::int64_t first, const KeyRange& at) const {
       multiply(t, first, at, t.p, t.ds);
       fill_rows<false>(t, first, at, t.p, t.ds);
     }
-    // What factors() leaves to the last products.
+    // Scales that recompute() leaves to the gradient GEMMs.
     T p_operand() const { return tiles.p_rounding_.present() ? T{1} : p_scale_; }
     T ds_operand() const {
       return (tiles.scales_first_ ? T{1} : problem.scores.scale()) *
@@ -311,7 +310,7 @@ class BackwardTiles {
       gemm(t.keys.v, tiles.dv, shape.value_dim, t.queries.dot + first * shape.value_dim, ds);
     }
 
-    // The general case: rows of queries, made from the panel and brought back to it.
+    // The general case: transposes the panel to query rows, processes them and transposes back.
     template <bool kForGemm>
     void fill_rows(Buffers& t, std::int64_t first, const KeyRange& at, T* p, T* ds) const {
       const Queries& q = t.queries;
@@ -366,7 +365,7 @@ class BackwardTiles {
       problem.mask.overwrite_holes(at[0], at[1], at[2], seen, T{0}, ds);
       if (kForGemm) narrow(count, p, ds, scaled, thread);
     }
-    // fp8: factors as their types hold them.
+    // fp8: rounds p and ds to their types.
     void narrow(std::int64_t count, T* p, T* ds, T* buffer, int thread) const {
       const T scale = problem.scores.scale();
       if (tiles.scales_first_) ops.multiply(ds, {&scale, false}, count, ds);
@@ -390,14 +389,14 @@ class BackwardTiles {
 
     T p_scale_, ds_scale_, dp_descale_, delta_descale_;
     typename RaggedRows<T>::Bound q_, o_, d_o_, stats_;
-    bool plain_;  // nothing happens to weights but the softmax
+    bool plain_;  // plain softmax: no modifier, mask holes, dropout or fp8
     T* buffers_;
   };
 
  private:
   std::int64_t thread_elements_;
   AmaxOutputs<T, kBackwardAmaxCount> largest_;
-  bool scales_first_;  // fp8: the scale belongs to what is rounded
+  bool scales_first_;  // fp8: the scale is applied before rounding
   Fp8Rounding<T> p_rounding_, ds_rounding_;
   ScaleOperand<T> p_scale_, ds_scale_, dp_descale_, delta_descale_;
   int row_stats_, row_delta_, per_thread_;

@@ -23,7 +23,7 @@ class AttentionDropout {
         offset_(input_program(region, Attention::dropout_offset)),
         philox_(philox_row()),
         select_(pointwise_row<T>(PointwiseMode::binary_select, false)) {
-    // bernoulli() compares (k + 0.5) 2^-23 with a float, for the 23 bits k: all of it exact.
+    // bernoulli() compares (k + 0.5) 2^-23 with a float, for 23-bit k: exact.
     const auto keep = static_cast<double>(static_cast<float>(1.0 - probability_));
     keep_below_ = static_cast<std::uint32_t>(std::max(std::ceil(keep * 0x1p23 - 0.5), 0.0));
   }
@@ -37,8 +37,8 @@ class AttentionDropout {
           offset_(static_cast<std::uint64_t>(dropout.offset_.load(context, {}, 0))) {}
 
     bool present() const { return dropout_->probability_ > 0.0; }
-    // For columns of one tile from at = {b, h, i, j} on: not 0 where the weight is kept (1 when it
-    // was drawn).
+    // Keep mask of the columns of one tile from at = {b, h, i, j} on: nonzero where the weight is
+    // kept (1 if drawn).
     void draw(const Coords& at, std::int64_t count, T* kept) const {
       if (mask_.present()) return mask_.load(at, count, kept);
       const AttentionShape& shape = dropout_->shape_;
@@ -49,7 +49,7 @@ class AttentionDropout {
       for (std::int64_t j = 0; j < count; ++j)
         kept[j] = bits[j] >> 9 < dropout_->keep_below_ ? T{1} : T{0};
     }
-    // row = row / (1 - probability) where it is kept, else 0, whatever was there.
+    // row = row / (1 - probability) where kept, else 0 even for NaN.
     void apply(const T* kept, std::int64_t count, T* row) const {
       static constexpr T kZeros[kKeyTile] = {};
       const T factor = static_cast<T>(1.0 / (1.0 - dropout_->probability_));
@@ -70,7 +70,7 @@ class AttentionDropout {
   IntegerOperand seed_, offset_;
   PhiloxRow philox_;
   PointwiseRow<T> select_;
-  std::uint32_t keep_below_ = 0;  // a weight is kept when its 23 bits are below this
+  std::uint32_t keep_below_ = 0;  // a weight is kept if its 23 bits are below this
 };
 
 }  // namespace ashlar::cpu

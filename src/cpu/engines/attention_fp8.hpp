@@ -1,4 +1,4 @@
-// What narrow types ask of attention: products rounded to fp8, largest magnitudes.
+// fp8 support of attention: rounding to fp8, and amax outputs.
 #pragma once
 
 #include <limits>
@@ -14,7 +14,7 @@ namespace ashlar::cpu {
 
 constexpr bool is_fp8(DType dtype) { return dtype == e4m3 || dtype == e5m2; }
 
-// Rows as an fp8 type holds them, saturated; a type that is none leaves them alone.
+// Rounds rows to an fp8 type, saturating; a no-op for other types.
 template <class T>
 class Fp8Rounding {
  public:
@@ -25,7 +25,7 @@ class Fp8Rounding {
     widen_ = load_row<T>(dtype);
   }
   bool present() const { return narrow_ != nullptr; }
-  // `count` elements, at most those of a tile's row.
+  // Rounds `count` elements, at most a tile's row.
   void apply(std::int64_t count, T* row) const {
     if (!present()) return;
     std::uint8_t narrowed[kMaxElements];
@@ -42,13 +42,13 @@ class Fp8Rounding {
   LoadRow<T> widen_ = nullptr;
 };
 
-// The larger one; NaN wins.
+// Maximum that propagates NaN.
 template <class T>
 T maximum_or_nan(T a, T b) {
   return b > a || b != b ? b : a;
 }
 
-// The largest magnitudes of results: outputs of one element that all threads work on.
+// Amax outputs: one-element outputs reduced over all threads.
 template <class T, int kCount>
 class AmaxOutputs {
  public:
@@ -93,7 +93,7 @@ class AmaxOutputs {
   };
 
  private:
-  static constexpr std::int64_t kLine = 16;  // threads do not share cache lines
+  static constexpr std::int64_t kLine = 16;  // avoids false sharing
   static_assert(kCount <= kLine);
   std::int64_t threads_;
   const RowOps<T>& ops_;

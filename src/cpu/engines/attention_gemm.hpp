@@ -1,4 +1,4 @@
-// Products of tiles that lie in cache: rows of one meet panels of the other.
+// GEMM on tiles in cache: rows of A times panels of B.
 #pragma once
 
 #include "cpu/kernels/attention_tile.hpp"
@@ -6,13 +6,13 @@
 
 namespace ashlar::cpu {
 
-// Rows of tiles are as long as whole panels, whatever the vector length.
+// Row length of a tile: whole panels for any vector length.
 template <class T>
 constexpr std::int64_t padded_to_panel(std::int64_t n) {
   return (n + kPanelColumnMultiple<T> - 1) / kPanelColumnMultiple<T> * kPanelColumnMultiple<T>;
 }
 
-// Where panels of a right operand lie: row l of panel p starts at data + p * panel + l * row.
+// Panels of B: row l of panel p starts at data + p * panel + l * row.
 template <class T>
 struct TilePanels {
   const T* data;
@@ -23,11 +23,11 @@ template <class T>
 class TileGemm {
  public:
   std::int64_t rows() const { return gemm_.rows; }
-  std::int64_t columns() const { return gemm_.columns; }  // of a panel
+  std::int64_t columns() const { return gemm_.columns; }  // NR
   std::int64_t panels(std::int64_t columns) const {
     return (columns + gemm_.columns - 1) / gemm_.columns;
   }
-  // At most rows() rows times a panel: C = A B, or C += A B. A is read where it lies.
+  // At most rows() rows times a panel: C = A B, or C += A B. A is read in place.
   struct Block {
     std::int64_t rows, k;
     const T* a;
@@ -37,10 +37,10 @@ class TileGemm {
     T* c;
     std::int64_t c_row;
     bool accumulate;
-    std::int64_t columns = 0;  // 0: all of a panel
+    std::int64_t columns = 0;  // 0: the whole panel
   };
   void operator()(const Block& block) const { multiply(block, 1, nullptr); }
-  // The depth of A in `segments` parts of block.depth, at these offsets.
+  // K of A in `segments` segments of block.k, at these offsets.
   void multiply(const Block& block, std::int64_t segments, const std::int64_t* offsets) const {
     GemmMicroArgs<T> o;
     o.rows = block.rows, o.columns = block.columns > 0 ? block.columns : gemm_.columns;

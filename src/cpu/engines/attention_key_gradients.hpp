@@ -1,5 +1,5 @@
-// Rows of dk or dv on their way out: finished and stored, or, for paged keys, kept until all keys
-// that share a block are known.
+// Store of dk or dv rows: scaled and stored, or, for paged keys, buffered until all keys of a page
+// are accumulated.
 #pragma once
 
 #include "cpu/engines/attention_backward_tiles.hpp"
@@ -31,7 +31,7 @@ class KeyGradientRows {
 
   class Bound {
    public:
-    // `factor`: what is still missing besides the descales; `which` of the largest magnitudes.
+    // `factor`: remaining scale besides the descales; `which`: amax slot.
     Bound(const KeyGradientRows& owner, const KernelContext& context,
           const ScratchLayout& scratch_layout, T factor, int which,
           const typename AmaxOutputs<T, kBackwardAmaxCount>::Bound& largest)
@@ -46,14 +46,14 @@ class KeyGradientRows {
       kept_ = context.scratch<T>(scratch_layout, owner.reservation_);
       sum_ = context.scratch<T>(scratch_layout, owner.row_reservation_);
     }
-    // The row of key j; overwritten.
+    // Stores the row of key j; overwrites `row`.
     void store(std::int64_t b, std::int64_t head, std::int64_t j, T* row, int thread) const {
       if (kept_ != nullptr)
         std::copy_n(row, owner_->width_, kept_row(b, head, j));
       else
         finish({b, head, j, 0}, row, thread);
     }
-    // Paged: every row of the container is the sum over the keys it holds.
+    // Paged: every row of the container is the sum over the keys mapped to it.
     void gather() const {
       if (kept_ == nullptr) return;
       const std::int64_t size = owner_->pages_.page_size();

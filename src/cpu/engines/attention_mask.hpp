@@ -1,4 +1,4 @@
-// What queries see: bounds, lengths, blocks, and keys whose page exists.
+// Attention mask: bounds, sequence lengths, block mask, and missing pages.
 #pragma once
 
 #include "cpu/engines/attention_shape.hpp"
@@ -6,7 +6,7 @@
 
 namespace ashlar::cpu {
 
-// Keys in pages: key j of batch b stands in row j % page_size() of a block of a container.
+// Page table: key j of batch b is in row j % page_size() of a block of the container.
 class PageTable {
  public:
   PageTable() = default;
@@ -17,7 +17,7 @@ class PageTable {
   }
   bool present() const { return table_.present(); }
   std::int64_t page_size() const { return page_size_; }
-  // The block of key j; -1 where the table names none of the container.
+  // The block of key j; -1 if the table entry is out of range.
   std::int64_t block(const KernelContext& context, std::int64_t b, std::int64_t j) const {
     const std::int64_t block = table_.load(context, {b, 0, j / page_size_, 0}, -1);
     return block >= 0 && block < blocks_ ? block : -1;
@@ -28,7 +28,7 @@ class PageTable {
   std::int64_t blocks_ = 0, page_size_ = 1;
 };
 
-// What is the same for all rows of a batch.
+// Per-batch mask parameters.
 struct AttentionBatch {
   std::int64_t queries, keys;  // lengths
   std::int64_t shift;          // the diagonal of row i is column i + shift
@@ -64,19 +64,19 @@ class AttentionMask {
       const bool bottom_right = mask_->op_.alignment == MaskAlignment::bottom_right;
       return {rows, all, bottom_right ? all - rows : 0};
     }
-    // The columns that bounds and lengths let row i see.
+    // The columns that bounds and lengths leave visible to row i.
     ScoreColumns columns(const AttentionBatch& batch, std::int64_t i) const {
       if (i >= batch.queries) return {};
       const Attention& op = mask_->op_;
       const std::int64_t diagonal = i + batch.shift;
       ScoreColumns seen{0, batch.keys};
-      // Compared first, so that the sums cannot overflow.
+      // Compared first, so that the additions cannot overflow.
       if (op.left_bound && *op.left_bound <= diagonal) seen.begin = diagonal - *op.left_bound + 1;
       if (op.right_bound && *op.right_bound < batch.keys - diagonal)
         seen.end = diagonal + *op.right_bound + 1;
       return seen;
     }
-    // The columns seen by any of the rows [first, first + count).
+    // The columns visible to any of the rows [first, first + count).
     ScoreColumns columns(const AttentionBatch& batch, std::int64_t first,
                          std::int64_t count) const {
       ScoreColumns all{batch.keys, 0};
@@ -87,11 +87,11 @@ class AttentionMask {
       return all;
     }
 
-    // Whether anything but bounds and lengths hides columns.
+    // Whether a block mask or page table may mask columns inside the bounds.
     bool has_holes() const {
       return blocks_.present() || mask_->pages_[0].present() || mask_->pages_[1].present();
     }
-    // Whether the block mask hides all of these rows and columns (of one tile).
+    // Whether the block mask masks all of these rows and columns (of one tile).
     bool hides(std::int64_t b, std::int64_t h, std::int64_t first_row, std::int64_t rows,
                ScoreColumns columns) const {
       if (!blocks_.present() || columns.empty()) return false;
@@ -104,7 +104,7 @@ class AttentionMask {
       }
       return true;
     }
-    // Calls body(run) for the runs of `seen` (columns of one tile) that row i really sees.
+    // Calls body(run) for the unmasked runs of `seen` (columns of one tile) of row i.
     template <class Body>
     void for_each_run(std::int64_t b, std::int64_t h, std::int64_t i, ScoreColumns seen,
                       Body&& body) const {
@@ -122,7 +122,7 @@ class AttentionMask {
           body(ScoreColumns{seen.begin + (first - visible), seen.begin + (at - visible)});
       }
     }
-    // Writes `value` over the holes of a row that begins at column seen.begin.
+    // Writes `value` to the masked columns of a row that begins at column seen.begin.
     void overwrite_holes(std::int64_t b, std::int64_t h, std::int64_t i, ScoreColumns seen, T value,
                          T* row) const {
       if (!has_holes()) return;

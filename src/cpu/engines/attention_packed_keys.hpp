@@ -1,4 +1,4 @@
-// All keys transposed and all values widened, tile by tile, before any query meets them.
+// Packs all keys (transposed) and all values into panels up front, tile by tile.
 #pragma once
 
 #include "base/checked.hpp"
@@ -32,7 +32,7 @@ class PackedKeys {
           k_(context.scratch<T>(scratch_layout, owner.k_)),
           v_(context.scratch<T>(scratch_layout, owner.v_)) {}
 
-    // [D x keys], and [keys x dv], in panels.
+    // [head_dim x keys] and [keys x dv], in panels.
     TilePanels<T> k_tile(std::int64_t b, std::int64_t head, std::int64_t tile) const {
       return {k_data(b, head, tile), shape_->head_dim * width(), width()};
     }
@@ -40,8 +40,8 @@ class PackedKeys {
       return {v_data(b, head, tile), kKeyTile * width(), width()};
     }
 
-    // `staging_of(thread)` is memory for a tile of keys or values on their way. Tiles past the
-    // lengths are left alone: no query sees them.
+    // `staging_of(thread)`: staging buffer for a tile of keys or values. Tiles past the sequence
+    // lengths are skipped: no query attends to them.
     template <class Problem, class Staging>
     void pack(const Problem& problem, std::int64_t threads, const Staging& staging_of) const {
       const auto for_tiles = [&](std::int64_t heads, auto&& body) {
@@ -77,7 +77,7 @@ class PackedKeys {
     }
 
    private:
-    // kKeyTile rows of which `width` elements may be read: as they lie, or with zeros in `staging`.
+    // kKeyTile rows with `width` readable elements: in place, or zero-padded in `staging`.
     template <class Rows>
     std::pair<const T*, std::int64_t> whole_tile(const Rows& keys, std::int64_t b,
                                                  std::int64_t head, std::int64_t tile,
@@ -112,7 +112,7 @@ class PackedKeys {
  private:
   AttentionShape shape_;
   TileGemm<T> gemm_;
-  std::int64_t d_, dv_;  // head dims padded to panels
+  std::int64_t d_, dv_;  // head dims padded to whole panels
   int k_, v_;
 };
 

@@ -1,4 +1,4 @@
-// What attention forward and backward share: the shape, what queries see, scores, dropout.
+// Shared state of attention forward and backward: shape, mask, scores, dropout, keys and values.
 #pragma once
 
 #include "cpu/engines/attention_dropout.hpp"
@@ -43,7 +43,7 @@ struct AttentionProblem {
           v(problem.v, context) {}
   };
 
-  // Writes the mask that dropout draws, hidden places included.
+  // Writes the drawn dropout mask, including masked positions.
   void dump_rng(const Bound& bound, const KernelContext& context) const {
     if (!rng_dump.present()) return;
     const auto dump = rng_dump.bind(context);
@@ -64,7 +64,7 @@ struct AttentionProblem {
   }
 };
 
-// What neither engine reads.
+// Operands that neither engine supports.
 template <class Attention>
 Support supports_operands(const Region& region) {
   const auto ragged = [&](int slot) {

@@ -1,5 +1,4 @@
-// Rows of q, k, v and gradients on their way to tiles: padded, in panels, found through page
-// tables.
+// Loads rows of q, k, v and gradients into tiles: padded, packed, and through page tables.
 #pragma once
 
 #include "cpu/engines/attention_gemm.hpp"
@@ -9,7 +8,7 @@
 
 namespace ashlar::cpu {
 
-// k or v: row j of batch b stands there itself, or in the page that a table names.
+// Rows of k or v: row j of batch b, directly or through a page table.
 template <class T>
 class KeyRows {
  public:
@@ -21,7 +20,7 @@ class KeyRows {
    public:
     Bound(const KeyRows& keys, const KernelContext& context)
         : keys_(&keys), context_(&context), rows_(keys.rows_.bind(context)) {}
-    // Row `at` = {b, head, j, 0}; 0 where its page is missing.
+    // Loads row `at` = {b, head, j, 0}; 0 if its page is missing.
     void load(const Coords& at, std::int64_t width, T* destination) const {
       const PageTable& pages = keys_->pages_;
       if (!pages.present()) return rows_.load(at, width, destination);
@@ -29,7 +28,7 @@ class KeyRows {
       if (block < 0) return void(std::fill_n(destination, width, T{0}));
       rows_.load({block, at[1], at[2] % pages.page_size(), 0}, width, destination);
     }
-    // Rows from `at` on where they can be read as they lie, and how far apart; else null.
+    // Rows from `at` on and their stride if they can be read in place; else null.
     std::pair<const T*, std::int64_t> in_place(const Coords& at) const {
       if (keys_->pages_.present()) return {nullptr, 0};
       const T* row = rows_.in_place(at);
@@ -49,7 +48,7 @@ class KeyRows {
 };
 
 // Loads `count` rows [b, head, first + r, :] to destination[r * row_length], zero in the padding.
-// Rows from `length` on are not read and become zero: a weight of zero does not stop a NaN there.
+// Rows from `length` on are not read and become zero: a zero weight does not cancel NaN.
 template <class T, class Rows>
 void load_rows(const Rows& rows, std::int64_t b, std::int64_t head, std::int64_t first,
                std::int64_t count, std::int64_t length, std::int64_t width, std::int64_t row_length,
@@ -62,7 +61,7 @@ void load_rows(const Rows& rows, std::int64_t b, std::int64_t head, std::int64_t
   }
 }
 
-// `rows` rows, a whole number of panels, transposed: panels of `columns` rows, `width` deep.
+// Transposes `rows` rows (a multiple of `columns`) into panels of `columns` rows, `width` deep.
 template <class T>
 void transpose_to_panels(const T* source, std::int64_t source_row, std::int64_t rows,
                          std::int64_t width, std::int64_t columns, T* panels) {
@@ -71,7 +70,7 @@ void transpose_to_panels(const T* source, std::int64_t source_row, std::int64_t 
                    columns);
 }
 
-// Whether all of `count` elements are numbers below infinity.
+// Whether all `count` elements are finite.
 template <class T>
 bool all_finite(const RowOps<T>& ops, const T* data, std::int64_t count) {
   return ops.fold(Fold::maximum, Premap::absolute, data, count) <

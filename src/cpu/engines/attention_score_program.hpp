@@ -1,4 +1,4 @@
-// Score programs (ashlar/ops/attention.hpp) and soft caps as pointwise programs over the space of
+// Lowers score programs (ashlar/ops/attention.hpp) and soft caps to pointwise programs over the
 // scores [B, H, Sq, Skv].
 #pragma once
 
@@ -74,7 +74,7 @@ class ScoreLowering {
     program_.steps.push_back(std::move(step));
     return static_cast<int>(program_.steps.size()) - 1;
   }
-  // A position or a score input.
+  // A coordinate or a score input.
   int leaf(std::int64_t number) {
     int& known = leaves_[static_cast<std::size_t>(number)];
     if (known >= 0) return known;
@@ -95,7 +95,7 @@ class ScoreLowering {
   std::array<int, static_cast<std::size_t>(kFirstScoreStep)> leaves_;
 };
 
-// modifier(cap(scaled score)); empty where there is nothing to do.
+// modifier(cap(scaled score)); empty if there is neither.
 template <class Attention>
 PointwiseProgram modifier_program(const Anchor& anchor, const Attention& op, const Dims& space) {
   if (op.score_modifier.empty() && !op.soft_cap) return {};
@@ -120,11 +120,11 @@ inline PointwiseProgram modifier_gradient_program(const Anchor& anchor, const At
   return lowering.take(gradient);
 }
 
-// Row programs have a most length.
+// Whether the program fits the maximum length of a row program.
 inline Support fits(const PointwiseProgram& program) {
   if (program.steps.size() > static_cast<std::size_t>(kMaxProgramSteps))
-    return Support::no("the score modifier takes {} steps, at most {} fit", program.steps.size(),
-                       kMaxProgramSteps);
+    return Support::no("the score modifier has {} steps, at most {} are supported",
+                       program.steps.size(), kMaxProgramSteps);
   return Support::yes();
 }
 

@@ -1,4 +1,4 @@
-// From products q k to scores, row by row: scale, modifier, soft cap, bias, ALiBi.
+// Turns q k^T into scores, row by row: scale, modifier, soft cap, bias, ALiBi.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace ashlar::cpu {
 
-// The product of operands of one element each; absent ones count 1.
+// The product of one-element scale operands; absent ones count as 1.
 template <class T>
 class ScaleOperand {
  public:
@@ -31,7 +31,7 @@ class ScaleOperand {
   std::vector<RowProgram<T>> programs_;
 };
 
-// Of ALiBi, for a query head.
+// ALiBi slope of a query head.
 inline double alibi_slope(std::int64_t h, std::int64_t heads) {
   std::int64_t power = 1;
   while (power <= heads / 2) power *= 2;
@@ -72,24 +72,24 @@ class AttentionScores {
         gradient_ = scores.gradient_.bind(context);
     }
 
-    T scale() const { return scale_; }  // without the factors of narrow types
+    T scale() const { return scale_; }  // without fp8 descales
     bool modified() const { return scores_->modified_; }
-    // Whether scores are products times qk_scale(), and nothing else.
+    // Whether scores are q k^T * qk_scale() and nothing else.
     bool plain() const { return !modified() && !bias_.present() && !scores_->op_.alibi; }
     T qk_scale() const { return qk_scale_; }
 
-    // Turns products into scores, for `count` columns of one tile from at = {b, h, i, j} on.
+    // Turns q k^T into scores, for `count` columns of one tile from at = {b, h, i, j} on.
     void apply(const Coords& at, std::int64_t count, T* row) const {
       scores_->ops_.multiply(row, {&qk_scale_, false}, count, row);
       finish(at, count, row);
     }
-    // The same; `scaled` receives what the modifier is given.
+    // The same; `scaled` receives the input of the modifier.
     void apply(const Coords& at, std::int64_t count, T* row, T* scaled) const {
       scores_->ops_.multiply(row, {&qk_scale_, false}, count, row);
       std::copy_n(row, count, scaled);
       finish(at, count, row);
     }
-    // Turns gradients of scores into gradients of scaled products.
+    // Turns gradients of scores into gradients of scaled q k^T.
     void apply_gradient(const Coords& at, std::int64_t count, const T* scaled, T* gradients) const {
       if (modified()) gradient_.apply(at.data(), count, {gradients, scaled}, gradients);
     }

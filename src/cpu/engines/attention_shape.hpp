@@ -7,13 +7,13 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kKeyTile = 128;  // columns of scores worked on at once
+inline constexpr std::int64_t kKeyTile = 128;  // key tile: columns of scores at once
 
 struct AttentionShape {
   std::int64_t batch, heads, k_heads, v_heads, queries, keys, head_dim, value_dim;
 
-  // Attention is AttentionForward or AttentionBackward: their operands have the same names, not the
-  // same numbers.
+  // Attention is AttentionForward or AttentionBackward: their operand slots have the same names but
+  // different indices.
   template <class Attention>
   AttentionShape(const Anchor& anchor, const Attention& op) {
     const auto dims = [&](int slot) -> const Dims& {

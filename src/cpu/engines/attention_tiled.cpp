@@ -1,7 +1,6 @@
-// Attention forward without a matrix of scores: tiles of queries meet tiles of keys, and a running
-// maximum and sum keep the softmax (Milakov and Gimelshein, 2018). Memory is linear in the sequence
-// length. Weights that are rounded to fp8, or whose largest is asked for, have to be divided by
-// their sum first: such rows are passed twice.
+// Attention forward in tiles with an online softmax (Milakov and Gimelshein, 2018): no score
+// matrix, memory linear in the sequence length. Weights that are rounded to fp8, or whose amax is
+// an output, must be normalised first: such rows take two passes.
 #include "cpu/engines/attention_packed_keys.hpp"
 #include "cpu/engines/attention_tiling.hpp"
 #include "cpu/engines/build.hpp"
@@ -80,7 +79,7 @@ class AttentionKernel final : public Kernel {
     typename RaggedRows<T>::Bound q, o, stats, max, sum_exp;
     T *scratch, *parts;
     std::optional<typename PackedKeys<T>::Bound> packed;
-    bool plain;  // nothing happens to a weight but the softmax
+    bool plain;  // plain softmax: no modifier, mask holes or dropout
 
     Run(const AttentionKernel& owner, const KernelContext& context)
         : kernel(owner),
@@ -131,28 +130,28 @@ class AttentionKernel final : public Kernel {
       });
     }
 
-    // Rows [first_row, ...) of heads [first_head, ...), and what is known of them so far.
+    // A tile of queries: rows [first_row, ...) of heads [first_head, ...), with its running state.
     struct QueryTile {
       int thread;
       std::int64_t b, first_head, first_row, rows, m;
       AttentionBatch batch;
       const T* q;
       std::int64_t q_row;
-      T *copies, *o, *scores, *k, *v;       // `copies`: of queries
-      T largest[kMaxRows], sums[kMaxRows];  // of scores, and of exp(score - largest)
+      T *copies, *o, *scores, *k, *v;       // `copies`: staged queries
+      T largest[kMaxRows], sums[kMaxRows];  // running maximum, and sum of exp(score - maximum)
       ScoreColumns seen[kMaxRows];
       std::int64_t head_of(std::int64_t r) const { return first_head + r / rows; }
       std::int64_t row_of(std::int64_t r) const { return first_row + r % rows; }
-      // What any row of a block of the product sees, and any row at all.
+      // Columns visible to any row of a micro-kernel block, and to any row at all.
       ScoreColumns block_visible[kMaxRows], all_visible;
     };
     struct KeyTile {
       ScoreColumns columns;
       TilePanels<T> values;
-      bool partly_masked;  // some row does not see all of it
+      bool partly_masked;  // some row is masked inside the tile
     };
 
-    // Late tiles of queries come first: where keys are hidden from early ones, they take longest.
+    // Last query tiles first: with a causal mask they take longest.
     void place(std::int64_t item, int thread, QueryTile& t) const {
       const std::int64_t tile = tiling.query_tiles - 1 - item % tiling.query_tiles;
       const std::int64_t block = item / tiling.query_tiles;
@@ -191,7 +190,7 @@ class AttentionKernel final : public Kernel {
       });
     }
 
-    // Queries are read where they lie if that is close enough for L1 to hold a block of rows.
+    // Queries are read in place if rows are dense enough for a block of them to fit L1.
     void load_queries(QueryTile& t) const {
       if (tiling.heads == 1 && t.first_row + t.rows <= t.batch.queries) {
         const T* first = q.in_place({t.b, t.first_head, t.first_row, 0});
@@ -224,7 +223,7 @@ class AttentionKernel final : public Kernel {
       }
     }
 
-    // Calls body with the products q k of every tile of keys that some row sees.
+    // Calls body with q k^T of every key tile that some row attends to.
     template <class Body>
     void for_key_tiles(QueryTile& t, ScoreColumns seen, const Body& body) const {
       if (seen.empty()) return;
@@ -245,8 +244,8 @@ class AttentionKernel final : public Kernel {
         if (!problem.mask.hides(t.b, t.first_head + h, t.first_row, t.rows, columns)) return false;
       return true;
     }
-    // Panels of keys stay in L1 while rows of queries pass; those that no row of a block sees, and
-    // halves at their end, are left out.
+    // A key panel stays in L1 while query rows pass; panels that no row of a block attends to, and
+    // unneeded halves, are skipped.
     void multiply_packed(const QueryTile& t, KeyTile& keys, std::int64_t tile) const {
       keys.values = packed->v_tile(t.b, shape.v_head_of(t.first_head), tile);
       const TilePanels<T> panels = packed->k_tile(t.b, shape.k_head_of(t.first_head), tile);
@@ -258,7 +257,7 @@ class AttentionKernel final : public Kernel {
           const std::int64_t count = std::min(gemm.rows(), t.m - r);
           const ScoreColumns seen = t.block_visible[r / gemm.rows()].within({first, first + width});
           if (seen.empty()) continue;
-          // Half a panel is whole vectors, too.
+          // Half a panel is whole vectors too.
           const bool half = seen.end <= first + width / 2;
           gemm({count, shape.head_dim, t.q + r * t.q_row, t.q_row, panels.data + p * panels.panel,
                 panels.row, t.scores + r * kKeyTile + p * width, kKeyTile, false,
@@ -266,7 +265,7 @@ class AttentionKernel final : public Kernel {
         }
       }
     }
-    // Few queries: keys and values are read once, where they lie if they can be.
+    // Few queries: streams keys and values once, in place if possible.
     void multiply_rows(const QueryTile& t, KeyTile& keys, ScoreColumns seen) const {
       const std::int64_t k_head = shape.k_head_of(t.first_head),
                          v_head = shape.v_head_of(t.first_head);
@@ -289,8 +288,8 @@ class AttentionKernel final : public Kernel {
       keys.values = {v, kernel.gemm_.columns(), v_row};
     }
 
-    // Turns the products of a row into scores, -inf in holes. Returns the columns they stand in;
-    // what stands beside them is for the caller to overwrite.
+    // Turns q k^T of a row into scores, -inf where masked. Returns their columns; the caller
+    // overwrites the columns outside.
     ScoreColumns score(const QueryTile& t, KeyTile& keys, std::int64_t r) const {
       const ScoreColumns seen = t.seen[r].within(keys.columns);
       keys.partly_masked |= seen.size() < keys.columns.size() || problem.mask.has_holes();
@@ -315,15 +314,15 @@ class AttentionKernel final : public Kernel {
       problem.dropout.apply(kept, seen.size(), weights);
     }
 
-    // Turns products into weights relative to the running maximum, and brings what was summed
-    // before to it.
+    // One online-softmax step: exponentials relative to the new running maximum, accumulators
+    // rescaled to it.
     void softmax_step(QueryTile& t, KeyTile& keys) const {
       if (!plain) {
         for (std::int64_t r = 0; r < t.m; ++r) softmax_step_general(t, keys, r);
         return;
       }
       for (std::int64_t r = 0, count; r < t.m; r += count) {
-        // Rows that see the same of the tile go together.
+        // Rows with the same visible columns are processed together.
         const ScoreColumns seen = t.seen[r].within(keys.columns);
         const std::int64_t most = std::min(t.m - r, kMaxWeighedRows);
         for (count = 1; count < most; ++count) {
@@ -336,7 +335,7 @@ class AttentionKernel final : public Kernel {
     void softmax_step_plain(QueryTile& t, KeyTile& keys, std::int64_t r, std::int64_t count,
                             ScoreColumns seen) const {
       T* row = t.scores + r * kKeyTile;
-      // What is no finite number takes the way that knows of it.
+      // Non-finite products take the general path.
       if (seen.empty() ||
           !kernel.tile_ops_.softmax_step({count, row + (seen.begin - keys.columns.begin), kKeyTile,
                                           seen.size(), problem.scores.qk_scale(), t.largest + r,
@@ -371,7 +370,7 @@ class AttentionKernel final : public Kernel {
       if (factor != T{0} || before != -std::numeric_limits<T>::infinity())
         ops.multiply(t.o + r * kernel.dv_, {&factor, false}, kernel.dv_, t.o + r * kernel.dv_);
     }
-    // One more key, without a value.
+    // The attention sink: one more key without a value.
     void add_sink(QueryTile& t, std::int64_t r) const {
       if (!sink.present() || t.row_of(r) >= t.batch.queries) return;
       T value;
@@ -381,7 +380,7 @@ class AttentionKernel final : public Kernel {
       if (t.largest[r] != -std::numeric_limits<T>::infinity())
         ops.exp_shifted(&value, {&t.largest[r], false}, 1, &value), t.sums[r] += value;
     }
-    // Turns products into the weights themselves, now that their sums are known.
+    // Second pass: the final weights, now that the sums are known.
     void normalise_weights(QueryTile& t, KeyTile& keys, std::int64_t r) const {
       T* row = t.scores + r * kKeyTile;
       ScoreColumns seen = score(t, keys, r);
@@ -399,8 +398,8 @@ class AttentionKernel final : public Kernel {
       kernel.weight_rounding_.apply(seen.size(), weights);
     }
 
-    // o += weights v. A weight of 0 does not stop NaN or infinity, so that a value which some rows
-    // do not see meets only those that do.
+    // o += weights v. A zero weight does not cancel NaN or infinity, so a non-finite value is
+    // multiplied only with the rows that attend to it.
     void add_values(QueryTile& t, const KeyTile& keys) const {
       const std::int64_t rows = kernel.gemm_.rows();
       if (!keys.partly_masked || finite(t, keys)) {
@@ -427,7 +426,7 @@ class AttentionKernel final : public Kernel {
                     v.data + p * v.panel + at * v.row, v.row,
                     t.o + r * kernel.dv_ + p * kernel.gemm_.columns(), kernel.dv_, true});
     }
-    // Whether all values that some row sees are numbers.
+    // Whether all visible values are finite.
     bool finite(const QueryTile& t, const KeyTile& keys) const {
       const ScoreColumns seen = t.all_visible.within(keys.columns);
       const TilePanels<T>& v = keys.values;
@@ -439,7 +438,7 @@ class AttentionKernel final : public Kernel {
       return true;
     }
 
-    // What a part of the keys has made of a tile: rows of o, then largest and sums.
+    // Partial state of a key split: rows of o, then maxima and sums.
     void store_partial(const QueryTile& t, std::int64_t at) const {
       T* part = parts + at * kernel.part_elements_;
       part = std::copy_n(t.o, t.m * kernel.dv_, part);
@@ -469,7 +468,7 @@ class AttentionKernel final : public Kernel {
       const Coords at = {t.b, t.head_of(r), t.row_of(r), 0};
       const T most = t.largest[r], sum = t.sums[r];
       const bool sees_nothing = most == -std::numeric_limits<T>::infinity();
-      // What the second pass has not done yet.
+      // Scales that the second pass has not applied yet.
       const T factor = (kernel.two_passes_ ? T{1} : 1 / sum) *
                        (kernel.weight_rounding_.present() ? T{1} : weight_scale) * descale;
       if (sees_nothing)
@@ -487,7 +486,7 @@ class AttentionKernel final : public Kernel {
       sum_exp.store(at, 1, &sum);
     }
   };
-  enum { kAmaxS, kAmaxO };  // positions in largest_
+  enum { kAmaxS, kAmaxO };  // slots of largest_
 
   AttentionProblem<T, AttentionForward> problem_;
   std::int64_t threads_;
@@ -495,7 +494,7 @@ class AttentionKernel final : public Kernel {
   const RowOps<T>& ops_;
   const AttentionTileOps<T>& tile_ops_;
   TileGemm<T> gemm_;
-  std::int64_t d_, dv_;  // head dims padded to panels
+  std::int64_t d_, dv_;  // head dims padded to whole panels
   std::int64_t thread_elements_, part_elements_;
   AmaxOutputs<T, 2> largest_;
   Fp8Rounding<T> weight_rounding_;
@@ -511,13 +510,11 @@ class AttentionEngine final : public Engine {
  public:
   std::string_view id() const override { return "cpu.attention_tiled"; }
   EngineKind kind() const override { return EngineKind::specialised_fusion; }
-  std::string_view description() const override {
-    return "attention in tiles with a running softmax";
-  }
+  std::string_view description() const override { return "tiled attention with online softmax"; }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     const auto* op = region.anchor_as<AttentionForward>();
-    if (!op) return Support::other_operation("the anchor is no attention");
+    if (!op) return Support::other_operation("the anchor is not attention forward");
     const AttentionShape shape(*region.anchor, *op);
     if (Support fit = fits(modifier_program(*region.anchor, *op, shape.scores())); !fit) return fit;
     return supports_operands<AttentionForward>(region);

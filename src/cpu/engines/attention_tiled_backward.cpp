@@ -1,7 +1,7 @@
-// Attention backward in tiles, with scores computed anew. A thread takes all queries that meet some
-// of the keys of one head, and sums dk and dv; where heads are fewer than threads, the keys of a
-// head are cut into parts whose sums of dq are added in order. Every sum belongs to one thread and
-// one order, so results repeat bit by bit.
+// Attention backward in tiles, with recomputed scores. A thread owns some keys of one head,
+// iterates over all queries that attend to them and accumulates dk and dv. If there are fewer heads
+// than threads, the keys of a head are split into parts, whose partials of dq are added in a fixed
+// order. Every accumulator belongs to one thread and one order: results are bitwise reproducible.
 //   p = exp(s - stats), dp = keep (do v^T), delta = sum(do o), dm = p (dp - delta)
 //   ds = dm * modifier' * cap', dq = scale ds k, dk = scale ds^T q, dv = (keep p)^T do
 //   dbias = dm, dsink = -sum(exp(sink - stats) delta)
@@ -17,9 +17,9 @@ namespace {
 using BackwardIn = AttentionBackward::In;
 using BackwardOut = AttentionBackward::Out;
 
-// How many parts the keys of a head are cut into.
+// Number of parts of the keys of a head.
 std::int64_t key_parts(const AttentionShape& shape, std::int64_t threads) {
-  constexpr std::int64_t kMost = 8;  // each takes memory for dq
+  constexpr std::int64_t kMost = 8;  // each needs a partial dq
   const std::int64_t heads =
       std::max<std::int64_t>(shape.batch * std::min(shape.k_heads, shape.v_heads), 1);
   const std::int64_t wanted = heads >= 2 * threads ? 1 : divide_up(2 * threads, heads);
@@ -86,7 +86,7 @@ class AttentionBackwardKernel final : public Kernel {
   using Buffers = typename Tiles::Buffers;
   using Queries = typename Tiles::Queries;
   using KeyRange = typename Tiles::Bound::KeyRange;
-  // Most panels in a tile of queries: those of a processor without vectors.
+  // Maximum panels per query tile: the portable target's NR of 2.
   static constexpr std::int64_t kMaxPanels = kQueryTile / 2;
 
   struct Run : Tiles::Bound {
@@ -118,7 +118,7 @@ class AttentionBackwardKernel final : public Kernel {
           dq_parts(context.scratch<T>(owner.scratch_layout_, owner.dq_parts_)),
           bias_sums(context.scratch<T>(owner.scratch_layout_, owner.bias_sums_)) {}
 
-    // What is wanted of a pass over `heads` heads of keys, of values, or of both where they agree.
+    // Outputs of a pass over `heads` heads of keys, of values, or of both if they agree.
     struct Wanted {
       bool dq, dk, dv;
     };
@@ -132,8 +132,8 @@ class AttentionBackwardKernel final : public Kernel {
       if (want_dq && parts > 1) add_query_parts();
     }
 
-    // Tile number `slot` of a part. Parts take turns forth and back, so that where early tiles are
-    // seen by more queries, all have as much to do.
+    // Key tile of `slot` of a part. Tiles are dealt to the parts back and forth (boustrophedon),
+    // which balances causal masks.
     std::int64_t tile_of(std::int64_t part, std::int64_t slot) const {
       return slot * kernel.parts_ + (slot % 2 == 0 ? part : kernel.parts_ - 1 - part);
     }
@@ -193,8 +193,8 @@ class AttentionBackwardKernel final : public Kernel {
       }
     }
 
-    // sums += factors^T rows, for p^T do and ds^T q. A factor of 0 does not stop NaN or infinity:
-    // unless all is `safe`, a row meets only the keys that its query sees.
+    // key_acc += factors^T rows, for p^T do and ds^T q. A zero factor does not cancel NaN or
+    // infinity: unless `safe`, a row is multiplied only with the keys that its query attends to.
     void add_queries(const Buffers& t, std::int64_t tile, std::int64_t panels,
                      const KeyRange* meetings, const T* recompute, const T* rows,
                      std::int64_t width, bool safe, T* key_acc) const {
@@ -224,7 +224,7 @@ class AttentionBackwardKernel final : public Kernel {
                   end - p, offsets + p);
           }
     }
-    // dq^T += k^T ds^T; careful in the same way.
+    // dq^T += k^T ds^T, with the same care for NaN.
     void add_keys(Buffers& t, std::int64_t tile, std::int64_t panels, const KeyRange* meetings,
                   bool safe) const {
       const std::int64_t columns = this->columns(), step = tiles.gemm.rows();
@@ -248,7 +248,7 @@ class AttentionBackwardKernel final : public Kernel {
                       dqt + (p * shape.head_dim + l) * columns, columns, true});
       }
     }
-    // Calls body(row, key) for all a tile's queries see, relative to the tiles.
+    // Calls body(row, key) for all unmasked pairs of a tile, relative to the tiles.
     template <class Body>
     void for_each_run(const Buffers& t, std::int64_t tile, const Body& body) const {
       const Queries& q = t.queries;
@@ -268,7 +268,7 @@ class AttentionBackwardKernel final : public Kernel {
              (((b * shape.heads + h) * kernel.parts_ + part) * kernel.padded_queries_ + row) *
                  shape.head_dim;
     }
-    // The packed queries have met all keys of the part.
+    // Stores dq of the packed queries after all keys of the part.
     void finish_queries(const Buffers& t, std::int64_t part) const {
       const Queries& q = t.queries;
       if (kernel.parts_ > 1) {
@@ -294,7 +294,7 @@ class AttentionBackwardKernel final : public Kernel {
                         thread);
       });
     }
-    // A panel of dq^T.
+    // Stores a panel of dq^T.
     void store_queries(std::int64_t b, std::int64_t h, std::int64_t first, const T* panel, T* rows,
                        int thread) const {
       transpose_rows(panel, this->columns(), shape.head_dim, this->columns(), rows, tiles.d);
@@ -307,8 +307,8 @@ class AttentionBackwardKernel final : public Kernel {
       }
     }
 
-    // Every row of dbias (a single one where bias broadcasts along queries) gathers from the
-    // batches and heads it serves.
+    // Every row of dbias (a single row if bias broadcasts along queries) sums over the batches and
+    // heads it broadcasts to.
     void bias_gradients() const {
       const Dims& bias = kernel.bias_dims_;
       const bool per_row = bias[2] != 1, per_column = bias[3] != 1;
@@ -324,7 +324,7 @@ class AttentionBackwardKernel final : public Kernel {
         const std::int64_t count =
             per_row ? std::min(kQueryTile, shape.queries - row_tile * kQueryTile) : 1;
         std::fill_n(sum_rows, count * kKeyTile, T{0});
-        // Along an axis where bias has extent 1, all positions; else its own.
+        // The range of an axis that an element of bias broadcasts to.
         const auto served = [](std::int64_t extent, std::int64_t own, std::int64_t all) {
           return extent == 1 ? ScoreColumns{0, all} : ScoreColumns{own, own + 1};
         };
@@ -347,7 +347,7 @@ class AttentionBackwardKernel final : public Kernel {
                       sum_rows + r * kKeyTile);
       });
     }
-    // Adds the gradients of the scores of a tile of queries and one of keys.
+    // Adds the score gradients of a tile of queries and a tile of keys.
     void add_bias_tile(Buffers& t, std::int64_t tile, bool per_row, bool per_column,
                        T* sum_rows) const {
       const ScoreColumns keys{tile * kKeyTile, std::min((tile + 1) * kKeyTile, shape.keys)};
@@ -401,12 +401,12 @@ class AttentionBackwardEngine final : public Engine {
   std::string_view id() const override { return "cpu.attention_tiled_backward"; }
   EngineKind kind() const override { return EngineKind::specialised_fusion; }
   std::string_view description() const override {
-    return "gradients of attention in tiles, scores computed anew";
+    return "tiled attention backward with recomputed scores";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     const auto* op = region.anchor_as<AttentionBackward>();
-    if (!op) return Support::other_operation("the anchor is no attention gradient");
+    if (!op) return Support::other_operation("the anchor is not attention backward");
     const Dims scores = AttentionShape(*region.anchor, *op).scores();
     if (Support fit = fits(modifier_program(*region.anchor, *op, scores)); !fit) return fit;
     if (Support fit = fits(modifier_gradient_program(*region.anchor, *op, scores)); !fit)

@@ -1,4 +1,4 @@
-// How the work of attention forward is cut.
+// Tiling of attention forward.
 #pragma once
 
 #include "cpu/engines/attention_fp8.hpp"
@@ -7,11 +7,12 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kMaxRows = 18 * kPanelRowMultiple;  // of queries in a tile: for L2
+// maximum query rows per tile: L2
+inline constexpr std::int64_t kMaxRows = 18 * kPanelRowMultiple;
 inline constexpr std::int64_t kFewRows =
-    8;  // up to so many, transposing keys costs more than it saves
+    8;  // up to this many rows, transposing keys costs more than it saves
 
-// Weights that are rounded, or whose largest is asked for, are needed as they are.
+// Normalised weights are needed if they are rounded to fp8 or their amax is an output.
 inline bool needs_two_passes(const Region& region) {
   using In = AttentionForward::In;
   using Out = AttentionForward::Out;
@@ -20,11 +21,11 @@ inline bool needs_two_passes(const Region& region) {
          (amax < region.anchor->outputs.size() && region.anchor->outputs[amax].present());
 }
 
-// How the work is cut: a tile has `rows` rows of each of `heads` heads that share keys and values.
-// Where there are fewer tiles than threads, each meets the keys in `splits` parts.
+// A tile has `rows` rows of each of `heads` heads that share keys and values. If there are fewer
+// tiles than threads, the keys of a tile are split into `splits` parts (flash decoding).
 struct AttentionTiling {
   std::int64_t rows, heads, query_tiles, head_blocks, splits, tiles_per_split;
-  bool packed;  // keys transposed and values widened once, for all tiles
+  bool packed;  // keys and values packed once, for all tiles
 
   AttentionTiling(const AttentionShape& shape, const Region& region, std::int64_t threads) {
     const std::int64_t queries = std::max<std::int64_t>(shape.queries, 1);
@@ -33,7 +34,7 @@ struct AttentionTiling {
                                    : 1;
     heads = queries * group <= kMaxRows && queries <= kFewRows ? group : 1;
     packed = heads * queries > kFewRows;
-    // Eight tiles for each thread, so that none is the last for long.
+    // Eight tiles per thread, for load balance.
     const std::int64_t share =
         divide_up(shape.batch * shape.heads * queries, 8 * threads * kPanelRowMultiple) *
         kPanelRowMultiple;

@@ -1,4 +1,4 @@
-// Block-scaled quantisation and its inverse: rows of the last axis, in pieces of whole blocks.
+// Block-scaled quantisation and dequantisation: rows of the last axis, in chunks of whole blocks.
 #include "base/block_scale.hpp"
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kScaleChunk = 1024;  // elements of a row held on the stack
+constexpr std::int64_t kScaleChunk = 1024;  // elements of a row on the stack
 
-// How the last axis is cut: segments of whole blocks, walked in pieces that fit the stack.
+// Blocking of the last axis: segments of whole blocks, processed in chunks that fit the stack.
 struct OwnColumns {
   std::int64_t extent, block, segment, segments, chunk;
 
@@ -29,14 +29,15 @@ struct OwnColumns {
         segments((length + segment - 1) / segment),
         chunk(std::min(segment, kScaleChunk)) {}
 
-  // visit(first, count) for the pieces of a segment.
+  // Calls visit(first, count) for the chunks of a segment.
   template <class Visit>
   void for_chunks(std::int64_t begin, Visit&& visit) const {
     const std::int64_t end = std::min(begin + segment, extent);
     for (std::int64_t first = begin; first < end; first += chunk)
       visit(first, std::min(chunk, end - first));
   }
-  // visit(first in the piece, count, block of the segment) for the blocks a piece holds parts of.
+  // Calls visit(first in the chunk, count, block of the segment) for the blocks that a chunk
+  // overlaps.
   template <class Visit>
   void for_blocks(std::int64_t begin, std::int64_t first, std::int64_t count, Visit&& visit) const {
     for (std::int64_t at = 0; at < count;) {
@@ -54,7 +55,7 @@ Coords coordinates(const Dims& index) {
   return coords;
 }
 
-// The position-th index of a space, the last axis varying fastest.
+// Index of a linear position in a space, last axis fastest.
 void unflatten(std::int64_t position, const Dims& space, Dims& index) {
   for (int axis = space.rank() - 1; axis >= 0; --axis) {
     index[axis] = position % space[axis];
@@ -62,7 +63,7 @@ void unflatten(std::int64_t position, const Dims& space, Dims& index) {
   }
 }
 
-// Scales by block: along the last axis at once where memory has them so, else one by one.
+// Scales by block: a whole row if they are contiguous along the last axis, else one at a time.
 template <class T>
 class ScaleRows {
  public:
@@ -81,7 +82,7 @@ class ScaleRows {
         bound_.store(coords.data(), length, scales + first);
       });
     }
-    // Zeros everywhere.
+    // Stores zeros everywhere.
     void clear(const Dims& stored) const {
       const T zeros[kScaleChunk] = {};
       Dims rows = stored, index = stored;
@@ -161,7 +162,7 @@ class QuantizeKernel final : public Kernel {
     grain_ = items_per_thread(elements);
   }
 
-  // Blocks that stand side by side along the last axis.
+  // Quantises a group of blocks adjacent along the last axis.
   void one_group(const Bound& bound, std::int64_t item) const {
     alignas(64) T row[kScaleChunk], amax[kScaleChunk] = {}, scales[kScaleChunk];
     Dims group = groups_;
@@ -188,7 +189,7 @@ class QuantizeKernel final : public Kernel {
     first_block[last_] = begin / columns_.block;
     bound.scale.store(first_block, blocks, scales);
     for (std::int64_t i = 0; i < blocks; ++i)
-      if (scales[i] == T{0}) scales[i] = T{1};  // of a block of zeros
+      if (scales[i] == T{0}) scales[i] = T{1};  // a block of zeros
     for_rows(group, [&](Coords& coords) {
       columns_.for_chunks(begin, [&](std::int64_t first, std::int64_t count) {
         coords[static_cast<std::size_t>(last_)] = first;
@@ -202,7 +203,7 @@ class QuantizeKernel final : public Kernel {
     });
   }
 
-  // The rows that the blocks of a group reach over.
+  // Calls visit(coords) for the rows of the blocks of a group.
   template <class Visit>
   void for_rows(const Dims& group, Visit&& visit) const {
     Dims extents = dims_, index = dims_;
@@ -228,7 +229,7 @@ class QuantizeKernel final : public Kernel {
   Dims block_;
   BlockScaleShape shape_;
   OwnColumns columns_;
-  Dims groups_;  // blocks along each axis; along the last one, segments
+  Dims groups_;  // blocks along each axis; segments along the last
   double largest_;
   DType scale_dtype_;
   RowProgram<T> x_, y_;
@@ -303,7 +304,7 @@ class DequantizeKernel final : public Kernel {
   }
 
   const RowOps<T>& ops_;
-  Dims rows_;  // x, its last axis in segments
+  Dims rows_;  // extents of x, the last axis in segments
   int last_;
   Dims block_;
   OwnColumns columns_;
@@ -324,7 +325,7 @@ class BlockScaleEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<BlockScaleQuantize>() && !region.anchor_as<BlockScaleDequantize>())
-      return Support::other_operation("the anchor is no block-scaled conversion");
+      return Support::other_operation("the anchor is not a block-scaled conversion");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

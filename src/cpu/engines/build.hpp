@@ -1,4 +1,4 @@
-// What the builds and cost estimates of row-wise engines share.
+// Build and cost helpers of the row-wise engines.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace ashlar::cpu {
 
-// KernelType<float> or KernelType<double>, by what the region's values need.
+// Builds KernelType<float> or KernelType<double>, by the region's precision.
 template <template <class> class KernelType, class... Args>
 std::unique_ptr<Kernel> build_for_precision(const Region& region, Args&&... args) {
   if (region.precision() == f64)
@@ -19,7 +19,7 @@ std::unique_ptr<Kernel> build_for_precision(const Region& region, Args&&... args
   return std::make_unique<KernelType<float>>(region, std::forward<Args>(args)...);
 }
 
-// Engines that walk tensors box by box know nothing of rows that end early.
+// Whether a tensor is ragged; box-wise engines do not support that.
 inline bool touches_ragged(const Region& region) {
   const auto in = [](const PointwiseProgram& program) {
     for (const auto& step : program.steps)
@@ -37,7 +37,7 @@ inline bool touches_ragged(const Region& region) {
   return in(region.epilogue);
 }
 
-// Rows pass through a buffer in L1: a fraction of what plain loops reach.
+// Rows pass through an L1 buffer: a fraction of the roofline of plain loops.
 inline Cost row_cost(const Region& region, double fraction) {
   return {.flops = region.flops(),
           .bytes = region.bytes(),

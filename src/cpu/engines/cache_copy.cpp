@@ -1,4 +1,4 @@
-// Caches in pages and matrices in bands as copies of rows, with pointwise work on either side.
+// Paged cache loads and band matrices as row copies, with fused pointwise prologue and epilogue.
 #include "cpu/box_space.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
@@ -9,8 +9,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-// A page is the work of one thread: row by row along its width, or along time where that is what
-// memory holds together.
+// One task per page: rows along its width, or along time if that is contiguous.
 template <class T>
 class PagedLoadKernel final : public Kernel {
  public:
@@ -58,7 +57,7 @@ class PagedLoadKernel final : public Kernel {
  private:
   using Bound = typename RowProgram<T>::Bound;
 
-  // `slots` time steps, of which the first `filled` come from the container and the rest are 0.
+  // Copies `slots` time steps; the first `filled` come from the container, the rest are 0.
   void copy_page(const Bound& source, Coords from, const Bound& result, Coords to,
                  std::int64_t slots, std::int64_t filled) const {
     alignas(64) T row[kRowLength];
@@ -89,7 +88,8 @@ class PagedLoadKernel final : public Kernel {
   RowProgram<T> source_, result_;
 };
 
-// Both directions shift rows: y[j] = x[j + shift of the row] where x has that column, else padding.
+// Both directions shift rows: y[j] = x[j + shift of the row] where that column exists, else
+// padding.
 template <class T>
 class BandKernel final : public Kernel {
  public:
@@ -147,8 +147,8 @@ class BandKernel final : public Kernel {
     offset_ = IntegerOperand(input_program(region, Op::kv_token_offset));
     if (offset_.present()) shared_ = region.anchor->inputs[Op::kv_token_offset].dims[0] == 1;
   }
-  // Band column 0 of row i is column i - lower + offset of the matrix. Past `reach_` the band has
-  // left it.
+  // Band column 0 of row i is matrix column i - lower + offset. Offsets beyond `reach_` move the
+  // band out of the matrix.
   std::int64_t shift_of(const KernelContext& context, const Coords& coords) const {
     const std::int64_t offset =
         std::clamp(offset_.load(context, {shared_ ? 0 : coords[0]}, 0), -reach_, reach_);
@@ -170,13 +170,13 @@ class CacheCopyEngine final : public Engine {
   std::string_view id() const override { return "cpu.cache_copy"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "paged caches and band matrices as copies of rows";
+    return "paged cache loads and band matrices as row copies";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<PagedCacheLoad>() && !region.anchor_as<ExpandBandMatrix>() &&
         !region.anchor_as<ContractBandMatrix>())
-      return Support::other_operation("the anchor is no paged cache and no band");
+      return Support::other_operation("the anchor is neither a paged cache load nor a band matrix");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

@@ -1,5 +1,5 @@
-// Causal depthwise convolution along time, with vectors along time where that is contiguous and
-// along channels where those are.
+// Causal depthwise convolution along time; vectors along time or along channels, whichever is
+// contiguous.
 #include <algorithm>
 
 #include "cpu/box_space.hpp"
@@ -14,15 +14,14 @@ namespace {
 
 constexpr std::int64_t kMaxKernelTaps = 32;
 constexpr std::int64_t kMaxLanes = 64;
-constexpr std::int64_t kTimeTile =
-    4096;  // elements: time steps, with what stands around them, by lanes
+constexpr std::int64_t kTimeTile = 4096;  // elements: time steps with halo, times lanes
 
-// How the work is cut. A tile is a run of time steps of one channel ("lanes" = 1), or some time
-// steps of neighbouring channels, with channels varying fastest.
+// Blocking. A tile is a run of time steps of one channel (lanes = 1), or some time steps of
+// adjacent channels, channels fastest.
 struct Blocking {
   std::int64_t batches, channels, steps, taps;
-  std::int64_t lanes;       // channels side by side
-  std::int64_t tile_steps;  // time steps at once
+  std::int64_t lanes;       // adjacent channels
+  std::int64_t tile_steps;  // time steps per tile
   bool silu;
 
   template <class Op>
@@ -46,7 +45,7 @@ struct Blocking {
   std::int64_t tiles() const { return (steps + tile_steps - 1) / tile_steps; }
 };
 
-// A tile's place: channels [channel, channel + width) of a batch.
+// Position of a tile: channels [channel, channel + width) of a batch.
 struct Stripe {
   std::int64_t batch, channel, width;
 };
@@ -90,7 +89,7 @@ class TimeRows {
   bool along_time_ = true;
 };
 
-// x with what stands before it: position p is time p - history.
+// x preceded by the initial state: position p is time p - history.
 template <class T>
 class Past {
  public:
@@ -106,7 +105,7 @@ class Past {
     const Past* past;
     typename TimeRows<T>::Bound x, state;
 
-    // Positions [position, position + count), all of them below history + steps.
+    // Loads positions [position, position + count), all below history + steps.
     void load(const Stripe& at, std::int64_t position, std::int64_t count, T* tile) const {
       const std::int64_t before =
           std::clamp<std::int64_t>(past->blocking_.history() - position, 0, count);
@@ -179,7 +178,7 @@ class CausalConvKernel : public Kernel {
       ops_.dot_into(filter.w + tap * at.width, source + t * at.width, at.width,
                     target + t * at.width);
   }
-  // What goes into the activation, for `count` steps from where `past` begins.
+  // Pre-activation sums, for `count` steps from the start of `past`.
   void make_sums(const Filter<T>& filter, const Stripe& at, std::int64_t count, const T* past,
                  T* sums) const {
     for (std::int64_t t = 0; t < count; ++t)
@@ -284,7 +283,7 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
     }
   }
 
-  // A stripe of channels is the work of one thread: the sums of dw run over batches and time.
+  // One task per stripe of channels: dw sums over batches and time.
   void run(const KernelContext& context) const override {
     const auto bound = this->bind(context);
     const Gradients gradients{dy_.bind(context), dx_.bind(context),
@@ -316,7 +315,7 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
     Totals totals;
     Stripe at = this->stripe(0, number);
     this->load_filter(bound, at, filter);
-    // One tile more than the steps need: the states before x get gradients as well.
+    // One tile more than the steps need: the initial state gets gradients too.
     const std::int64_t positions = blocking.steps + blocking.history();
     for (at.batch = 0; at.batch < blocking.batches; ++at.batch)
       for (std::int64_t p = 0; p < positions; p += blocking.tile_steps)
@@ -325,15 +324,15 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
     store_totals(totals, at, context);
   }
 
-  // Gradients of positions [p, p + count): they need those of the sums of the times from
-  // p - history on.
+  // Gradients of positions [p, p + count), which depend on the pre-activation gradients of times
+  // from p - history on.
   void run_tile(const typename CausalConvKernel<T>::Bound& bound, const Gradients& gradients,
                 const Filter<T>& filter, const Stripe& at, std::int64_t p, std::int64_t count,
                 Totals& totals) const {
     const Blocking& blocking = this->blocking_;
     const std::int64_t history = blocking.history(), width = at.width;
     alignas(64) T past[kTimeTile], slopes[kTimeTile], sums[kTimeTile];
-    // slopes[j] is the gradient of the sum of time p - history + j; zero outside [0, steps).
+    // slopes[j] is the pre-activation gradient of time p - history + j; zero outside [0, steps).
     const std::int64_t first = std::max<std::int64_t>(p - history, 0),
                        last = std::min(p + count, blocking.steps),
                        times = std::max<std::int64_t>(last - first, 0);
@@ -354,7 +353,7 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
     const std::int64_t before = std::clamp<std::int64_t>(history - p, 0, count);
     if (has_state_) gradients.state.store(at, p, before, sums);
     gradients.dx.store(at, p + before - history, count - before, sums + before * width);
-    // Every time is counted once: in the tile of the position of the same number.
+    // Every time is counted once, in the tile of the position of the same index.
     const std::int64_t from = std::max(first, p);
     if (from < last)
       add_totals(at, last - from, live + (from - first) * width, past + (from - first) * width,
@@ -424,10 +423,10 @@ class CausalConvEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     const bool forward = region.anchor_as<CausalConvForward>() != nullptr;
     if (!forward && !region.anchor_as<CausalConvBackward>())
-      return Support::other_operation("the anchor is no causal convolution");
+      return Support::other_operation("the anchor is not a causal convolution");
     static_assert(int{CausalConvForward::w} == int{CausalConvBackward::w});
     if (region.anchor->inputs[CausalConvForward::w].dims[1] > kMaxKernelTaps)
-      return Support::no("filters of more than {} taps", kMaxKernelTaps);
+      return Support::no("more than {} filter taps", kMaxKernelTaps);
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

@@ -1,5 +1,5 @@
-// Batch, instance and group norm: few statistics over many elements each, every one shared out to
-// all threads in pieces that depend on the shape alone.
+// Batch, instance and group norm: few statistics over many elements each. Every statistic is
+// computed by all threads, in chunks that depend on the shape alone.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/norm_kernels.hpp"
@@ -29,7 +29,7 @@ class ChannelNormEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     const auto* forward = region.anchor_as<NormForward>();
     const auto* backward = region.anchor_as<NormBackward>();
-    if (!forward && !backward) return Support::other_operation("the anchor is no normalisation");
+    if (!forward && !backward) return Support::other_operation("the anchor is not a normalisation");
     if (!by_channels(forward ? forward->mode : backward->mode))
       return Support::no("the norm is per row");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
@@ -38,7 +38,7 @@ class ChannelNormEngine final : public Engine {
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     Cost cost = row_cost(region, 0.4);
-    cost.bytes *= 2.5;  // statistics and results are separate trips through memory
+    cost.bytes *= 2.5;  // statistics and results are separate passes over memory
     const auto config = [&](bool split) {
       return make_config({{"split", split ? 1 : 0}}, cost,
                          build_channel_norm(region, split, device)->scratch_layout().total_bytes());

@@ -1,5 +1,5 @@
-// Sums per channel: gen_stats, and the reductions of batch norm's gradient with the coefficients
-// that follow from them. Rows are summed in fixed pieces, shared out to all threads.
+// Per-channel sums: gen_stats, and the reductions of batch norm backward with the coefficients
+// derived from them. Rows are summed in fixed chunks, distributed over all threads.
 #include <array>
 
 #include "cpu/box_space.hpp"
@@ -71,7 +71,7 @@ class ChannelStatsKernel final : public Kernel {
     typename Operand<T>::Bound mean, inv_variance, scale;
     std::array<typename Operand<T>::Bound, kMaxOutputs> outputs;
   };
-  // Buffers of one thread.
+  // Per-thread buffers.
   struct Rows {
     alignas(64) T x[kRowLength], dy[kRowLength];
     alignas(64) T mean[kStripeLength], inv_variance[kStripeLength], scale[kStripeLength];
@@ -121,7 +121,7 @@ class ChannelStatsKernel final : public Kernel {
       mean = {rows.mean, space_.columns()};
       inv_variance = {rows.inv_variance, space_.columns()};
     }
-    // Loads a row; of the gradient, x_hat and dy.
+    // Loads a row; for the gradient, x_hat and dy.
     const auto load = [&](const Coords& coords, std::int64_t n) {
       bound.x.load(coords.data(), n, rows.x);
       if (!gradient_) return;
@@ -191,12 +191,12 @@ class ChannelStatsEngine final : public Engine {
   std::string_view id() const override { return "cpu.channel_stats"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "sums per channel of batch norm, forward and backward";
+    return "per-channel sums of batch norm, forward and backward";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<GenStats>() && !region.anchor_as<Bn>())
-      return Support::other_operation("the anchor sums no channels");
+      return Support::other_operation("the anchor is not a per-channel reduction");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

@@ -1,5 +1,5 @@
-// Depthwise and small-group convolutions, too thin for a matrix product: tiles of pixels where
-// channels lie together, else rows of whatever does.
+// Depthwise and small-group convolutions, too thin for GEMM: register tiles of pixels if channels
+// are contiguous, else rows along the contiguous axis.
 #include "cpu/conv/conv_direct_filter.hpp"
 #include "cpu/conv/conv_lines_filter.hpp"
 #include "cpu/conv/conv_lines_pixels.hpp"
@@ -11,10 +11,10 @@ namespace ashlar::cpu {
 
 namespace {
 
-// How a region is walked. Rows need no scratch; they are the last resort.
+// Strategies of the engine. Rows need no scratch; they are the fallback.
 enum Strategy : std::int64_t { kRows, kLines, kPlanes };
 
-// Lines where channels lie together, else planes.
+// Lines if channels are contiguous, else planes.
 Strategy best_strategy(const Region& region, const ConvGeometry& geometry) {
   const PointwiseProgram& source = region.prologues[0];
   const std::vector<ConvPhase> phases = phases_of(geometry, region);
@@ -23,10 +23,10 @@ Strategy best_strategy(const Region& region, const ConvGeometry& geometry) {
   return planes_fit(phases, std::max(geometry.channels, geometry.filters)) ? kPlanes : kRows;
 }
 
-// Rows are held on the stack.
+// Whether the stack buffers of the row strategy suffice.
 Support rows_fit(const ConvGeometry& geometry) {
   const std::int64_t terms = geometry.tap_count() * std::max(geometry.channels, geometry.filters);
-  if (terms > kMaxTerms) return Support::no("{} products per result, at most {}", terms, kMaxTerms);
+  if (terms > kMaxTerms) return Support::no("{} terms per result, at most {}", terms, kMaxTerms);
   const std::int64_t weights = geometry.tap_count() * geometry.channels * geometry.filters;
   if (weights > kMaxGroupWeights)
     return Support::no("{} weights per group, at most {}", weights, kMaxGroupWeights);
@@ -54,18 +54,18 @@ class ConvDepthwiseEngine final : public Engine {
   std::string_view id() const override { return "cpu.conv_depthwise"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "direct convolution for groups of few channels, along channels or along pixels";
+    return "direct depthwise and small-group convolution, vectorised along channels or pixels";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!is_convolution(region)) return Support::other_operation("the anchor is no convolution");
+    if (!is_convolution(region)) return Support::other_operation("the anchor is not a convolution");
     const int spatial = region.anchor->outputs[0].dims.rank() - 2;
     if (spatial < 1 || spatial > kMaxSpatial)
       return Support::no("{} spatial axes, 1 to 3 are supported", spatial);
     for (const View& view : region.anchor->inputs)
       if (view.ragged_offset != kNoTensor) return Support::no("a ragged operand");
     const ConvGeometry geometry(*region.anchor);
-    if (geometry.groups < 2) return Support::no("one group: a matrix product is faster");
+    if (geometry.groups < 2) return Support::no("one group: implicit GEMM is faster");
     if (geometry.channels > kMaxGroupChannels)
       return Support::no("{} channels per group, at most {}", geometry.channels, kMaxGroupChannels);
     if (geometry.filters > kMaxGroupChannels)

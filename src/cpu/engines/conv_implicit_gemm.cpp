@@ -1,5 +1,4 @@
-// Convolutions as matrix products whose patches are gathered while packing: nothing is unfolded in
-// memory.
+// Implicit-GEMM convolution: patches are gathered while packing, without an im2col matrix.
 #include "cpu/conv/conv_rows.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
@@ -9,8 +8,8 @@ namespace ashlar::cpu {
 
 namespace {
 
-// Which side of the product the pixels of y or dx are on: vectors run along C's columns, which
-// should be contiguous in memory and fill a vector.
+// Whether pixels of y or dx are the rows of C: vectors run along C's columns, which should be
+// contiguous and fill a vector.
 bool pixels_are_rows(const PointwiseProgram& epilogue, std::int64_t result_channels) {
   constexpr std::int64_t kNarrow = 16;
   const int last = epilogue.space.rank() - 1;
@@ -142,11 +141,11 @@ class ConvImplicitGemmEngine final : public Engine {
   std::string_view id() const override { return "cpu.conv_implicit_gemm"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "convolution as a matrix product that gathers its patches while packing";
+    return "implicit-GEMM convolution that gathers its patches while packing";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!is_convolution(region)) return Support::other_operation("the anchor is no convolution");
+    if (!is_convolution(region)) return Support::other_operation("the anchor is not a convolution");
     const int spatial = region.anchor->outputs[0].dims.rank() - 2;
     if (spatial < 1 || spatial > kMaxSpatial)
       return Support::no("{} spatial axes, 1 to 3 are supported", spatial);
@@ -158,7 +157,7 @@ class ConvImplicitGemmEngine final : public Engine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const bool may_split = region.anchor_as<ConvBackwardFilter>() != nullptr;
     std::vector<Config> configs = gemm_region_configs(shapes_of(region), region, device, may_split);
-    // Gathering patches costs about as much again as the product of a matmul of these extents.
+    // Gathering patches costs about as much again as a matmul of these extents.
     for (Config& config : configs) config.cost.flops_fraction /= 2;
     return configs;
   }

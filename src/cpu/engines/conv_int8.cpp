@@ -1,5 +1,5 @@
-// Convolutions of 8-bit integers, summed in 32 bits: windows are read where they lie, or from rows
-// of the image that are staged with their padding.
+// int8 convolution with i32 accumulators: windows are read in place, or from image rows staged with
+// padding.
 #include <algorithm>
 
 #include "cpu/conv/conv_rows.hpp"
@@ -13,17 +13,17 @@ namespace ashlar::cpu {
 
 namespace {
 
-// The product as kernels see it: pixels of y are rows, filters are columns, groups are batches.
+// The convolution as an int8 GEMM: pixels of y are rows, filters are columns, groups are batches.
 struct Int8Conv {
   ConvGeometry geometry;
   ByteOperand a, b;  // x and w
-  bool is_matrix;    // 1 x 1: pixels of x are rows of a matrix, whatever image they are of
+  bool is_matrix;    // 1 x 1: pixels of x are rows of a matrix, across images
   StridedRowLayout matrix;
   Int8ImageLayout image;
   Int8ColumnSource columns;
   Int8GemmShape shape;
   Int8Output result = Int8Output::i32;
-  bool in_place;  // results go straight to y
+  bool in_place;  // C is stored directly to y
 
   explicit Int8Conv(const Region& region, std::int64_t kernel_rows)
       : geometry(*region.anchor), a(region, ConvForward::x, 1), b(region, ConvForward::w, 1) {
@@ -51,7 +51,7 @@ struct Int8Conv {
         shape, blocks, is_matrix ? matrix.staged_bytes(lines) : image.staged_bytes(lines, geometry),
         in_place);
   }
-  std::int64_t row_bytes() const {  // of a block: see choose_int8_blocks
+  std::int64_t row_bytes() const {  // see choose_int8_blocks
     const std::int64_t operand = is_matrix ? matrix.staged_row()
                                            : image.planes * image.line_step * image.line_stride /
                                                  std::max<std::int64_t>(shape.width, 1);
@@ -66,7 +66,7 @@ struct Int8Conv {
         return false;
     return true;
   }
-  // Whether pixels, numbered through all images, lie a constant distance apart.
+  // Whether pixels, numbered over all images, have a uniform stride.
   static bool pixels_are_uniform(const Dims& dims, const Dims& strides) {
     const int last = dims.rank() - 1;
     std::int64_t distance = strides[last];
@@ -94,7 +94,7 @@ struct Int8Conv {
     shape.segments = 1;
     shape.k = geometry.channels;
   }
-  // Axes of extent 1 have a stride that says nothing.
+  // Strides of axes of extent 1 are meaningless.
   static std::int64_t pixel_distance(const Dims& dims, const Dims& strides, int last) {
     for (int axis = last; axis >= 0; --axis)
       if (axis != 1 && dims[axis] != 1) return strides[axis];
@@ -111,7 +111,7 @@ struct Int8Conv {
   }
 
   void set_columns() {
-    const int first = 2 - geometry.first_axis();  // of w's axes, for Spatial's axis 0
+    const int first = 2 - geometry.first_axis();  // axis of w for Spatial's axis 0
     const auto stride = [&](std::size_t axis) {
       return static_cast<int>(axis) < geometry.first_axis()
                  ? 0
@@ -125,7 +125,7 @@ struct Int8Conv {
     columns.tap_stride = geometry.flip ? -stride(kLast) : stride(kLast);
     for (std::int64_t group = 0; group < geometry.groups; ++group)
       columns.batch_offsets.push_back(group * geometry.filters * b.strides()[0]);
-    // Taps in the order of the image's segments; each starts a segment or lies within one.
+    // Taps in the order of the image's segments; each starts a segment or is inside one.
     const ConvPhase phase = geometry.forward_phase();
     for (std::size_t tap = 0; tap < phase.taps.size();
          tap += static_cast<std::size_t>(columns.taps)) {
@@ -137,7 +137,7 @@ struct Int8Conv {
   }
 };
 
-// T: what sums become before the epilogue.
+// T: type of the accumulators passed to the epilogue.
 template <class T>
 class ConvSink final : public Int8Sink {
  public:
@@ -194,7 +194,7 @@ class ConvSink final : public Int8Sink {
     geometry_.put(pixel.image, group * geometry_.filters + filter, pixel.at, coords.data());
     return coords;
   }
-  // Axes of extent 1 have a stride that says nothing.
+  // Strides of axes of extent 1 are meaningless.
   std::int64_t row_distance() const {
     for (int axis = view_.dims.rank() - 1; axis >= 0; --axis)
       if (axis != 1 && view_.dims[axis] != 1) return view_.strides[axis];
@@ -242,12 +242,12 @@ class ConvInt8Engine final : public Engine {
   std::string_view id() const override { return "cpu.conv_int8"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "forward convolution of 8-bit integers, four to a 32-bit lane";
+    return "int8 forward convolution, 4 elements of K per 32-bit lane";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<ConvForward>())
-      return Support::other_operation("the anchor is no forward convolution");
+      return Support::other_operation("the anchor is not a forward convolution");
     const int spatial = region.anchor->outputs[0].dims.rank() - 2;
     if (spatial < 1 || spatial > kMaxSpatial)
       return Support::no("{} spatial axes, 1 to 3 are supported", spatial);

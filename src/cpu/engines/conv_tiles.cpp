@@ -1,5 +1,5 @@
-// Convolutions on tiles of pixels: filters packed in panels, pixels read where they lie, padding
-// and layout changes staged block by block.
+// Indirect-GEMM convolution on tiles of pixels: filters packed in panels, pixels read in place;
+// padding and layout changes are staged block by block.
 #include "cpu/conv/conv_tile_gradient.hpp"
 #include "cpu/conv/conv_tile_pixels.hpp"
 #include "cpu/conv/conv_tile_planes.hpp"
@@ -15,16 +15,16 @@ class ConvTilesEngine final : public Engine {
   std::string_view id() const override { return "cpu.conv_tiles"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "convolution on tiles of pixels read where they lie, with the filter in panels";
+    return "indirect-GEMM convolution on tiles of pixels read in place, filter in panels";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!is_convolution(region)) return Support::other_operation("the anchor is no convolution");
+    if (!is_convolution(region)) return Support::other_operation("the anchor is not a convolution");
     const int spatial = region.anchor->outputs[0].dims.rank() - 2;
     if (spatial < 1 || spatial > kMaxSpatial)
       return Support::no("{} spatial axes, 1 to 3 are supported", spatial);
     if (region.precision() != f32)
-      return Support::no("arithmetic in {}", to_string(region.precision()));
+      return Support::no("compute precision {}, f32 is supported", to_string(region.precision()));
     if (touches_ragged(region)) return Support::no("a ragged tensor");
     const ConvGeometry geometry(*region.anchor);
     for (const std::int64_t extent : {geometry.images, geometry.channels, geometry.filters})
@@ -58,7 +58,7 @@ class ConvTilesEngine final : public Engine {
 
  private:
   static Cost cost(const TileGradientWork& work, const Region& region) {
-    // As below; a pixel is packed for the filters, and staged for every panel of channels.
+    // As below; a pixel is packed once for the filters, and staged for every panel of channels.
     constexpr double kFlopsPerPacked = 60;
     const auto real = [](std::int64_t n) { return static_cast<double>(n); };
     const ConvGeometry& geometry = work.geometry;
@@ -68,7 +68,7 @@ class ConvTilesEngine final : public Engine {
     cost.flops = 2 * pixels * real(geometry.filters) * real(work.padded_columns());
     cost.flops += kFlopsPerPacked * pixels * real(geometry.filters + geometry.channels);
     cost.flops += kFlopsPerPacked * real(work.partial_elements());
-    // A tile has fewer filters than rows, or the rows of pixels are short.
+    // Partial tiles if there are few filters; short pixel rows shorten the K loop.
     const double row = real(work.block().extent[2]) * (work.phases.size() > 1 ? 14.0 : 1.0);
     const double filters = std::min(real(geometry.filters) / kMaxProductRows, 1.0);
     cost.flops_fraction = 0.93 * row / (row + 2) * filters;
@@ -76,7 +76,7 @@ class ConvTilesEngine final : public Engine {
   }
 
   static Cost cost(const TilePlanesWork& work, const Region& region) {
-    // As below; every element of the source is packed once for each part of the filters.
+    // As below; every source element is packed once per part of the filters.
     constexpr double kFlopsPerPacked = 30;
     const auto real = [](std::int64_t n) { return static_cast<double>(n); };
     const double pixels =
@@ -93,8 +93,7 @@ class ConvTilesEngine final : public Engine {
   }
 
   static Cost cost(const TilePixelsWork& work, const Region& region) {
-    // Multiply-adds in whole vectors, and what could be done in the time of packing the filter and
-    // of staging a pixel's channel.
+    // FMAs in whole vectors, plus packing of the filter and staging of pixels in equivalent flops.
     constexpr double kFlopsPerPacked = 30, kFlopsPerStaged = 30, kFlopsPerBuffered = 60;
     const auto real = [](std::int64_t n) { return static_cast<double>(n); };
     const std::int64_t results = work.filter_results();
@@ -112,7 +111,7 @@ class ConvTilesEngine final : public Engine {
       if (!work.sink.is_direct()) cost.flops += kFlopsPerBuffered * pixels * real(wide);
     }
     cost.flops += kFlopsPerPacked * real(work.packed);
-    // Fewer vectors to a row of B leave more loads per multiply-add.
+    // Fewer vectors per row of B mean more loads per FMA.
     cost.flops_fraction = results >= 3 * kPanelColumns / 4 ? 0.95
                           : results > kPanelColumns / 4    ? 0.75
                                                            : 0.3;

@@ -1,4 +1,4 @@
-// 3 x 3 convolutions of stride 1 with fewer products than taps (Winograd).
+// Winograd F(m x m, 3 x 3) convolution of stride 1, forward and backward-data.
 #include "base/checked.hpp"
 #include "cpu/constants.hpp"
 #include "cpu/conv/winograd_blocks.hpp"
@@ -13,11 +13,10 @@ namespace ashlar::cpu {
 
 namespace {
 
-// Forward and backward-data. With C summed channels and panels of K' channels of the result, per
-// block of T tiles:
-//   V[point][T][C]   from the source
-//   M[point][T][K']  products with one panel of U
-//   the result       from M
+// With C reduced channels and panels of K' result channels, per block of T tiles:
+//   V[point][T][C]   input transform of the source
+//   M[point][T][K']  GEMM with one panel of U
+//   the result       output transform of M
 class WinogradConvKernel final : public Kernel {
  public:
   WinogradConvKernel(const Region& region, const Config& config)
@@ -83,18 +82,18 @@ class WinogradConvKernel final : public Kernel {
 
  private:
   static constexpr std::int64_t kLine = 16;  // floats
-  // Rows of a panel of U that stay in L1 beside the rows of V.
+  // KC: rows of a panel of U that stay in L1 together with the rows of V.
   static constexpr std::int64_t kDeepest = 256;
 
   struct Run {
     WinogradSource::Bound source;
     WinogradFilter::Bound filter;
     WinogradResult::Bound result;
-    const float* u;  // all of it; null: every thread makes the parts it needs in its own_u
+    const float* u;  // all of U; null: every thread transforms the slices it needs into its own_u
     float *own_u, *v, *m, *stages;
   };
 
-  // Tiles of a group and a panel that a thread multiplies.
+  // Tiles of a group and the panel that a thread multiplies.
   struct Part {
     std::int64_t group, panel, tile, tiles;
     int thread;
@@ -114,12 +113,12 @@ class WinogradConvKernel final : public Kernel {
     stage_reservation_ = add("stage", threads, stage_floats_);
     finish_reservation_ = add("finish", 1, result_.post_ops_size());
   }
-  // No more threads than have memory.
+  // No more threads than have scratch.
   template <class Body>
   void split(std::int64_t items, Body&& body) const {
     parallel_for(items, divide_up(items, blocks_.threads), body);
   }
-  // Blocks are even: threads may have few of them.
+  // Even blocks: a thread may have few of them.
   std::int64_t block_count() const { return divide_up(shape_.tile_count(), blocks_.tiles); }
   std::int64_t first_tile(std::int64_t block) const {
     return shape_.tile_count() * block / block_count();
@@ -128,7 +127,7 @@ class WinogradConvKernel final : public Kernel {
     return first_tile(block + 1) - first_tile(block);
   }
 
-  // A block whose tiles lie in this thread's L2; U streams past them.
+  // A block whose V is in this thread's L2; U is streamed.
   void run_alone(const Run& run, std::int64_t group, std::int64_t block, int thread) const {
     float* v = run.v + thread * shape_.points() * v_point_;
     const std::int64_t first = first_tile(block), tiles = tiles_of(block);
@@ -141,8 +140,8 @@ class WinogradConvKernel final : public Kernel {
     }
   }
 
-  // A block of all threads in the last cache. Panels are shared out; each is transformed,
-  // multiplied and written by one thread, U a part at a time, so that it never leaves L2.
+  // A block of V shared by all threads in L3. Panels are distributed; each is transformed,
+  // multiplied and written by one thread, U slice by slice, so that it stays in L2.
   void run_together(const Run& run, std::int64_t group, std::int64_t block) const {
     const std::int64_t first = first_tile(block), tiles = tiles_of(block);
     split(tiles, [&](std::int64_t begin, std::int64_t end, int thread) {
@@ -182,8 +181,8 @@ class WinogradConvKernel final : public Kernel {
     });
   }
 
-  // M = V U over channels [first, first + count), added to M where they are not the first. `u` is
-  // that of the first of them. Meanwhile what write() will touch comes to L2.
+  // M = V U over channels [first, first + count), accumulated unless first is 0; `u` starts at
+  // channel `first`. Prefetches the data of write() to L2.
   void multiply(const Run& run, const Part& part, const float* v, std::int64_t first,
                 std::int64_t count, const float* u, std::int64_t u_point) const {
     const std::int64_t chunks = divide_up(count, kDeepest), no_offset = 0;
@@ -233,7 +232,7 @@ class WinogradConvKernel final : public Kernel {
   WinogradSource source_;
   WinogradFilter filter_;
   WinogradResult result_;
-  std::vector<std::int64_t> v_rows_, m_rows_;  // offsets of the tiles of a block
+  std::vector<std::int64_t> v_rows_, m_rows_;  // tile offsets of a block
   std::int64_t v_tile_, v_point_, m_point_, u_point_, stage_floats_;
   int u_reservation_ = -1, v_reservation_ = -1, m_reservation_ = -1, stage_reservation_ = -1,
       finish_reservation_ = -1;
@@ -245,12 +244,12 @@ class ConvWinogradEngine final : public Engine {
   std::string_view id() const override { return "cpu.conv_winograd"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "3 x 3 convolution of stride 1 in Winograd tiles, a quarter of the products";
+    return "Winograd 3 x 3 convolution of stride 1, F(4, 3) or F(2, 3)";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<ConvForward>() && !region.anchor_as<ConvBackwardData>())
-      return Support::other_operation("the anchor is no forward or backward-data convolution");
+      return Support::other_operation("the anchor is not a forward or backward-data convolution");
     return winograd_support(region);
   }
 

@@ -1,4 +1,5 @@
-// The gradient of a 3 x 3 filter in Winograd tiles: dy's tile is the filter, dw the result.
+// Winograd backward-filter of 3 x 3 convolution: the tile of dy acts as the filter, dw is the
+// output.
 #include "base/checked.hpp"
 #include "cpu/conv/winograd_blocks.hpp"
 #include "cpu/conv/winograd_source.hpp"
@@ -12,10 +13,10 @@ namespace ashlar::cpu {
 namespace {
 
 // Per group, with C channels and K filters, over blocks of T tiles:
-//   V[point][T][C]  from x
-//   D[point][T][K]  from dy
-//   M[point][K][C]  the sum over tiles of D^T V
-// and after the last block dw from M.
+//   V[point][T][C]  input transform of x
+//   D[point][T][K]  transform of dy
+//   M[point][K][C]  sum over tiles of D^T V
+// and after the last block the output transform of M to dw.
 class WinogradFilterKernel final : public Kernel {
  public:
   WinogradFilterKernel(const Region& region, const Config& config)
@@ -38,7 +39,7 @@ class WinogradFilterKernel final : public Kernel {
       plain_ = view;
     points_ = (blocks_.outputs + 2) * (blocks_.outputs + 2);
     columns_ = round_up(geometry_.channels, kPanelColumnMultiple<float>);
-    // An odd number of cache lines from row to row, so that columns fall into all sets.
+    // An odd number of cache lines per row, so that columns map to all cache sets.
     v_tile_ = columns_ + kLine;
     d_tile_ = round_up(geometry_.filters, 2 * kLine) + kLine;
     v_point_ = blocks_.tiles * v_tile_;
@@ -79,7 +80,7 @@ class WinogradFilterKernel final : public Kernel {
  private:
   static constexpr std::int64_t kLine = 16;  // floats
   static constexpr std::int64_t kTaps = 9;
-  // Tiles summed at a time: their rows of V's panel and D's columns share L1.
+  // KC: tiles per GEMM step; their rows of V's panel and D's columns share L1.
   static constexpr std::int64_t kDeepest = 128;
 
   PatchGrid grid(const Spatial& extents, std::int64_t channels, std::int64_t patch,
@@ -99,7 +100,7 @@ class WinogradFilterKernel final : public Kernel {
   std::int64_t tile_count() const { return geometry_.images * tiles_[0] * tiles_[1]; }
   std::int64_t panels() const { return divide_up(columns_, micro_kernel_.columns); }
 
-  // All threads on one block after the other, each with its points and panels of M.
+  // All threads share one block after the other, each with its points and panels of M.
   void sum_together(const Run& run, std::int64_t group) const {
     for (std::int64_t first = 0; first < tile_count(); first += blocks_.tiles) {
       const std::int64_t count = std::min(blocks_.tiles, tile_count() - first);
@@ -114,8 +115,8 @@ class WinogradFilterKernel final : public Kernel {
     }
   }
 
-  // Every thread has blocks and an M of its own; these are added up in the end. What a part sums
-  // does not depend on who computes it.
+  // Every thread has its own blocks and partial M, which are reduced at the end. The partition does
+  // not depend on the thread that computes it.
   void sum_apart(const Run& run, std::int64_t group) const {
     const std::int64_t blocks = divide_up(tile_count(), blocks_.tiles);
     const std::int64_t parts = std::min(blocks, blocks_.threads), part_floats = points_ * m_point_;
@@ -222,7 +223,7 @@ class WinogradFilterKernel final : public Kernel {
   TransposeTile transpose_;
   WinogradSource x_, dy_;
   ConvStore<float> rows_;
-  View plain_;  // dw where it takes the sums as they are
+  View plain_;  // dw, if the result is stored directly
   std::int64_t tiles_[2];
   std::int64_t points_, columns_, v_tile_, d_tile_, v_point_, d_point_, m_point_, stage_floats_;
   int v_reservation_, d_reservation_, m_reservation_, stage_reservation_;
@@ -233,11 +234,11 @@ class ConvWinogradFilterEngine final : public Engine {
   std::string_view id() const override { return "cpu.conv_winograd_filter"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "gradient of a 3 x 3 filter of stride 1 in Winograd tiles, a quarter of the products";
+    return "Winograd backward-filter of 3 x 3 convolution of stride 1";
   }
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<ConvBackwardFilter>())
-      return Support::other_operation("the anchor is no backward-filter convolution");
+      return Support::other_operation("the anchor is not a backward-filter convolution");
     return winograd_support(region);
   }
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {

@@ -1,6 +1,6 @@
-// Connectionist temporal classification in log space: one thread per sequence, the recursions over
-// its states vectorised. src/reference/ctc.cpp has the formulas; `after` is kept with its states in
-// reverse, so that both recursions are the same step.
+// Connectionist temporal classification in log space: one thread per sequence, the recursions
+// vectorised over its states. src/reference/ctc.cpp has the formulas; `after` stores its states in
+// reverse, so that both recursions use the same step.
 #include <cmath>
 #include <limits>
 
@@ -41,7 +41,7 @@ class CtcKernel final : public Kernel {
     const PointwiseProgram& previous = input_program(region, CtcLoss::previous);
     if (!previous.empty()) previous_ = RowProgram<T>(previous, 2);
 
-    // Every sequence has 2 L + 1 states; together they have twice the labels and one each.
+    // A sequence of L labels has 2 L + 1 states.
     const std::int64_t count = element_count(labels);
     const std::int64_t states =
         checked_add(checked_mul(2, count), checked_mul(batch_, 1 + kBefore));
@@ -84,13 +84,13 @@ class CtcKernel final : public Kernel {
   }
   bool reads_previous() const { return has_gradient_ && op_.padding == CtcPadding::skip; }
 
-  // One sequence at work: its lengths and its parts of the scratch memory.
+  // A sequence in progress: its lengths and scratch.
   struct Sequence {
     std::int64_t n, times, states;
     const std::int64_t* labels;
     T *before, *with_emission, *emission, *after, *skip, *skip_back, *terms;
-    T *largest, *log_sum, *scale;  // by time: the softmax of x
-    T* row;                        // one per class
+    T *largest, *log_sum, *scale;  // by time: softmax statistics of x
+    T* row;                        // one element per class
 
     std::int64_t state_class(std::int64_t s, std::int64_t blank) const {
       return s % 2 == 0 ? blank : labels[s / 2];
@@ -130,7 +130,7 @@ class CtcKernel final : public Kernel {
       }
     }
 
-    // Finds the parts of the sequence; `possible` says whether its labels are classes.
+    // Sets up the sequence; `possible`: whether its labels are valid classes.
     Sequence open(std::int64_t n, bool& possible) const {
       const auto scratch = [&](int reservation) {
         return context.scratch<T>(kernel.scratch_layout_, reservation);
@@ -170,8 +170,8 @@ class CtcKernel final : public Kernel {
       return s.before + (kernel.has_gradient_ ? t * s.states : 0);
     }
 
-    // skip[s] is 0 where state s may follow s - 2, else 1; skip_back the same with states counted
-    // from the end.
+    // skip[s] is 0 if state s may follow s - 2, else 1; skip_back the same with states counted from
+    // the end.
     void prepare_skips(const Sequence& s) const {
       for (std::int64_t i = 0; i < s.states; ++i)
         s.skip[i] = i % 2 == 1 && i >= 3 && s.labels[i / 2] != s.labels[i / 2 - 1] ? T{0} : T{1};
@@ -179,7 +179,7 @@ class CtcKernel final : public Kernel {
         s.skip_back[r] = r >= 2 ? s.skip[s.states - 1 - r + 2] : T{1};
       std::fill(s.with_emission - kBefore, s.with_emission, kNothing);
     }
-    // The state before the first step, or after the last.
+    // The states before the first step, or after the last.
     void start(const Sequence& s, T* states) const {
       std::fill(states, states + s.states, kNothing);
       std::fill(states, states + std::min<std::int64_t>(s.states, 2), T{0});
@@ -191,7 +191,7 @@ class CtcKernel final : public Kernel {
     void store_row(const Sequence& s, std::int64_t t) const {
       gradient.store(Coords{t, s.n, 0}.data(), kernel.classes_, s.row);
     }
-    // Emissions from the row of x at time t, whose softmax is known.
+    // Emissions from the row of x at time t, whose softmax statistics are known.
     void find_emissions(const Sequence& s, std::int64_t t) const {
       const bool logits = kernel.op_.input == CtcInput::logits;
       for (std::int64_t i = 0; i < s.states; ++i) {
@@ -206,7 +206,7 @@ class CtcKernel final : public Kernel {
       s.scale[t] = 1 / sum;
     }
 
-    // Returns the logarithm of the probability of the labels.
+    // Returns the log probability of the labels.
     T forward(const Sequence& s) const {
       if (s.times == 0) return s.states == 1 ? T{0} : kNothing;
       for (std::int64_t t = 0; t < s.times; ++t) {
@@ -280,7 +280,8 @@ class CtcEngine final : public Engine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!region.anchor_as<CtcLoss>()) return Support::other_operation("the anchor is no ctc_loss");
+    if (!region.anchor_as<CtcLoss>())
+      return Support::other_operation("the anchor is not a ctc_loss");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

@@ -1,5 +1,5 @@
-// Reshape, transpose, slice and concat as copies, row by row, with pointwise work on either side.
-// Most of them never get here: the planner makes them views.
+// Reshape, transpose, slice and concat as row copies with fused pointwise prologue and epilogue.
+// The planner turns most of them into views.
 #include "cpu/box_space.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
@@ -11,7 +11,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kChunks = 64;  // shares the work is cut into
+constexpr std::int64_t kChunks = 64;  // chunks of work
 
 bool reads_coordinates(const PointwiseProgram& program) {
   return std::any_of(program.steps.begin(), program.steps.end(), [](const auto& step) {
@@ -20,7 +20,7 @@ bool reads_coordinates(const PointwiseProgram& program) {
   });
 }
 
-// The prologue as seen through the transpose or slice: every load follows the move.
+// The prologue with the transpose or slice applied to every load.
 PointwiseProgram moved(PointwiseProgram program, const Op& op, const Dims& dims) {
   for (auto& step : program.steps) {
     if (step.kind != PointwiseProgram::Step::Kind::load) continue;
@@ -39,7 +39,7 @@ PointwiseProgram moved(PointwiseProgram program, const Op& op, const Dims& dims)
   return program;
 }
 
-// Copies sources into one destination of the same rank, each at its own place along an axis.
+// Copies sources into one destination of the same rank, each at its own offset along an axis.
 template <class T>
 class JoinKernel final : public Kernel {
  public:
@@ -106,7 +106,7 @@ class JoinKernel final : public Kernel {
   std::vector<Source> sources_;
 };
 
-// Elements in row-major order of both sides, in runs that stay inside a row of either.
+// Copies elements in row-major order, in runs inside a row of both sides.
 template <class T>
 class ReshapeKernel final : public Kernel {
  public:
@@ -137,7 +137,7 @@ class ReshapeKernel final : public Kernel {
   }
 
  private:
-  // Coordinates of a row-major position; returns how many elements its row still has.
+  // Coordinates of a row-major position; returns the number of elements left in its row.
   static std::int64_t locate(const Dims& dims, std::int64_t position, Coords& coords) {
     const int last = dims.rank() - 1;
     const std::int64_t left = dims[last] - position % dims[last];
@@ -163,7 +163,7 @@ class DataMovementEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     const bool moves = region.anchor_as<Transpose>() || region.anchor_as<Slice>();
     if (!moves && !region.anchor_as<Reshape>() && !region.anchor_as<Concat>())
-      return Support::other_operation("the anchor moves no data");
+      return Support::other_operation("the anchor is not a reshape, transpose, slice or concat");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (moves && reads_coordinates(region.prologues[0]))
       return Support::no("the prologue reads coordinates, which the move would change");

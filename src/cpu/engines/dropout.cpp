@@ -1,4 +1,4 @@
-// Dropout, forward and backward: random decisions by row-major position, drawn many at once.
+// Dropout, forward and backward: Philox decisions by row-major position, drawn in chunks.
 #include <cstring>
 
 #include "base/philox.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kChunk = 1024;  // elements drawn at once
 
-// The operands with axes merged; rows run along the last one, in row-major order.
+// The operands with axes merged; rows along the last one, in row-major order.
 struct Rows {
   PointwiseProgram source, result, mask;
   Dims dims;
@@ -100,12 +100,12 @@ class DropoutKernel final : public Kernel {
     seed_attribute_ = op.seed;
     offset_attribute_ = op.offset;
     keep_ = static_cast<float>(1.0 - op.probability);
-    // Of what is dropped for certain nothing is left to scale.
+    // probability 1 drops everything: the scale is irrelevant.
     scale_ = op.probability < 1.0 ? static_cast<T>(1.0 / (1.0 - op.probability)) : T{0};
     select_ = pointwise_row<T>(PointwiseMode::binary_select, false);
   }
 
-  // Decisions for elements [begin, end).
+  // Keep decisions for elements [begin, end).
   void draw(std::uint64_t seed, std::uint64_t offset, std::int64_t begin, std::int64_t end,
             T* kept) const {
     alignas(64) std::uint32_t random[kChunk];
@@ -142,7 +142,7 @@ class DropoutEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<DropoutForward>() && !region.anchor_as<DropoutBackward>())
-      return Support::other_operation("the anchor is no dropout");
+      return Support::other_operation("the anchor is not a dropout");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (region.epilogue.space.empty()) return Support::no("the tensor has no axes");
     return Support::yes();

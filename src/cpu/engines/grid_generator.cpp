@@ -1,5 +1,5 @@
-// Affine sampling grids and their gradient, row by row along the last spatial axis: there a
-// coordinate of the grid is a line a + b x, and its gradient needs the sums of dgrid and x dgrid.
+// Affine sampling grids and their gradient, row by row along the last spatial axis: a grid
+// coordinate is affine in x (a + b x), and its gradient needs the sums of dgrid and x dgrid.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/operand.hpp"
@@ -9,9 +9,9 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kGridRow = 1024;  // positions worked on at once
+constexpr std::int64_t kGridRow = 1024;  // positions at once
 
-// Coordinates in [-1, 1] of the elements of every spatial axis, the last axis (x) first.
+// Normalised coordinates in [-1, 1] along every spatial axis, the last axis (x) first.
 template <class T>
 class BaseCoordinates {
  public:
@@ -32,7 +32,7 @@ class BaseCoordinates {
   }
   int spatial() const { return spatial_; }
   const T* row() const { return values_[0].data(); }
-  // Coordinate k > 0 of the row at `at`, an index of the grid.
+  // Coordinate k > 0 of the row at `at`, a grid index.
   T of_row(const Coords& at, int k) const {
     return values_[static_cast<std::size_t>(k)]
                   [static_cast<std::size_t>(at[static_cast<std::size_t>(spatial_ - k)])];
@@ -43,7 +43,7 @@ class BaseCoordinates {
   std::vector<std::vector<T>> values_;
 };
 
-// [N, size..., d] with one position along the last spatial axis: the rows of a grid.
+// [N, size..., d] with extent 1 along the last spatial axis: the rows of a grid.
 struct GeneratedRows {
   Dims dims;
   std::int64_t length;
@@ -84,7 +84,7 @@ class GeneratorForwardKernel final : public Kernel {
                      const Coords from = {at[0], at[x_axis + 1], 0};
                      T coefficients[4];
                      theta.load(from.data(), d + 1, coefficients);
-                     T constant = coefficients[d] + T{0};  // sums never end in -0
+                     T constant = coefficients[d] + T{0};  // avoids -0
                      for (int k = 1; k < d; ++k) constant += coefficients[k] * base_.of_row(at, k);
                      for (std::int64_t first = 0; first < rows_.length; first += kGridRow) {
                        const std::int64_t count = std::min(kGridRow, rows_.length - first);
@@ -121,7 +121,7 @@ class GeneratorBackwardKernel final : public Kernel {
     Dims outer = rows_.dims;  // the rows of one image and coordinate
     outer[0] = outer[d + 1] = 1;
     const std::int64_t rows = element_count(outer);
-    // One row of theta is the work of one thread, so that its sums have one order.
+    // One task per row of theta, so that its sums have a fixed order.
     parallel_for(
         rows_.dims[0] * d, items_per_thread(rows * rows_.length),
         [&](std::int64_t begin, std::int64_t end, int) {
@@ -175,7 +175,7 @@ class GridGeneratorEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<GridGeneratorForward>() && !region.anchor_as<GridGeneratorBackward>())
-      return Support::other_operation("the anchor generates no grid");
+      return Support::other_operation("the anchor is not a grid generator");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

@@ -1,6 +1,6 @@
-// Sampling at the positions of a grid. Two ways: where channels lie together, a row of channels is
-// a weighted sum of rows of x; elsewhere the taps of a chunk of positions are tabled once and every
-// channel gathers from its plane.
+// Grid sampling. Two traversals: if channels are contiguous, a row of channels is a weighted sum of
+// rows of x; else the taps of a chunk of positions are tabulated once and every channel gathers
+// from its plane.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/grid_sampling.hpp"
@@ -106,16 +106,14 @@ class GridSampleEngine final : public Engine {
  public:
   std::string_view id() const override { return "cpu.grid_sample"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
-  std::string_view description() const override {
-    return "sampling at the positions of a grid, forward and backward";
-  }
+  std::string_view description() const override { return "grid sampling, forward and backward"; }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<GridSampleForward>() && !region.anchor_as<GridSampleBackward>())
-      return Support::other_operation("the anchor samples no grid");
+      return Support::other_operation("the anchor is not grid sampling");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (!Planes<float>::fits(region.prologues[0]))
-      return Support::no("a plane of x is past the reach of 32-bit indices");
+      return Support::no("offsets in a plane of x exceed 32-bit gather indices");
     return Support::yes();
   }
 

@@ -1,5 +1,6 @@
-// The gradient of sampling. dx is scattered to: a thread owns the channels it adds to, in one
-// order, so that results repeat. dgrid is summed over channels for every position on its own.
+// Backward of grid sampling. dx is a scatter: a thread owns the channels it adds to, in a fixed
+// order, so that results are reproducible. dgrid sums over channels independently for every
+// position.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/grid_sampling.hpp"
 
@@ -10,7 +11,7 @@ namespace {
 using SampleIn = GridSampleBackward::In;
 using SampleOut = GridSampleBackward::Out;
 
-constexpr std::int64_t kChannelBlock = 32;  // channels a thread owns at once, across channels
+constexpr std::int64_t kChannelBlock = 32;  // channels per task, across channels
 
 template <class T>
 class GridSampleBackwardKernel final : public Kernel {
@@ -51,22 +52,22 @@ class GridSampleBackwardKernel final : public Kernel {
   }
 
  private:
-  static constexpr T kZero = 0, kOne = 1;  // adding 0 leaves no -0 behind
+  static constexpr T kZero = 0, kOne = 1;  // adding 0 removes -0
 
   std::int64_t plane_size() const {
     std::int64_t size = 1;
     for (int s = 0; s < sampler_.spatial(); ++s) size *= dims_[s + 2];
     return size;
   }
-  // Rows of the grid that belong to one image.
+  // Grid rows per image.
   std::int64_t rows_per_image() const { return grid_.loop().count() / dims_[0]; }
 
-  // --- dx, planes side by side: a thread owns planes
+  // --- dx along planes: a thread owns planes
   void input_gradient_along(const KernelContext& context, T* sums) const {
     const auto dy = dy_.bind(context), dx = dx_.bind(context), grid = grid_.bind(context);
     const std::int64_t plane = plane_size(),
                        blocks = (dims_[1] + kChannelBlock - 1) / kChannelBlock;
-    // A block of channels shares the tables of its image.
+    // A block of channels shares the tap tables of its image.
     parallel_for(dims_[0] * blocks, 1, [&](std::int64_t begin, std::int64_t end, int) {
       TapTable<T> table;
       alignas(64) T gradient[kGridChunk];
@@ -99,7 +100,7 @@ class GridSampleBackwardKernel final : public Kernel {
         if (hands_back(weight[p])) plane[index[p]] += weight[p] * gradient[p];
     }
   }
-  // Neither outside x nor at a position that is none.
+  // False outside x and for NaN positions.
   static bool hands_back(T weight) { return weight != T{0} && !std::isnan(weight); }
 
   void emit_plane(const typename RowProgram<T>::Bound& dx, std::int64_t n, std::int64_t c,
@@ -121,7 +122,7 @@ class GridSampleBackwardKernel final : public Kernel {
     }
   }
 
-  // --- dx, channels side by side: a thread owns blocks of channels
+  // --- dx across channels: a thread owns blocks of channels
   void input_gradient_across(const KernelContext& context, T* sums) const {
     const auto dy = dy_.bind(context), dx = dx_.bind(context), grid = grid_.bind(context);
     const std::int64_t plane = plane_size(),
@@ -255,7 +256,7 @@ class GridSampleBackwardKernel final : public Kernel {
   GridRows<T> grid_;
   RowProgram<T> dy_, dx_, dgrid_, x_;
   Planes<T> planes_;
-  std::array<std::int64_t, 3> strides_{};  // of the sums, by spatial axis
+  std::array<std::int64_t, 3> strides_{};  // of the accumulators, by spatial axis
   int sums_ = -1;
 };
 

@@ -1,5 +1,5 @@
-// What grid sampling forward and backward share: positions of the grid as taps of x, and the planes
-// of x they index.
+// Shared by grid sampling forward and backward: grid positions as taps of x, and the planes of x
+// they index.
 #pragma once
 
 #include <cmath>
@@ -14,10 +14,10 @@
 namespace ashlar::cpu {
 
 inline constexpr int kMaxTaps = 8;                 // corners of a cell in three axes
-inline constexpr std::int64_t kGridChunk = 256;    // positions worked on at once
-inline constexpr std::int64_t kChannelRow = 1024;  // channels worked on at once
+inline constexpr std::int64_t kGridChunk = 256;    // positions at once
+inline constexpr std::int64_t kChannelRow = 1024;  // channels at once
 
-// The elements of x that one position sees, with their weights.
+// The taps of one position: elements of x and their weights.
 template <class T>
 struct PointTaps {
   std::array<std::int64_t, 3> low{};  // by spatial axis: the tap's coordinate, or the lower of two
@@ -42,7 +42,7 @@ class GridSampler {
   int taps() const { return nearest() ? 1 : 1 << spatial_; }
   std::int64_t extent(int axis) const { return extent_[static_cast<std::size_t>(axis)]; }
 
-  // `grid` holds the coordinates as the grid does: x, the last axis, first.
+  // `grid` holds the coordinates in grid order: x, the last axis, first.
   PointTaps<T> at(const T* grid) const {
     PointTaps<T> taps;
     std::array<std::array<T, 2>, 3> weight{};
@@ -84,7 +84,7 @@ class GridSampler {
   }
 
  private:
-  // The position along an axis, and how it changes with the coordinate. The formulas are those of
+  // The position along an axis and its derivative with respect to the grid coordinate; formulas in
   // docs/ops/spatial_transformer.md.
   T locate(T coordinate, std::int64_t extent, T& slope) const {
     const T size = static_cast<T>(extent), last = size - 1;
@@ -99,7 +99,7 @@ class GridSampler {
     if (!(position > 0 && position < last)) slope = 0;
     return std::isnan(position) ? position : std::clamp<T>(position, 0, last);
   }
-  // The wave that runs up and down between `low` and `low + span`.
+  // Triangle wave between `low` and `low + span` (reflection padding).
   static T reflect(T position, T low, T span, T& slope) {
     if (span == 0) {
       slope = 0;
@@ -125,7 +125,7 @@ class GridSampler {
   std::array<std::int64_t, 3> extent_{};
 };
 
-// Positions of a chunk as tables for GatherSum, and the coordinates of the grid they come from.
+// Tap tables of a chunk of positions for GatherSum, and the grid coordinates they come from.
 template <class T>
 struct TapTable {
   alignas(64) GatherIndex<T> index[kMaxTaps * kGridChunk];
@@ -133,7 +133,7 @@ struct TapTable {
   alignas(64) T change[3][kMaxTaps * kGridChunk];
   alignas(64) T slope[3][kGridChunk];
 
-  // `strides` are those of a plane, by spatial axis. Taps that see nothing index element 0.
+  // `strides` are those of a plane, by spatial axis. Taps outside x index element 0 with weight 0.
   void set(const GridSampler<T>& sampler, std::int64_t position, const PointTaps<T>& taps,
            const std::array<std::int64_t, 3>& strides, bool with_change) {
     for (int k = 0; k < sampler.taps(); ++k) {
@@ -152,7 +152,7 @@ struct TapTable {
   }
 };
 
-// The planes x[n, c] as contiguous or strided memory of T: where they are, or as a copy.
+// The planes x[n, c] as contiguous or strided memory of T: in place, or a copy.
 template <class T>
 class Planes {
  public:
@@ -196,7 +196,7 @@ class Planes {
   const T* plane(const T* first, std::int64_t n, std::int64_t c) const {
     return first + n * view_.strides[0] + c * view_.strides[1];
   }
-  // Whether the elements of a plane are within reach of an index.
+  // Whether the offsets in a plane fit a gather index.
   static bool fits(const PointwiseProgram& program) {
     std::int64_t packed = 1, reach = 0;
     const Dims& dims = program.space;
@@ -218,7 +218,7 @@ class Planes {
   int copy_ = -1;
 };
 
-// Rows of the grid: [N, out...] in chunks along the last axis. Coordinate j of a chunk.
+// Rows of the grid [N, out...], in chunks along the last axis.
 template <class T>
 class GridRows {
  public:
@@ -248,7 +248,7 @@ class GridRows {
       body(p, position);
     }
   }
-  // The index of y (or dy) for channel c of the position at `at`.
+  // The index in y (or dy) of channel c of the position `at`.
   static Coords in_result(const Coords& at, std::int64_t c) {
     Coords result{};
     result[0] = at[0];
@@ -263,7 +263,7 @@ class GridRows {
   RowProgram<T> grid_;
 };
 
-// Rows across channels (1) where they lie together and are many, else along output positions.
+// Whether rows run across channels: if those are contiguous and many.
 inline bool samples_across_channels(const PointwiseProgram& x) {
   return choose_row_axis(x.space, {&x}) == 1 && x.space[1] >= 8;
 }

@@ -1,5 +1,5 @@
-// The patches of a convolution, copied row by row: a row of y that one tap of the window sees along
-// the last spatial axis is a strided row of x with zeros at its ends.
+// im2col, row by row: the elements of y that one tap reads along the last spatial axis are a
+// strided row of x with zeros at its ends.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/pooling.hpp"
@@ -20,7 +20,7 @@ class Im2ColKernel final : public Kernel {
         spatial_(x_dims_.rank() - 2),
         x_(region.prologues[0], x_dims_.rank() - 1, nullptr, op_.stride[spatial_ - 1]),
         y_(region.epilogue, 2) {
-    // [N, C, window..., windows...]: y with its two joined axes apart.
+    // [N, C, window..., windows...]: y with its two merged axes split.
     rows_.dims = {x_dims_[0], x_dims_[1]};
     for (std::int64_t extent : op_.window) rows_.dims.push_back(extent);
     for (int s = 0; s < spatial_; ++s) {
@@ -49,7 +49,7 @@ class Im2ColKernel final : public Kernel {
   }
 
  private:
-  // Row-major position along axes [first, end) of the walk.
+  // Row-major position along axes [first, end) of the loop.
   std::int64_t join(const Coords& at, int first, int end) const {
     std::int64_t position = 0;
     for (int a = first; a < end; ++a)
@@ -68,7 +68,7 @@ class Im2ColKernel final : public Kernel {
       if (s + 1 < spatial_ && (i < 0 || i >= x_dims_[s + 2]))
         return void(std::fill(row, row + count, T{0}));
     }
-    // Elements [low, high) of the row lie inside x.
+    // Elements [low, high) of the row are inside x.
     const auto last = static_cast<std::size_t>(spatial_ + 1);
     const std::int64_t stride = op_.stride[spatial_ - 1], extent = x_dims_[spatial_ + 1];
     const std::int64_t low =
@@ -93,11 +93,11 @@ class Im2ColEngine final : public Engine {
   std::string_view id() const override { return "cpu.im2col"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "the patches of a convolution as rows of a matrix";
+    return "im2col: convolution patches as rows of a matrix";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!region.anchor_as<Im2Col>()) return Support::other_operation("the anchor makes no patches");
+    if (!region.anchor_as<Im2Col>()) return Support::other_operation("the anchor is not im2col");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

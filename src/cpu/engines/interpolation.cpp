@@ -1,6 +1,6 @@
-// Nearest and linear resampling, forward and backward. Both directions are the same work: along
-// each spatial axis every result is a weighted sum of a few elements, and going backward the table
-// that says which is transposed. The tables are made at build.
+// Nearest and linear resampling, forward and backward. Both directions have the same form: along
+// each spatial axis every result is a weighted sum of a few elements; backward uses the transposed
+// tap table. Tables are computed at build time.
 #include <cmath>
 
 #include "cpu/engines/build.hpp"
@@ -14,13 +14,13 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kResultRow = 1024;  // results worked on at once
-constexpr std::int64_t kSegment = 4096;    // elements behind them, at most
+constexpr std::int64_t kResultRow = 1024;  // results at once
+constexpr std::int64_t kSegment = 4096;    // maximum source elements of them
 
-// Which elements of an axis a result of that axis sums: taps [begin[o], begin[o + 1]).
+// Tap table of an axis: result o sums taps [begin[o], begin[o + 1]).
 struct AxisTaps {
   std::vector<std::int64_t> begin = {0};
-  std::vector<std::int64_t> source;  // rises within a result
+  std::vector<std::int64_t> source;  // ascending within a result
   std::vector<double> weight;
 
   std::int64_t results() const { return static_cast<std::int64_t>(begin.size()) - 1; }
@@ -33,13 +33,13 @@ struct AxisTaps {
     weight.push_back(by);
   }
   void end_result() { begin.push_back(static_cast<std::int64_t>(source.size())); }
-  // Elements between the first and the last that a result sums.
+  // Span of the source elements of a result.
   std::int64_t width(std::int64_t o) const {
     return count(o) == 0 ? 0 : source_of(first(o + 1) - 1) - source_of(first(o)) + 1;
   }
 };
 
-// The same formulas as docs/ops/resample.md gives.
+// The formulas of docs/ops/resample.md.
 AxisTaps forward_taps(const ResampleAttributes& op, std::int64_t in, std::int64_t out) {
   AxisTaps taps;
   const auto last = static_cast<double>(in - 1);
@@ -76,12 +76,12 @@ AxisTaps transposed(const AxisTaps& taps, std::int64_t sources) {
   return result;
 }
 
-// What both directions look like: results are sums of elements of `from`.
+// The problem in either direction: results are weighted sums of elements of `from`.
 struct Interpolated {
   bool forward;
   ResampleAttributes op;
   Dims from, to;
-  int axis;  // of rows: 0 or 1 when all elements of a row have the same taps, else the last
+  int axis;  // row axis: 0 or 1 if all elements of a row have the same taps, else the last
 
   explicit Interpolated(const Region& region)
       : forward(region.anchor_as<ResampleForward>() != nullptr),
@@ -132,7 +132,7 @@ class InterpolationKernel final : public Kernel {
   }
 
  private:
-  // Results [begin, begin + count) of the last axis, made from `sources` elements.
+  // Results [begin, begin + count) of the last axis, from `sources` elements.
   struct Chunk {
     std::int64_t begin, count, first_source, sources, taps, table;
   };
@@ -188,13 +188,13 @@ class InterpolationKernel final : public Kernel {
       chunks_.push_back(chunk);
       begin += chunk.count;
     }
-    // The walk is over chunks of the last axis.
+    // The loop is over chunks of the last axis.
     rows_.dims[static_cast<int>(axis_)] = static_cast<std::int64_t>(chunks_.size());
     rows_.length = 1;
   }
 
-  // The weighted sum of the rows behind result `at`, over the taps of axes [2, axes). Other
-  // coordinates are those of `source`. Returns `sums`, or the row itself where it is the sum.
+  // The weighted sum of the source rows of result `at`, over the taps of axes [2, axes). Other
+  // coordinates are those of `source`. Returns `sums`, or the row itself if it is the sum.
   const T* sum_rows(const typename RowProgram<T>::Bound& from, const Coords& at, Coords source,
                     std::size_t axes, std::int64_t count, T* sums) const {
     std::array<std::int64_t, 3> tap{};
@@ -210,7 +210,7 @@ class InterpolationKernel final : public Kernel {
         weight *= axes_[a - 2].weight_of(number);
       }
       const T* values = from.view(source.data(), count, row);
-      // Rows the last axis is gathered from need no copy.
+      // A single row of weight 1 is gathered from directly, without a copy.
       if (along_ && combinations == 1 && weight == 1.0 && values != row) return values;
       ops_.axpy(static_cast<T>(weight), values, count, sums);
       for (std::size_t a = axes; a-- > 2;) {
@@ -229,7 +229,7 @@ class InterpolationKernel final : public Kernel {
   std::int64_t grain_;
   RowProgram<T> from_, to_;
   std::vector<AxisTaps> axes_;  // by spatial axis
-  // Of the last axis: [tap][result] per chunk.
+  // Tables of the last axis: [tap][result] per chunk.
   std::vector<Chunk> chunks_;
   std::vector<GatherIndex<T>> index_;
   std::vector<T> weight_;
@@ -245,19 +245,20 @@ class InterpolationEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<ResampleForward>() && !region.anchor_as<ResampleBackward>())
-      return Support::other_operation("the anchor is no resampling");
+      return Support::other_operation("the anchor is not a resampling");
     const Interpolated problem(region);
     if (problem.op.mode != ResampleMode::nearest && problem.op.mode != ResampleMode::bilinear)
-      return Support::no("it pools; this engine interpolates");
+      return Support::no("a pooling mode; nearest and bilinear are supported");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (problem.op.mode == ResampleMode::bilinear && !is_floating(region.anchor->compute))
-      return Support::no("sums of integers round as the reference orders them");
+      return Support::no(
+          "bilinear with an integer compute type: rounding depends on the reference's order");
     if (!problem.along()) return Support::yes();
     const AxisTaps taps = problem.taps(problem.axis);
     for (std::int64_t o = 0; o < taps.results(); ++o)
       if (taps.width(o) > kSegment)
-        return Support::no("a result sums {} elements of a row, more than {}", taps.width(o),
-                           kSegment);
+        return Support::no("a result spans {} elements of a row, at most {} are supported",
+                           taps.width(o), kSegment);
     return Support::yes();
   }
 

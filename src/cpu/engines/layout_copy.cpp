@@ -1,5 +1,5 @@
-// One tensor copied into another layout as it is: runs of bytes where both sides agree on the
-// innermost axis, tiles transposed in L1 where they do not.
+// Layout copy without conversion: runs of bytes if both sides have the same contiguous axis, else
+// tiles transposed in L1.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -18,12 +18,12 @@ namespace {
 
 using Step = PointwiseProgram::Step;
 
-// Of both sides of a tile, in elements; a tile and its transpose stay in L1.
+// Tile side in elements; a tile and its transpose stay in L1.
 constexpr std::int64_t kCopyTile = 64;
 constexpr std::int64_t kMaxElementBytes = 8;
 constexpr std::int64_t kRun = 4096;  // elements of a run copied at once
 
-// A load, perhaps an identity, a store: no arithmetic.
+// Whether the program is a load, an optional identity and a store.
 bool is_copy(const PointwiseProgram& program) {
   if (program.steps.empty() || program.stores.size() != 1 || program.steps.size() > 2) return false;
   const Step &load = program.steps.front(), &last = program.steps.back();
@@ -49,7 +49,7 @@ std::optional<int> unit_axis(const Dims& dims, const Dims& strides) {
 struct CopyShape {
   Dims space;
   View from, to;
-  int from_axis = 0, to_axis = 0;  // contiguous on either side
+  int from_axis = 0, to_axis = 0;  // contiguous axis of each side
   bool valid = false;
 
   explicit CopyShape(const Region& region) {
@@ -103,7 +103,7 @@ class LayoutCopyKernel final : public Kernel {
   }
 
  private:
-  // Where a block starts on both sides, in elements, and its extent along from_axis and to_axis.
+  // Start of a block on both sides, in elements, and its extents along from_axis and to_axis.
   struct Block {
     std::int64_t from, to, rows, columns;
   };
@@ -131,8 +131,8 @@ class LayoutCopyKernel final : public Kernel {
       std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
 
-  // Lines of the source are read once and whole, into a tile without conflicts between its rows.
-  // Those of the tile at `next` are fetched while results are written.
+  // Reads whole source lines once, into a tile without cache-set conflicts. Prefetches the tile at
+  // `next` while results are written.
   void copy_tile(const std::byte* from, const std::byte* next, std::byte* to, std::int64_t rows,
                  std::int64_t columns) const {
     alignas(64) std::byte tile[kCopyTile * kCopyTile * kMaxElementBytes];
@@ -166,17 +166,18 @@ class LayoutCopyEngine final : public Engine {
   std::string_view id() const override { return "cpu.layout_copy"; }
   EngineKind kind() const override { return EngineKind::precompiled_single; }
   std::string_view description() const override {
-    return "one tensor into another layout, as it is";
+    return "layout copy of one tensor without conversion";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (region.anchor) return Support::other_operation("the region has an anchor");
-    if (!is_copy(region.epilogue)) return Support::no("the region is more than a copy");
+    if (!is_copy(region.epilogue)) return Support::no("the region is not a plain copy");
     if (touches_ragged(region)) return Support::no("a ragged tensor: rows of different lengths");
     const std::int64_t bits = bit_width(region.epilogue.stores[0].view.dtype);
     if (bits % 8 != 0 || bits / 8 > kMaxElementBytes)
-      return Support::no("elements of {} bits", bits);
-    if (!CopyShape(region).valid) return Support::no("a side has no axis without gaps");
+      return Support::no("elements of {} bits; 8, 16, 32 and 64 are supported", bits);
+    if (!CopyShape(region).valid)
+      return Support::no("no axis of stride 1 in the source or in the destination");
     return Support::yes();
   }
 

@@ -1,7 +1,7 @@
-// LRN and divisive normalisation, forward and backward; see reference/local_norm.cpp for the
-// formulas. Without means a row's window sums are made in two steps: first over the neighbouring
-// rows that the window reaches, element by element, then along the row itself where the window
-// spans it. With means a term depends on both ends, and each neighbour is taken on its own.
+// LRN and divisive normalisation, forward and backward; formulas in reference/local_norm.cpp.
+// Without means, window sums are computed in two steps: element-wise over the neighbouring rows of
+// the window, then along the row if the window spans it. With means a term depends on both ends, so
+// each neighbour is processed separately.
 #include <array>
 #include <cmath>
 
@@ -16,7 +16,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kMaxHalo = 1024;  // what a window along the rows may reach past both ends
+constexpr std::int64_t kMaxHalo = 1024;  // maximum halo of a window along rows, both ends
 
 const LocalNormAttributes* attributes_of(const Region& region) {
   if (const auto* op = region.anchor_as<LrnForward>()) return op;
@@ -31,11 +31,11 @@ bool is_backward(const Region& region) {
   return region.anchor_as<LrnBackward>() || region.anchor_as<DivisiveNormBackward>();
 }
 
-// Operands with axes merged, and how far the window reaches along each axis.
+// Operands with axes merged, and the reach of the window along each axis.
 struct WindowShape {
   PointwiseProgram x, dy, means, result, dmeans;
   Dims space;
-  Dims below, above;  // 0 on axes the window does not span
+  Dims below, above;  // 0 on axes outside the window
   int axis;
   double factor;  // alpha / window^axes
 
@@ -52,7 +52,7 @@ struct WindowShape {
                                                         : int{DivisiveNormForward::means});
     const int first = divisive ? 2 : 1, last = divisive ? space.rank() : 2;
     factor = op.alpha;
-    // Marks that keep the axes of the window apart from each other and from the rest.
+    // Extra views that prevent merging the window's axes with each other and with the rest.
     std::vector<Dims> marks;
     for (int a = first; a < last; ++a) {
       factor /= static_cast<double>(op.window);
@@ -113,10 +113,10 @@ class LocalNormKernel final : public Kernel {
  private:
   struct Bound {
     typename RowProgram<T>::Bound x, dy, means, result, dmeans;
-    T* powers;          // s^-beta, by element
-    T* gradient_share;  // dy x s^(-beta - 1), by element
+    T* powers;          // s^-beta, per element
+    T* gradient_share;  // dy x s^(-beta - 1), per element
   };
-  // Buffers of one thread.
+  // Per-thread buffers.
   struct Rows {
     alignas(64) T loaded[kRowLength + kMaxHalo], other[kRowLength + kMaxHalo];
     alignas(64) T reached[kRowLength + kMaxHalo], sums[kRowLength];
@@ -167,7 +167,7 @@ class LocalNormKernel final : public Kernel {
     return bound;
   }
 
-  // Where an element lies in scratch: packed, rows contiguous.
+  // Offset of an element in scratch: packed, rows contiguous.
   std::int64_t position(const Coords& coords) const {
     std::int64_t result = 0;
     for (int a = 0; a < space_.rank(); ++a)
@@ -208,7 +208,7 @@ class LocalNormKernel final : public Kernel {
     const std::int64_t from = std::max<std::int64_t>(first - down[axis_], 0);
     const std::int64_t to = std::min(first + n + up[axis_], space_[axis_]);
     std::fill(rows.reached, rows.reached + (to - from), T{0});
-    // The rows the window reaches along the other axes.
+    // The rows of the window along the other axes.
     Coords begin, end, at;
     for (int a = 0; a < space_.rank(); ++a) {
       const auto i = static_cast<std::size_t>(a);
@@ -228,7 +228,7 @@ class LocalNormKernel final : public Kernel {
     if (down[axis_] + up[axis_] == 0) return rows.reached;
     std::fill(rows.sums, rows.sums + n, T{0});
     for (std::int64_t shift = -down[axis_]; shift <= up[axis_]; ++shift) {
-      // Elements i of the row whose neighbour at `shift` exists.
+      // Elements i of the row whose neighbour at `shift` is inside the tensor.
       const std::int64_t low = std::max<std::int64_t>(0, from - first - shift);
       const std::int64_t high = std::min(n, to - first - shift);
       if (low < high)
@@ -238,8 +238,8 @@ class LocalNormKernel final : public Kernel {
     return rows.sums;
   }
 
-  // Calls body(at, from, count) for every place of the window: elements [from, from + count) of the
-  // row have the neighbours there that start at `at`.
+  // Calls body(at, from, count) for every offset of the window: the neighbours of elements [from,
+  // from + count) of the row start at `at`.
   template <class Body>
   void for_each_neighbour(const Coords& coords, std::int64_t n, const Dims& down, const Dims& up,
                           Body&& body) const {
@@ -275,8 +275,8 @@ class LocalNormKernel final : public Kernel {
                        });
   }
 
-  // Sums over the window of the squares of x less the mean at its centre, and in rows.reached of
-  // these differences.
+  // Window sums of (x - mean)^2 with the mean at the window's centre; rows.reached receives the
+  // sums of x - mean.
   T* centred_squares(const Bound& bound, const Coords& coords, std::int64_t n, Rows& rows) const {
     const T* means = bound.means.view(coords.data(), n, rows.other);
     std::fill(rows.sums, rows.sums + n, T{0});
@@ -291,8 +291,8 @@ class LocalNormKernel final : public Kernel {
     return rows.sums;
   }
 
-  // What the windows that hold an element hand back to it, over slope_: x times a sum, or with
-  // means sums of products.
+  // Gradient contributions to an element from the windows that contain it, divided by slope_: x
+  // times a sum, or with means sums of products.
   T* gradient_share(const Bound& bound, const Coords& coords, std::int64_t n, Rows& rows) const {
     const T* x = bound.x.view(coords.data(), n, rows.other);
     if (!has_means_) {
@@ -339,16 +339,18 @@ class LocalNormEngine final : public Engine {
   std::string_view id() const override { return "cpu.local_norm"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "normalisation by a window of channels or of space, forward and backward";
+    return "local response and divisive normalisation, forward and backward";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!attributes_of(region))
-      return Support::other_operation("the anchor is no local normalisation");
+      return Support::other_operation("the anchor is not a local normalisation");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     const std::int64_t halo = WindowShape(region).halo();
     if (halo > kMaxHalo)
-      return Support::no("the window reaches {} elements past a row, more than {}", halo, kMaxHalo);
+      return Support::no(
+          "the window has a halo of {} elements along a row, at most {} are supported", halo,
+          kMaxHalo);
     return Support::yes();
   }
 

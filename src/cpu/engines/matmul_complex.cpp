@@ -1,5 +1,5 @@
-// Products of complex matrices: one real product of twice the depth and twice the columns, whose
-// operands are made while packing.
+// Complex matmul as one real GEMM of twice the K and twice the N, whose operands are formed while
+// packing.
 #include <algorithm>
 
 #include "cpu/engines/build.hpp"
@@ -14,8 +14,8 @@ namespace {
 
 DType part_of(DType dtype) { return dtype == complex_f32 ? f32 : f64; }
 
-// C seen as an m x 2n real matrix (each element its real and its imaginary part), A as m x 2k. Then
-// B is 2k x 2n: the rows 2l and 2l + 1 hold (re, im) and (-im, re) of B's row l.
+// C as an m x 2n real matrix (real and imaginary parts interleaved), A as m x 2k. Then B is 2k x
+// 2n: rows 2l and 2l + 1 hold (re, im) and (-im, re) of B's row l.
 GemmShape complex_shape(const Region& region) {
   const Dims& a = region.anchor->inputs[Matmul::a].dims;
   const Dims& c = region.anchor->outputs[Matmul::c].dims;
@@ -25,7 +25,7 @@ GemmShape complex_shape(const Region& region) {
   return shape;
 }
 
-// Memory of complex numbers, addressed in parts: two to an element.
+// A complex matrix in memory, addressed in parts: two per element.
 template <class T>
 struct ComplexMatrix {
   View view;
@@ -55,8 +55,8 @@ struct ComplexMatrix {
     return std::all_of(view.dims.begin(), view.dims.end() - 2,
                        [](std::int64_t extent) { return extent == 1; });
   }
-  // `count` parts from number `start` of those along an axis, whose part 0 is at `origin` and whose
-  // elements are `stride` apart. With `turned` the number times i: (-im, re).
+  // Loads `count` parts from index `start` of those along an axis, whose part 0 is at `origin` and
+  // whose elements are `stride` apart. `turned`: multiplied by i, (-im, re).
   void load_parts(const void* data, std::int64_t origin, std::int64_t stride, std::int64_t start,
                   std::int64_t count, bool turned, T* destination) const {
     if (stride == 1 && !turned) return load(data, origin + start, 1, count, destination);
@@ -157,7 +157,7 @@ class ComplexMatmulKernel final : public Kernel {
   int scratch_;
 };
 
-// f64 where a part or the compute type is.
+// f64 if a part or the compute type is f64.
 DType precision_of(const Region& region) {
   const auto wide = [](const View& view) { return view.dtype == complex_f64; };
   const auto& anchor = *region.anchor;
@@ -171,12 +171,10 @@ class MatmulComplexEngine final : public Engine {
  public:
   std::string_view id() const override { return "cpu.matmul_complex"; }
   EngineKind kind() const override { return EngineKind::precompiled_single; }
-  std::string_view description() const override {
-    return "complex matrix product as one packed real product";
-  }
+  std::string_view description() const override { return "complex matmul as one packed real GEMM"; }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!region.anchor_as<Matmul>()) return Support::other_operation("the anchor is no matmul");
+    if (!region.anchor_as<Matmul>()) return Support::other_operation("the anchor is not a matmul");
     const auto& inputs = region.anchor->inputs;
     if (!is_complex(inputs[Matmul::a].dtype)) return Support::no("real operands");
     for (const int slot : {Matmul::m_override, Matmul::n_override, Matmul::k_override})
@@ -185,7 +183,7 @@ class MatmulComplexEngine final : public Engine {
         return Support::no("per-batch M, N or K overrides");
     if (!region.prologues[Matmul::a].is_plain_load() ||
         !region.prologues[Matmul::b].is_plain_load() || !region.epilogue.is_plain_store())
-      return Support::no("pointwise work on complex numbers");
+      return Support::no("a fused prologue or epilogue on complex operands");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

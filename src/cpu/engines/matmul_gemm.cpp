@@ -1,4 +1,4 @@
-// Matrix products of any strides, with pointwise work fused before and after.
+// Matmul of any strides as a packed GEMM, with fused prologues and epilogue.
 #include <algorithm>
 
 #include "cpu/constants.hpp"
@@ -14,11 +14,11 @@ namespace ashlar::cpu {
 
 namespace {
 
-// The flattened batch axes of C, and the coordinate each operand has there.
+// The flattened batch axes of C, and the coordinates of each operand there.
 struct BatchAxes {
   Dims extents;  // of C
 
-  // Operands have extent 1 where they are shared.
+  // Operands have extent 1 on broadcast axes.
   void decode(std::int64_t batch, const Dims& operand, Coords& coords) const {
     for (int axis = extents.rank() - 1; axis >= 0; --axis) {
       const std::int64_t position = batch % extents[axis];
@@ -43,7 +43,7 @@ GemmShape shape_of(const Region& region) {
   return shape;
 }
 
-// What is done to sums on their way to memory, where memory takes them as they are.
+// The post-ops of the region, if accumulators can be stored directly.
 std::optional<PostOpsPattern> post_ops_of(const Region& region) {
   const int rank = region.epilogue.space.rank();
   const DType sums = region.precision();
@@ -55,7 +55,7 @@ std::optional<PostOpsPattern> post_ops_of(const Region& region) {
   return post_ops;
 }
 
-// A or B with the work fused into it, compiled for rows along its contiguous axis.
+// A or B with its prologue, compiled for rows along the contiguous axis.
 template <class T>
 struct Matrix {
   RowProgram<T> program;
@@ -100,7 +100,7 @@ class MatrixOperand final : public GemmOperand<T> {
   }
   void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
-    if (lengths_.limits_k()) {  // zeros past this batch's k
+    if (lengths_.limits_k()) {  // zeros past this batch's K
       const std::int64_t k = batch_.lengths(lengths_, context_, batch).k;
       const std::int64_t terms =
           along_k() ? std::clamp<std::int64_t>(k - start, 0, count) : (fixed < k ? count : 0);
@@ -144,7 +144,7 @@ class MatrixSink final : public GemmSink<T> {
   }
   void row(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t count,
            T* values) const override {
-    if (lengths_.limits_result()) {  // past this batch's m and n stands padding
+    if (lengths_.limits_result()) {  // padding past this batch's M and N
       const MatmulLengths::Batch own = batch_.lengths(lengths_, context_, batch);
       const bool inside = m < (swapped_ ? own.n : own.m);
       const std::int64_t end = swapped_ ? own.m : own.n;
@@ -190,7 +190,7 @@ class MatrixSink final : public GemmSink<T> {
   bool swapped_;
   const KernelContext& context_;
   typename RowProgram<T>::Bound bound_;
-  const PostOpsPattern* post_ops_;  // null: rows go through the program
+  const PostOpsPattern* post_ops_;  // null: rows go through the epilogue program
   PointwiseRow<T> activate_;
 };
 
@@ -213,7 +213,7 @@ class MatmulKernel final : public Kernel {
     right_ = region.prologues[swapped_ ? Matmul::a : Matmul::b];
   }
 
-  // Packs the right side of the product for good.
+  // Packs a constant right operand once.
   void keep_constants(const KernelContext& constants) override {
     if (blocks_.threads == 0 || lengths_.limits_k() || !is_constant(right_, constants)) return;
     const MatrixOperand<T> right(swapped_ ? a_ : b_, batch_, lengths_, constants);
@@ -241,7 +241,7 @@ class MatmulKernel final : public Kernel {
   Matrix<T> a_, b_;
   RowProgram<T> epilogue_;
   std::optional<PostOpsPattern> post_ops_;
-  PointwiseProgram right_;  // what the product's right side is made of
+  PointwiseProgram right_;  // prologue of the right operand
   PrepackedBuffer<T> packed_;
   int scratch_;
 };
@@ -251,11 +251,11 @@ class MatmulGemmEngine final : public Engine {
   std::string_view id() const override { return "cpu.matmul_gemm"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "packed, register-blocked matrix product with fused prologues and epilogue";
+    return "packed, register-blocked GEMM with fused prologues and epilogue";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!region.anchor_as<Matmul>()) return Support::other_operation("the anchor is no matmul");
+    if (!region.anchor_as<Matmul>()) return Support::other_operation("the anchor is not a matmul");
     const auto& inputs = region.anchor->inputs;
     if (is_complex(inputs[Matmul::a].dtype)) return Support::no("complex operands");
     for (const View& view : inputs)

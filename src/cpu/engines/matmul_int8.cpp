@@ -1,4 +1,4 @@
-// Matrix products of 8-bit integers, summed in 32 bits.
+// int8 matmul with i32 accumulators.
 #include <algorithm>
 
 #include "cpu/engines/build.hpp"
@@ -12,7 +12,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-// Offsets of an operand in every batch of C; a single one where it is the same for all.
+// Offsets of an operand in every batch of C; a single one if it is broadcast.
 std::vector<std::int64_t> batch_offsets(const Dims& c, const Dims& dims, const Dims& strides) {
   const int axes = c.rank() - 2;
   std::int64_t batches = 1;
@@ -29,7 +29,7 @@ std::vector<std::int64_t> batch_offsets(const Dims& c, const Dims& dims, const D
   return offsets;
 }
 
-// The product as kernels see it: rows of one operand, columns of the other.
+// The matmul as an int8 GEMM: rows of one operand, columns of the other.
 struct Int8Matmul {
   bool swapped;
   ByteOperand a, b;  // rows and columns
@@ -37,7 +37,7 @@ struct Int8Matmul {
   Int8ColumnSource columns;
   Int8GemmShape shape;
   Int8Output result = Int8Output::i32;
-  bool in_place;  // results go straight to C
+  bool in_place;  // accumulators are stored directly to C
 
   explicit Int8Matmul(const Region& region, std::int64_t kernel_rows)
       : swapped(swaps_operands(region.epilogue)),
@@ -81,7 +81,7 @@ struct Int8Matmul {
   }
 };
 
-// T: what sums become before the epilogue.
+// T: type of the accumulators passed to the epilogue.
 template <class T>
 class MatmulSink final : public Int8Sink {
  public:
@@ -160,13 +160,14 @@ class MatmulInt8Engine final : public Engine {
   std::string_view id() const override { return "cpu.matmul_int8"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "matrix product of 8-bit integers, four to a 32-bit lane";
+    return "int8 GEMM, 4 elements of K per 32-bit lane";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!region.anchor_as<Matmul>()) return Support::other_operation("the anchor is no matmul");
+    if (!region.anchor_as<Matmul>()) return Support::other_operation("the anchor is not a matmul");
     for (std::size_t slot = 2; slot < region.anchor->inputs.size(); ++slot)
-      if (region.anchor->inputs[slot].present()) return Support::no("extents given for each batch");
+      if (region.anchor->inputs[slot].present())
+        return Support::no("per-batch M, N or K overrides");
     if (touches_ragged(region)) return Support::no("a ragged operand");
     const Dims& a = region.anchor->inputs[Matmul::a].dims;
     return int8_gemm_support(region, a[a.rank() - 1]);

@@ -1,4 +1,4 @@
-// Per-batch M, N and K of a matmul, read at run.
+// Per-batch M, N and K overrides of a matmul, read at run time.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class MatmulLengths {
   bool limits_result() const { return m_.integers.present() || n_.integers.present(); }
   double padding_value() const { return padding_value_; }
 
-  // `decode(dims, coords)` writes the coordinates an operand of these dims has in the batch.
+  // `decode(dims, coords)` writes the batch coordinates of an operand of these dims.
   template <class Decode>
   Batch of(const KernelContext& context, const Decode& decode) const {
     const auto read = [&](const Length& length, std::int64_t most) {

@@ -1,4 +1,4 @@
-// Mixtures of experts: one packed product per expert, its rows gathered while they are packed.
+// Mixture of experts: one packed GEMM per expert, whose rows are gathered while packing.
 #include <algorithm>
 
 #include "cpu/box_space.hpp"
@@ -12,7 +12,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-// Rows of a [1, M, N] tensor by position: the index of a product, or its depth.
+// Rows of a [1, M, N] tensor by position: the index of a GEMM operand, or its K.
 template <class T>
 class RowsOperand final : public GemmOperand<T> {
  public:
@@ -32,7 +32,7 @@ class RowsOperand final : public GemmOperand<T> {
   bool rows_are_index_;
 };
 
-// The [K, N] matrices of the experts, read along whichever axis is contiguous.
+// The [K, N] matrices of the experts, read along the contiguous axis.
 template <class T>
 struct Weights {
   RowProgram<T> program;
@@ -67,7 +67,7 @@ class WeightOperand final : public GemmOperand<T> {
   std::int64_t expert_;
 };
 
-// Row m of a product goes to row rows[m] of matrix `matrix` of the result.
+// Stores row m of a GEMM to row rows[m] of matrix `matrix` of the result.
 template <class T>
 class RowsSink final : public GemmSink<T> {
  public:
@@ -100,8 +100,7 @@ class BufferSink final : public GemmSink<T> {
   std::int64_t columns_;
 };
 
-// What the two kernels share: products of [rows of an expert] x [its matrix], and sums of their
-// rows.
+// Base of both kernels: GEMMs of an expert's rows with its matrix, and sums of their rows.
 template <class T>
 class MoeKernel : public Kernel {
  protected:
@@ -115,8 +114,8 @@ class MoeKernel : public Kernel {
         "panels", std::max(together, blocks_.threads * round_up(alone, kWorkspaceAlignment)));
   }
 
-  // Calls run(item, begin, end, blocks, scratch) for every item's share of [0, start[items]): one
-  // item after another with threads inside, or, where there are many, a range of them per thread.
+  // Calls run(item, begin, end, blocks, scratch) for every item's share of [0, start[items]): item
+  // by item with threads inside, or, if there are many, a range of items per thread.
   template <class Run>
   void for_items(const std::int64_t* start, std::int64_t items, const KernelContext& context,
                  const Run& run) const {
@@ -141,7 +140,7 @@ class MoeKernel : public Kernel {
     });
   }
 
-  // row[0..columns) of every t: the sum of the products at the positions of its list.
+  // row[0..columns) of every t is the sum of the GEMM rows at the positions of its list.
   template <class Store>
   static void add_rows(const RowContributions::Lists& lists, std::int64_t rows,
                        std::int64_t columns, const T* products, const Store& store) {
@@ -158,7 +157,7 @@ class MoeKernel : public Kernel {
         }
     });
   }
-  // Rows that no product goes to.
+  // Zeroes the rows without contributions.
   static void clear_dropped(const RoutedRows& routed, const typename RowProgram<T>::Bound& bound,
                             std::int64_t columns) {
     alignas(64) T zeros[kRowLength] = {};
@@ -169,7 +168,7 @@ class MoeKernel : public Kernel {
       }
   }
 
-  GemmBlocks blocks_, alone_;  // alone_: of a product that runs on one thread
+  GemmBlocks blocks_, alone_;  // alone_: for a GEMM on one thread
   GemmKernel<T> kernel_;
   std::int64_t per_thread_;
   int panels_;
@@ -314,7 +313,7 @@ class MoeBackwardKernel final : public MoeKernel<T> {
         "products", checked_mul(checked_mul(shape.rows, shape.k), static_cast<int>(sizeof(T))));
   }
 
-  // Experts without rows have a gradient too: zeros. So here every expert is an item of one unit.
+  // Experts without rows have zero gradients, so here every expert is an item of one unit.
   void make_dweight(const KernelContext& context, const RoutedRows& routed,
                     const Bound& doutput) const {
     const auto token = token_.bind(context), dweight = dweight_.bind(context);
@@ -372,12 +371,12 @@ class MoeGroupedMatmulEngine final : public Engine {
   std::string_view id() const override { return "cpu.moe_grouped_matmul"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "mixture of experts as one packed product per expert, forward and backward";
+    return "mixture of experts as one packed GEMM per expert, forward and backward";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<MoeGroupedMatmul>() && !region.anchor_as<MoeGroupedMatmulBackward>())
-      return Support::other_operation("the anchor is no mixture of experts");
+      return Support::other_operation("the anchor is not a mixture of experts");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

@@ -1,3 +1,4 @@
+// Gradients of all norms: sums over the boxes that share a statistic, then dx and the parameters.
 #include <cmath>
 
 #include "cpu/box_space.hpp"
@@ -17,7 +18,7 @@ using GradientIn = NormBackward::In;
 
 using GradientShape = NormBackwardShape;
 
-// One number per box of statistics, in scratch memory, the row axis varying fastest.
+// One value per statistic, in scratch, the row axis fastest.
 class StatisticsGrid {
  public:
   StatisticsGrid() = default;
@@ -37,7 +38,7 @@ class StatisticsGrid {
       result += coords[a] / ratio_[a] * stride_[a];
     return result;
   }
-  // The numbers of a row; `buffer` is used where a row crosses boxes wider than one element.
+  // The values of a row; `buffer` is used if a row crosses boxes wider than one element.
   template <class T>
   RowArg<T> row(const T* values, const Coords& coords, std::int64_t count, T* buffer) const {
     const T* first = values + position(coords);
@@ -127,7 +128,7 @@ class NormBackwardKernel final : public Kernel {
     flat_dx_ = RowProgram<T>(dx, 0, nullptr, 1, store_to);
   }
 
-  // One run's pointers, and the phases of the work.
+  // Pointers of one run, and the phases of the work.
   struct Run {
     const KernelContext& context;
     const NormBackwardKernel& kernel;
@@ -146,7 +147,7 @@ class NormBackwardKernel final : public Kernel {
     T* products = context.scratch<T>(kernel.scratch_layout_, kernel.products_);
     T* partial = context.scratch<T>(kernel.scratch_layout_, kernel.partial_);
 
-    // Buffers of one thread.
+    // Per-thread buffers.
     struct Rows {
       alignas(64) T x_hat[kRowLength], gradient[kRowLength],
           statistics[2][kRowLength], parameter[kRowLength];
@@ -204,7 +205,7 @@ class NormBackwardKernel final : public Kernel {
           totals, 0);
     }
 
-    // x_hat and, when `scaled`, g = gradient * scale (else the gradient) of one row. Returns g.
+    // x_hat and, if `scaled`, g = gradient * scale (else the gradient) of one row. Returns g.
     const T* load_rows(const typename RowProgram<T>::Bound& gradient, const Coords& coords,
                        std::int64_t n, bool scaled, Rows& rows) const {
       const T* x_row = x.view(coords.data(), n, rows.x_hat);
@@ -217,7 +218,7 @@ class NormBackwardKernel final : public Kernel {
       return rows.gradient;
     }
 
-    // Sums of the gradient and of gradient * x_hat over one piece, into partial.
+    // Sums of the gradient and of gradient * x_hat over one chunk, into partial.
     void sum_chunk(const BoxSpace& space, std::int64_t chunk, std::int64_t splits, bool scaled,
                    Rows& rows) const {
       const std::int64_t width = space.max_width();
@@ -236,7 +237,7 @@ class NormBackwardKernel final : public Kernel {
           partial + chunk * 2 * width, width);
     }
 
-    // Totals of quantity q (0: gradients, 1: products) of an item's pieces.
+    // Totals of quantity q (0: gradients, 1: gradient * x_hat) over an item's chunks.
     void gather(const BoxSpace& space, std::int64_t item, std::int64_t splits, int q,
                 std::int64_t boxes, T* totals) const {
       const std::int64_t width = space.max_width();
@@ -320,8 +321,8 @@ class NormBackwardKernel final : public Kernel {
       }
     }
 
-    // Channels last: sums over blocks of whole rows, then dx in a second trip through memory,
-    // backwards, which finds the end of the first one still in the caches.
+    // Channels last: sums over blocks of whole rows, then dx in a second pass over memory,
+    // backwards, so that the end of the first pass is still cached.
     void gradients_of_columns() const {
       const Columns& columns = kernel.columns_;
       const NormRows<T>& blocks = kernel.row_kernels_;
@@ -404,15 +405,15 @@ class NormBackwardKernel final : public Kernel {
   BoxSpace boxes_, parameters_;
   StatisticsGrid grid_;
   std::int64_t splits_, parameter_splits_;
-  bool shared_;   // a statistic per parameter: the sums behind dx are the parameters' gradients
-  bool centred_;  // rms norm takes the mean as 0
+  bool shared_;   // a statistic per parameter: the sums for dx are the parameter gradients
+  bool centred_;  // RMS norm has mean 0
   Single<T> epsilon_;
   T count_;
   int means_, invs_, gradients_, products_, partial_;
   int factors_ = -1;
   Columns columns_;
   RowProgram<T> x_, dy_, dy_written_;
-  RowProgram<T> flat_x_, flat_dy_, flat_dy_written_, flat_dx_;  // as matrices of channels
+  RowProgram<T> flat_x_, flat_dy_, flat_dy_written_, flat_dx_;  // as [positions, channels] matrices
   Operand<T> scale_, mean_, inv_variance_, dx_, dscale_, dbias_;
 };
 

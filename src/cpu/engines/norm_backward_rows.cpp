@@ -1,6 +1,6 @@
-// Gradients of norms with a statistic per row and parameters shared by all rows (layer norm, RMS
-// norm): one trip through memory. Blocks of rows give dx and their part of the parameters'
-// gradients while they are in the cache.
+// Backward of norms with a statistic per row and parameters shared by all rows (layer norm, RMS
+// norm) in one pass over memory: blocks of rows yield dx and partial parameter gradients while in
+// cache.
 #include <cmath>
 
 #include "cpu/columns.hpp"
@@ -14,9 +14,10 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kBlock = 8192;    // elements of a block of rows, and of a row at most
-constexpr std::int64_t kStripe = 512;    // parameters worked on at once
-constexpr std::int64_t kMaxPieces = 32;  // parts of the sums over rows; not the threads' number
+constexpr std::int64_t kBlock = 8192;  // elements of a block of rows, and maximum row length
+constexpr std::int64_t kStripe = 512;  // parameters at once
+// partials of the sums over rows; independent of the thread count
+constexpr std::int64_t kMaxPieces = 32;
 
 template <class T>
 class NormBackwardRowsKernel final : public Kernel {
@@ -46,7 +47,7 @@ class NormBackwardRowsKernel final : public Kernel {
                                    chunks_ * 2 * width_ * static_cast<std::int64_t>(sizeof(T)));
   }
 
-  // Whether the tensors lie as this kernel walks them.
+  // Whether the layout of the tensors suits this kernel.
   static bool fits(const NormBackwardShape& shape) {
     const std::int64_t elements = element_count(shape.space);
     if (shape.dx.empty() || elements == 0) return false;
@@ -102,7 +103,7 @@ class NormBackwardRowsKernel final : public Kernel {
     return program;
   }
 
-  // dx of the piece's rows, and the sums of dy and of dy * x_hat over them.
+  // dx of the chunk's rows, and the sums of dy and dy * x_hat over them.
   void run_chunk(const Bound& bound, const T* scales, std::int64_t chunk, T* sums) const {
     alignas(64) T x_buffer[kBlock], dy_buffer[kBlock];
     alignas(64) T means[kBlock], invs[kBlock];  // rows may be one element long
@@ -137,7 +138,7 @@ class NormBackwardRowsKernel final : public Kernel {
     }
   }
 
-  // Sums of all pieces for the stripe's parameters.
+  // Sums over all chunks for the stripe's parameters.
   void store_total(const typename Operand<T>::Bound& to, const T* partial,
                    std::int64_t first) const {
     if (!to.present()) return;
@@ -156,7 +157,7 @@ class NormBackwardRowsKernel final : public Kernel {
   const RowOps<T>& ops_;
   const NormRows<T>& kernels_;
   std::int64_t width_, rows_, block_rows_, chunks_;
-  bool centred_;  // rms norm takes the mean as 0
+  bool centred_;  // RMS norm has mean 0
   bool has_mean_ = false, has_inv_ = false;
   Single<T> epsilon_;
   RowProgram<T> x_, dy_, dx_, mean_, inv_;

@@ -11,7 +11,7 @@ struct NormBackwardShape {
   PointwiseProgram x, dy, scale, mean, inv_variance;
   PointwiseProgram dx, dscale, dbias;
   Dims space, statistics, parameters;
-  int axis;  // of rows
+  int axis;  // row axis
 
   explicit NormBackwardShape(const Region& region)
       : x(region.prologues[NormBackward::x]),

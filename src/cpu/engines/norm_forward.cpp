@@ -1,3 +1,4 @@
+// Forward of all norms: statistics over boxes of x, then the normalised result.
 #include <cmath>
 
 #include "cpu/box_space.hpp"
@@ -18,11 +19,10 @@ namespace {
 using NormIn = NormForward::In;
 using NormOut = NormForward::Out;
 
-constexpr std::int64_t kPrefetchElements = 1024;  // elements
-constexpr std::int64_t kNormPrefetchBytes =
-    1024;  // what the processor can have on the way at a time
+constexpr std::int64_t kPrefetchElements = 1024;   // elements
+constexpr std::int64_t kNormPrefetchBytes = 1024;  // bytes that fit the line-fill buffers
 
-// Operands with axes merged, and the walk over the boxes that share a statistic.
+// Operands with axes merged, and the loop over the boxes that share a statistic.
 struct NormShape {
   PointwiseProgram x, scale, bias, mean, inv_variance, running_mean, running_var;
   PointwiseProgram y, out_mean, out_inv_variance, next_mean, next_var;
@@ -64,7 +64,7 @@ class NormForwardKernel final : public Kernel {
     if (columns_.width > 0) return run_columns(bound, context);
     if (block_rows_ > 0) return run_blocks(bound, context);
     if (splits_ > 1 && !given_) return run_in_phases(bound, context);
-    // Statistics that are given, or cheap enough to be one thread's work.
+    // Statistics that are operands, or cheap enough for one thread each.
     const std::int64_t splits = given_ ? space_.splits() : 1;
     parallel_for(space_.items() * splits, grain_, [&](std::int64_t begin, std::int64_t end, int) {
       alignas(64) T mean[kStripeLength];
@@ -201,8 +201,8 @@ class NormForwardKernel final : public Kernel {
     });
   }
 
-  // Channels last: statistics of blocks of whole rows, gathered piece by piece, then a second trip
-  // through memory, backwards, which finds the end of the first one still in the caches.
+  // Channels last: statistics of blocks of whole rows, merged chunk by chunk, then a second pass
+  // over memory, backwards, so that the end of the first pass is still cached.
   void run_columns(const Bound& bound, const KernelContext& context) const {
     const std::int64_t width = columns_.width;
     T* partial = context.scratch<T>(scratch_layout_, partial_);
@@ -266,7 +266,7 @@ class NormForwardKernel final : public Kernel {
     flat_y_ = RowProgram<T>(y, 0, nullptr, 1, store_to);
   }
 
-  // Rows without gaps, a statistic each, parameters shared by all: blocks of whole rows.
+  // Dense rows with one statistic each and parameters shared by all: blocks of whole rows.
   void plan_blocks(const NormShape& shape, StoreTo store_to) {
     const std::int64_t width = shape.space[shape.axis];
     const auto shared = [&](const PointwiseProgram& program) {
@@ -318,7 +318,7 @@ class NormForwardKernel final : public Kernel {
                  });
   }
 
-  // Joins the pieces' moments of columns [first, first + count).
+  // Merges the chunks' moments of columns [first, first + count).
   void gather_moments(const T* partial, std::int64_t first, std::int64_t count, T* means,
                       T* squares) const {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -333,7 +333,7 @@ class NormForwardKernel final : public Kernel {
     }
   }
 
-  // Mean and sum of squared deviations of every column of a piece.
+  // Mean and sum of squared deviations of every column of a chunk.
   void column_moments(const typename RowProgram<T>::Bound& x, std::int64_t chunk, T* means,
                       T* squares) const {
     const std::int64_t width = columns_.width;
@@ -356,12 +356,12 @@ class NormForwardKernel final : public Kernel {
     });
   }
 
-  // Box and row are one: a single trip through the prologue.
+  // A box is one row: a single pass through the prologue.
   void one_row(const Bound& bound, std::int64_t item) const {
     space_.for_rows(item, 0, 1, [&](const Coords& coords, std::int64_t count) {
       alignas(64) T buffer[kLongRow];
       const T* row = bound.last_x.view(coords.data(), count, buffer);
-      // Rows mostly lie one after the other: the next one is fetched all along.
+      // Rows are mostly contiguous: prefetches the next one.
       const T* prefetch = row == buffer ? nullptr : row + count;
       if (prefetch != nullptr) prefetch_to_l1(prefetch, kNormPrefetchBytes);
       T mean = centred_ ? ops_.fold(Fold::sum, Premap::identity, row, count) / count_ : T{0};
@@ -412,8 +412,7 @@ class NormForwardKernel final : public Kernel {
     for (std::int64_t i = 0; i < width; ++i) totals[i] /= count_;
   }
 
-  // Turns sums of squares into 1 / sqrt(variance + epsilon) and writes the statistics that are
-  // asked for.
+  // Turns sums of squares into 1 / sqrt(variance + epsilon) and stores the requested statistics.
   void finish(const Bound& bound, std::int64_t item, const T* mean, T* squares_to_inv) const {
     Coords coords;
     const std::int64_t width = space_.origin(item, coords);
@@ -480,14 +479,14 @@ class NormForwardKernel final : public Kernel {
   const NormRows<T>& rows_;
   BoxSpace space_;
   std::int64_t splits_, grain_;
-  bool centred_;  // rms norm takes the mean as 0
-  bool given_;    // statistics come as operands
+  bool centred_;  // RMS norm has mean 0
+  bool given_;    // statistics are operands
   Single<T> epsilon_, momentum_;
   T count_;
   int partial_ = -1, means_ = -1, invs_ = -1, factors_ = -1;
   Columns columns_;
   std::int64_t block_rows_ = 0;                                         // 0: not in blocks of rows
-  RowProgram<T> flat_x_, flat_last_x_, flat_y_, flat_mean_, flat_inv_;  // as one row without gaps
+  RowProgram<T> flat_x_, flat_last_x_, flat_y_, flat_mean_, flat_inv_;  // as one dense row
   RowProgram<T> x_, last_x_;
   Operand<T> scale_, bias_, mean_, inv_variance_, running_mean_, running_var_;
   Operand<T> y_, out_mean_, out_inv_variance_, next_mean_, next_var_;

@@ -11,7 +11,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kChunkLength = 8192;  // elements of a row handled by one thread at a time
+constexpr std::int64_t kChunkLength = 8192;  // elements of a row per task
 
 template <class T>
 class PointwiseKernel final : public Kernel {
@@ -68,7 +68,7 @@ class PointwiseEngine final : public Engine {
   std::string_view id() const override { return "cpu.pointwise"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "pointwise operations of any number, run over rows in L1-sized tiles";
+    return "fused pointwise operations, run over rows in L1-sized tiles";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {

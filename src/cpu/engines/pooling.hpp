@@ -1,4 +1,4 @@
-// What pooling forward and backward share.
+// Shared by pooling forward and backward.
 #pragma once
 
 #include <algorithm>
@@ -9,27 +9,25 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kPoolingRow = 1024;      // results worked on at once
-inline constexpr std::int64_t kPoolingSegment = 4096;  // elements of x behind them, at most
+inline constexpr std::int64_t kPoolingRow = 1024;      // results at once
+inline constexpr std::int64_t kPoolingSegment = 4096;  // maximum elements of x read for them
 
-// Window position k of output o looks at element o * stride - padding + k of x, on each spatial
-// axis.
+// Window position k of output o reads element o * stride - padding + k of x, on each spatial axis.
 struct PoolingShape {
   ResampleAttributes op;
   Dims x, y;
-  int axis =
-      0;  // of rows: 0 or 1, when rows run across windows, or the last, when windows lie along rows
+  int axis = 0;  // row axis: 0 or 1 if rows cross windows, the last if windows lie along rows
 
   bool along() const { return axis >= 2; }
   int spatial() const { return x.rank() - 2; }
   bool is_maximum() const { return op.mode == ResampleMode::maxpool; }
   std::int64_t start(int s, std::int64_t o) const { return o * op.stride[s] - op.padding[s]; }
-  // Elements of x that window o covers on spatial axis s.
+  // Number of elements of x that window o covers on spatial axis s.
   std::int64_t covered(int s, std::int64_t o) const {
     const std::int64_t first = start(s, o);
     return std::min(first + op.window[s], x[s + 2]) - std::max<std::int64_t>(first, 0);
   }
-  // What an average divides by, from the first `axes` spatial axes.
+  // Divisor of an average, from the first `axes` spatial axes.
   std::int64_t divisor(const Coords& out, int axes) const {
     std::int64_t count = 1;
     for (int s = 0; s < axes; ++s)
@@ -39,7 +37,7 @@ struct PoolingShape {
     return count;
   }
   // Calls body(k, position) for every position of the first `axes` axes of the window; `position`
-  // is row-major there.
+  // is row-major.
   template <class Body>
   void for_window(int axes, Body&& body) const {
     Coords k{};
@@ -55,7 +53,8 @@ struct PoolingShape {
   }
 };
 
-// The walk over rows of a tensor: all positions but the row axis, cut into chunks of `length`.
+// Loop over the rows of a tensor: all coordinates but the row axis, which is split into chunks of
+// `length`.
 struct RowLoop {
   Dims dims;
   int axis = 0;
@@ -78,7 +77,7 @@ struct RowLoop {
   }
 };
 
-// Results of one row whose windows fit the segment of x behind them.
+// Results of one row whose windows fit the segment of x.
 std::int64_t pooling_row_length(const PoolingShape& shape);
 PoolingShape pooling_forward_shape(const Region& region);
 PoolingShape pooling_backward_shape(const Region& region);

@@ -1,4 +1,5 @@
-// Every element of dx gathers from the windows that cover it, so no two threads write to one place.
+// Pooling backward as a gather: every element of dx sums over the windows that cover it, so that no
+// two threads write the same element.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/pooling_windows.hpp"
 #include "cpu/threads.hpp"
@@ -9,7 +10,7 @@ namespace ashlar::cpu {
 namespace {
 
 constexpr std::int64_t kGradientSegment =
-    kPoolingRow + kPoolingSegment;  // of dy behind a row of dx, at most
+    kPoolingRow + kPoolingSegment;  // maximum elements of dy read for a row of dx
 
 template <class T>
 class PoolingBackwardKernel final : public Kernel {
@@ -63,7 +64,7 @@ class PoolingBackwardKernel final : public Kernel {
         "winners", checked_mul(element_count(shape.y), static_cast<std::int64_t>(sizeof(T))));
   }
 
-  // Position in the winners: row-major over y, the row axis varying fastest.
+  // Position in the argmax table: row-major over y, the row axis fastest.
   std::int64_t position(const Coords& out) const {
     std::int64_t result = 0;
     for (int a = 0; a < shape_.y.rank(); ++a)
@@ -89,8 +90,8 @@ class PoolingBackwardKernel final : public Kernel {
     return shape_.op.padding_mode == PaddingMode::edge && shape_.is_maximum();
   }
 
-  // Calls body(place) for the places of the first `axes` spatial axes at which windows see the
-  // element `in`: its own, and where the edge repeats it, those in the padding.
+  // Calls body(place) for the coordinates of the first `axes` spatial axes at which windows read
+  // the element `in`: its own and, with edge padding, those in the padding.
   template <class Body>
   void for_places(const Coords& in, int axes, Body&& body) const {
     if (!has_edges()) return body(in);
@@ -155,7 +156,7 @@ class PoolingBackwardKernel final : public Kernel {
     const auto axis = static_cast<std::size_t>(shape_.axis);
     const std::int64_t window = shape_.op.window[last], stride = shape_.op.stride[last],
                        padding = shape_.op.padding[last];
-    // Outputs [low, high) look at elements [first, first + count).
+    // Outputs [low, high) read elements [first, first + count).
     const std::int64_t first = in[axis], reach = first + padding - window + 1;
     const std::int64_t low = reach <= 0 ? 0 : (reach + stride - 1) / stride;
     const std::int64_t high =
@@ -171,7 +172,7 @@ class PoolingBackwardKernel final : public Kernel {
       const T* where = shape_.is_maximum() ? load_winners(out, high - low, where_row) : nullptr;
       const std::int64_t outer_divisor = shape_.divisor(out, last);
       for (std::int64_t o = low; o < high; ++o) {
-        const std::int64_t start = shape_.start(last, o) - first;  // relative to sums
+        const std::int64_t start = shape_.start(last, o) - first;  // relative to the accumulators
         const T value = gradient[o - low];
         if (where != nullptr) {
           const std::int64_t kw =

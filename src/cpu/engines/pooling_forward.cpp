@@ -1,3 +1,4 @@
+// Max and average pooling forward.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/pooling_rows.hpp"
 #include "cpu/engines/pooling_windows.hpp"
@@ -68,7 +69,7 @@ PoolingShape pooling_forward_shape(const Region& region) {
   PoolingShape shape{*region.anchor_as<ResampleForward>(), region.prologues[0].space,
                      region.epilogue.space};
   const int last = shape.x.rank() - 1;
-  // Windows along rows are gathered element by element, so rows across windows win unless they are
+  // Windows along rows gather element by element, so rows across windows are faster unless they are
   // short.
   const int best = choose_row_axis(shape.x, {&region.prologues[0]});
   shape.axis = best <= 1 && shape.x[best] >= 8 ? best : last;

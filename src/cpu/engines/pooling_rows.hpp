@@ -1,5 +1,4 @@
-// Pooling of tensors that hold the values as they are: the rows of x that windows cover are folded
-// at once, where they lie.
+// Pooling in place, for x in memory as T: folds the rows of x that windows cover at once.
 #pragma once
 
 #include <array>
@@ -11,12 +10,12 @@
 
 namespace ashlar::cpu {
 
-// One row of y at a time, where row() returns true: padding that takes part as values, and x that
-// has to be converted, are left to others.
+// One row of y at a time. row() returns false for the cases it does not support: padding that
+// counts as values, and x that needs conversion.
 template <class T>
 class PoolingRows {
  public:
-  // `x`: the program that reads x. Integer averages are not for this.
+  // `x`: the program that reads x. Integer averages are not supported.
   PoolingRows(const PoolingShape& shape, const PointwiseProgram& x, bool truncates)
       : shape_(shape), kernel_(window_rows<T>()) {
     std::int64_t positions = 1;
@@ -32,7 +31,7 @@ class PoolingRows {
                                              : shape.covered(last, o)));
   }
 
-  // The row of y at `out`.
+  // Computes the row of y at `out`.
   bool row(const typename RowProgram<T>::Bound& x, const Coords& out, std::int64_t count,
            T* result) const {
     if (!usable_ || !x.is_memory()) return false;
@@ -92,8 +91,8 @@ class PoolingRows {
     return true;
   }
 
-  // Windows along rows: the rows of the other axes first, then the window's own positions, side by
-  // side; of those every stride-th is a result.
+  // Windows along rows: folds the rows of the other axes first, then the window's own positions,
+  // shifted; every stride-th of those is a result.
   bool row_along(const typename RowProgram<T>::Bound& x, const Coords& out, std::int64_t count,
                  T* result) const {
     const int last = shape_.spatial() - 1;
@@ -116,7 +115,7 @@ class PoolingRows {
     const std::int64_t n = list_rows(box, x.view(box.first.data(), high - low, nullptr), rows);
     fold(rows.data(), n, high - low, line + (low - begin));
     for (std::int64_t k = 0; k < window; ++k) rows[static_cast<std::size_t>(k)] = line + k;
-    // Maxima of neighbouring windows are results; all others take one or two more steps.
+    // Maxima of stride 1 are final; the others take one or two more steps.
     alignas(64) T folded[kPoolingSegment];
     const bool done = shape_.is_maximum() && stride == 1;
     fold(rows.data(), window, (count - 1) * stride + 1, done ? result : folded);
@@ -132,7 +131,7 @@ class PoolingRows {
   PoolingShape shape_;
   WindowRows<T> kernel_;
   Dims strides_;
-  std::vector<T> divisors_;  // of averages: the part of the last axis, by position of y
+  std::vector<T> divisors_;  // of averages: last-axis factor, by position of y
   bool usable_;
 };
 

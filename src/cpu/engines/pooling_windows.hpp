@@ -15,8 +15,8 @@ class PoolingWindows {
   PoolingWindows(const PoolingShape& shape, bool truncate)
       : shape_(shape), ops_(row_ops<T>()), divide_(divide_row<T>()), truncate_(truncate) {}
 
-  // Results of the row of y at `out`, and the winners' positions where `where` is not null. `x`
-  // reads rows of x.
+  // Computes the row of y at `out`, and the argmax positions if `where` is not null. `x` reads rows
+  // of x.
   void row(const typename RowProgram<T>::Bound& x, const Coords& out, std::int64_t count, T* result,
            T* where) const {
     const T first = shape_.is_maximum() ? -std::numeric_limits<T>::infinity() : T{0};
@@ -32,7 +32,7 @@ class PoolingWindows {
  private:
   enum class Seen { element, zero, nothing };
 
-  // Where window position k of `out` looks on the first `axes` spatial axes.
+  // The source of window position k of `out` on the first `axes` spatial axes.
   Seen look(const Coords& out, const Coords& k, int axes, Coords& source) const {
     source = out;
     Seen seen = Seen::element;
@@ -80,7 +80,7 @@ class PoolingWindows {
     const auto axis = static_cast<std::size_t>(shape_.axis);
     const std::int64_t window = shape_.op.window[last], stride = shape_.op.stride[last],
                        extent = shape_.x[shape_.axis];
-    // Positions [begin, begin + length) of x, of which [low, high) exist.
+    // Coordinates [begin, begin + length) of x, of which [low, high) are valid.
     const std::int64_t begin = shape_.start(last, out[axis]),
                        length = (count - 1) * stride + window;
     const std::int64_t low = std::clamp<std::int64_t>(begin, 0, extent),
@@ -108,7 +108,7 @@ class PoolingWindows {
       if (fold_first) return take(segment, 0, length, folded, nullptr);
       const bool padding_counts = shape_.op.padding_mode != PaddingMode::neg_inf;
       for (std::int64_t kw = 0; kw < window; ++kw) {
-        // Results j whose position kw exists.
+        // Results j whose window position kw is inside x.
         std::int64_t from = 0, to = count;
         if (!padding_counts) {
           while (from < to && begin + from * stride + kw < 0) ++from;

@@ -1,6 +1,6 @@
-// Recurrent networks: the products of a layer's input over all steps are one matrix product, those
-// of the state are made step by step from weights that stay packed. Threads share the hidden units:
-// each makes the cells of its own right after their products, and all meet once per step.
+// Recurrent networks: the input GEMM of a layer covers all time steps at once; the recurrent GEMM
+// runs step by step with prepacked weights. Threads divide the hidden units: each computes the
+// cells of its units right after their GEMM, with one barrier per step.
 #include "cpu/engines/recurrent_parts.hpp"
 
 #include "cpu/constants.hpp"
@@ -67,7 +67,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
 
   void run(const KernelContext& context) const override { Run(*this, context).all(); }
 
-  // Panels of weights that never change are made once.
+  // Packs constant weights once.
   void keep_constants(const KernelContext& constants) override {
     if (!is_constant(weights_program_, constants)) return;
     const Bound weights = weights_.bind(constants);
@@ -88,7 +88,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
   }
 
  private:
-  // Of one direction of a layer, made once.
+  // Prepacked weights of one direction of a layer.
   struct Panels {
     PrepackedBuffer<T> input, recurrent, projection;
   };
@@ -107,7 +107,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     Bound x, weights, hx, cx, y, hy, cy, reserve;
     RnnClip<T> clip;
     T *gates, *cells, *records, *biases, *new_bias, *products, *projected;
-    T* states[2];  // of even and odd steps: one is read while the other is written
+    T* states[2];  // double buffer: one is read while the other is written
 
     Run(const RnnForwardKernel& owner, const KernelContext& given)
         : kernel(owner),
@@ -192,8 +192,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       });
     }
 
-    // Both biases join the input products, but for that of a gru's new gate, which the reset gate
-    // multiplies: it stands behind the others. In the order of a product.
+    // Both biases are added to the input GEMM, except that of a GRU's new gate, which the reset
+    // gate multiplies: it follows the others. In the order of the packed columns.
     void load_biases(const RnnWeights& at) const {
       const std::int64_t count = shape.gate_rows(), width = kernel.recurrent_.row_stride();
       std::fill_n(biases, width + shape.hidden, T{0});
@@ -209,8 +209,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       if (apart) std::copy_n(given + 2 * shape.hidden, shape.hidden, new_bias);
     }
 
-    // Input products of an entry, block by block, so that one thread's units of a step stand
-    // together.
+    // Input gates of an entry, block by block, so that one thread's units of a step are contiguous.
     T* input_gates(std::int64_t block, std::int64_t entry, std::int64_t at) const {
       return gates + (block * shape.rows + entry) * kernel.recurrent_.block_stride() + at;
     }
@@ -218,7 +217,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       return products + (block * shape.batch + sequence) * kernel.recurrent_.block_stride();
     }
 
-    // The rows of a layer's input, one per entry: where they lie, or copied.
+    // The rows of a layer's input, one per entry: in place, or copied.
     LeftRows<T> input_rows(std::int64_t layer) const {
       const std::int64_t features = shape.layer_input(layer), count = entries.count();
       if (layer > 0) return {layer_outputs(layer - 1), features, count};
@@ -229,7 +228,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
         };
         const T* first = at(0);
         const std::int64_t distance = at(1) - first;
-        // Rows are numbered by steps and sequences: even if one more step is as far as its rows.
+        // Rows are numbered by step and sequence: the stride is uniform if it also holds across
+        // steps.
         const std::int64_t step = std::min(shape.packed ? count - 1 : shape.batch, count - 1);
         if (first != &copied && distance >= features && at(step) - first == step * distance &&
             at(count - 1) - first == (count - 1) * distance)
@@ -260,7 +260,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
                      });
         return;
       }
-      // So many rows at once that they stay in L2 while all panels pass.
+      // Few enough rows to stay in L2 while all panels pass.
       constexpr std::int64_t kRows = 10 * kPanelRowMultiple;
       const std::int64_t row_blocks = divide_up(rows.count, kRows);
       parallel_for(
@@ -296,7 +296,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
                         states[i % 2],
                         states[(i + 1) % 2],
                         outputs};
-          // Back and forth, so that the panels met last, which a cache still holds, come first.
+          // Alternating direction, so that the panels used last, which are still cached, come
+          // first.
           for_share(matrix.blocks(), thread, team, i % 2 == 1,
                     [&](std::int64_t block) { make_units(at, block); });
           barrier.wait(team);
@@ -317,14 +318,14 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     struct Step {
       std::int64_t first, count;        // entries
       std::int64_t p;                   // pseudo-layer
-      const T *recurrent, *projection;  // panels of weights
+      const T *recurrent, *projection;  // packed weights
       const T* before;                  // states
       T* after;
       T* outputs;
       std::int64_t last() const { return first + count - 1; }
     };
 
-    // One block of units of all sequences. Sequences that do not run keep their state.
+    // Computes one block of units of all sequences. Inactive sequences keep their state.
     void make_units(const Step& at, std::int64_t block) const {
       const PackedWeights<T>& matrix = kernel.recurrent_;
       const std::int64_t rows = at.count > 0 ? entries.sequence(at.last()) + 1 : 0;
@@ -335,7 +336,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     }
     void keep_others(const Step& at, std::int64_t unit, std::int64_t units) const {
       if (at.count == shape.batch) return;
-      std::int64_t entry = at.first;  // of a step, in the order of sequences
+      std::int64_t entry = at.first;  // entries of a step, in sequence order
       for (std::int64_t n = 0; n < shape.batch; ++n) {
         if (entry <= at.last() && entries.sequence(entry) == n)
           ++entry;
@@ -345,7 +346,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       }
     }
 
-    // Some units of entry at.first + i.
+    // Computes the cell units of a block for entry at.first + i.
     void cell(const Step& at, std::int64_t i, std::int64_t block) const {
       const PackedWeights<T>& matrix = kernel.recurrent_;
       const std::int64_t unit = block * matrix.block_width(), units = matrix.units(block);
@@ -397,7 +398,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
 
   RnnCells<T> cells_;
   PackedWeights<T> recurrent_, projection_;
-  std::vector<Panels> prepacked_;  // by pseudo-layer; empty where weights may change
+  std::vector<Panels> prepacked_;  // by pseudo-layer; empty if weights are not constant
   RnnTensor<T> x_;
   PointwiseProgram weights_program_;
   RnnTensor<T> weights_, hx_, cx_, y_, hy_, cy_, reserve_;
@@ -412,13 +413,13 @@ class RecurrentEngine final : public Engine {
   std::string_view id() const override { return "cpu.recurrent"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "recurrent networks: one product per layer for its input, packed weights step by step";
+    return "recurrent networks: one input GEMM per layer, packed recurrent weights step by step";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<RnnForward>() && !region.anchor_as<RnnBackwardData>() &&
         !region.anchor_as<RnnBackwardWeights>())
-      return Support::other_operation("the anchor is no recurrent network");
+      return Support::other_operation("the anchor is not a recurrent network");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }
@@ -444,8 +445,7 @@ class RecurrentEngine final : public Engine {
     return build_for_precision<RnnForwardKernel>(region, config);
   }
 
-  // The large products: those of the input, of the gradients with the input weights, and of the
-  // gradients with what they were multiplied by.
+  // The large GEMMs: input, data gradient with the input weights, and weight gradients.
   static std::vector<GemmShape> products(const Region& region) {
     std::vector<GemmShape> shapes;
     const auto add = [&](const RnnShape& shape, bool data, bool weights) {

@@ -1,5 +1,5 @@
-// The gradient of a recurrent network with respect to its data, step by step against the
-// direction's order; the gradient of a layer's input is one matrix product over all steps.
+// Data gradient of a recurrent network, step by step in reverse time order; the gradient of a
+// layer's input is one GEMM over all steps.
 #include "base/element.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/recurrent_parts.hpp"
@@ -65,7 +65,7 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
   void run(const KernelContext& context) const override { Run(*this, context).all(); }
 
  private:
-  // The gate gradients of both directions times the input weights.
+  // GEMM of the gate gradients of both directions with the input weights.
   GemmShape input_gemm(std::int64_t layer, std::int64_t rows) const {
     return {.batch = 1,
             .m = rows,
@@ -99,7 +99,7 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
           dhx(owner.dhx_.bind(given)),
           dcx(owner.dcx_.bind(given)),
           dgates(owner.dgates_.bind(given)),
-          // Clipped states are recognised by the bound, as the records hold it.
+          // Clipped states are recognised by the bound as rounded in the records.
           clip(owner.clip([&](double bound) { return round_to(owner.record_dtype_, bound); })),
           gates(owner.scratch(given, owner.gates_)),
           states(owner.scratch(given, owner.states_)),
@@ -236,7 +236,7 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
         dgates.store(kernel.record(p, entries.row(entry), 0).data(), shape.dgates_width(), d_gate);
     }
 
-    // What flows back to the states these steps started from.
+    // Gradients of the states these steps started from.
     void previous_states(std::int64_t first, std::int64_t count, std::int64_t direction) const {
       const bool gru = shape.mode == RnnMode::gru;
       const PackedWeights<T>& matrix = kernel.recurrent_;
@@ -274,7 +274,7 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
       if (layer == 0 && shape.skip) return skipped_input_gradients(take);
       const auto a = gemm_rows<T>(
           true, [&](std::int64_t entry, std::int64_t start, std::int64_t count, T* target) {
-            while (count > 0) {  // the directions' gates follow each other
+            while (count > 0) {  // the gates of the directions are consecutive
               const std::int64_t unit = start % units, length = std::min(count, units - unit);
               std::copy_n(d_gates(start / units, entry) + unit, length, target);
               start += length, count -= length, target += length;
@@ -292,7 +292,7 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
     template <class Take>
     void skipped_input_gradients(const Take& take) const {
       for (std::int64_t entry = 0; entry < entries.count(); ++entry) {
-        T* sum = direct;  // not in use any more
+        T* sum = direct;  // free at this point
         std::fill_n(sum, shape.hidden, T{0});
         for (std::int64_t direction = 0; direction < shape.directions; ++direction)
           for (std::int64_t unit = 0; unit < shape.gate_rows(); ++unit)

@@ -1,5 +1,5 @@
-// What the recurrent kernels share: the steps of all sequences as rows without padding, operands by
-// what they mean, and products with weights that stay packed from step to step.
+// Shared by the recurrent kernels: the steps of all sequences as unpadded rows, operands by
+// meaning, and GEMMs with weights that stay packed across steps.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace ashlar::cpu {
 
-// Items worth a thread of their own, for items of this many floating-point operations.
+// Grain: items per thread, for items of this many flops.
 inline std::int64_t items_for_flops(std::int64_t flops) {
   constexpr std::int64_t kFlops = 200'000;
   return kFlops / std::max<std::int64_t>(flops, 1) + 1;
@@ -37,8 +37,8 @@ RnnShape rnn_shape(const Region& region) {
   return {op, sequence, batch, input};
 }
 
-// The steps of all sequences, numbered step by step ("entries"), so that those of one step lie
-// together.
+// The steps of all sequences, numbered step by step ("entries"), so that the entries of one step
+// are contiguous.
 class RnnEntries {
  public:
   static std::int64_t integers(const RnnShape& shape) {
@@ -70,12 +70,12 @@ class RnnEntries {
   std::int64_t count() const { return sequences_.used_rows(); }
   std::int64_t start(std::int64_t step) const { return sequences_.start(step); }
   std::int64_t sequence(std::int64_t entry) const { return sequence_[entry]; }
-  std::int64_t row(std::int64_t entry) const { return row_[entry]; }  // of the tensors
+  std::int64_t row(std::int64_t entry) const { return row_[entry]; }  // row of the tensors
   // The entry of the same sequence that a direction visits before this one, or -1.
   std::int64_t before(std::int64_t entry, std::int64_t direction) const {
     return neighbour_[direction][entry];
   }
-  // Calls body(row) for the rows of the tensors that no sequence has a step in.
+  // Calls body(row) for the padding rows of the tensors.
   template <class Body>
   void for_unused_rows(const RnnShape& shape, const Body& body) const {
     for (std::int64_t row = 0; row < shape.rows; ++row)
@@ -108,16 +108,16 @@ class RnnTensor {
   RowProgram<T> rows_;
 };
 
-// Rows of a left operand, `row` apart.
+// Rows of A, `row` elements apart.
 template <class T>
 struct LeftRows {
   const T* data;
   std::int64_t row, count;
 };
 
-// A matrix whose columns ("indices") are packed for the product kernel, in groups that each fill
-// whole panels. The panels of the same units of all groups ("a block") stand together: they are
-// made by one thread, one after another.
+// Weights packed for the GEMM micro-kernel: columns ("indices") in groups (gates) that each fill
+// whole panels. The panels of the same units of all groups ("a block") are adjacent: one thread
+// multiplies them in sequence.
 template <class T>
 class PackedWeights {
  public:
@@ -130,7 +130,7 @@ class PackedWeights {
 
   std::int64_t blocks() const { return blocks_; }
   std::int64_t block_width() const { return micro_kernel_.columns; }   // units
-  std::int64_t group_stride() const { return micro_kernel_.columns; }  // of a product
+  std::int64_t group_stride() const { return micro_kernel_.columns; }  // in a row of C
   std::int64_t block_stride() const { return groups_ * micro_kernel_.columns; }
   std::int64_t row_stride() const { return blocks_ * block_stride(); }
   std::int64_t elements() const { return checked_mul(row_stride(), k_); }
@@ -141,15 +141,15 @@ class PackedWeights {
   std::int64_t flops_per_block(std::int64_t rows) const {
     return 2 * rows * k_ * groups_ * micro_kernel_.columns;
   }
-  // Where index `i` of all groups stands among the panels.
+  // Packed column of index `i` over all groups.
   std::int64_t position(std::int64_t i) const {
     const std::int64_t unit = i % indices_;
     return unit / micro_kernel_.columns * block_stride() + i / indices_ * micro_kernel_.columns +
            unit % micro_kernel_.columns;
   }
 
-  // view(fixed, start, count, buffer) reads along the depth at a fixed index, or along the indices
-  // at a fixed depth: it returns where the elements stand, in `buffer` if nowhere else.
+  // view(fixed, start, count, buffer) reads along K at a fixed index, or along the indices at a
+  // fixed k; it returns the elements in place, or in `buffer`.
   template <class View>
   void pack(T* panels, bool along_k, const View& view) const {
     const std::int64_t width = micro_kernel_.columns;
@@ -173,9 +173,9 @@ class PackedWeights {
                  });
   }
 
-  // All groups of one block of the product, to rows of `c` that are `c_row` apart; group k stands
-  // k * group_stride() after the first. Rows are cut into even parts, the depth so that the part of
-  // a panel that all rows meet stays near. `bias`, in the order of panels, is added.
+  // Multiplies all groups of one block into rows of `c` with stride `c_row`; group k is k *
+  // group_stride() after the first. Rows are split evenly, and K so that the slice of a panel
+  // shared by all rows stays in cache. `bias`, in packed order, is added.
   void multiply(const T* panels, const LeftRows<T>& left, std::int64_t block, T* c,
                 std::int64_t c_row, const T* bias = nullptr) const {
     constexpr std::int64_t kBlockK = 128;
@@ -228,7 +228,7 @@ class PackedWeights {
   std::int64_t groups_, indices_, k_, blocks_;
 };
 
-// Rows made and taken by functions.
+// GEMM operand and sink from functions.
 template <class T, class Row>
 class GemmRows final : public GemmOperand<T> {
  public:
@@ -264,7 +264,7 @@ GemmResult<T, Take> gemm_result(Take take) {
   return GemmResult<T, Take>(take);
 }
 
-// What every recurrent kernel has.
+// Base of the recurrent kernels.
 template <class T, class Rnn>
 class RnnKernel : public Kernel {
  protected:
@@ -303,7 +303,7 @@ class RnnKernel : public Kernel {
     return {pseudo_layer, row / shape_.batch, row % shape_.batch, at};
   }
 
-  // The states of all sequences; zeros when there are none.
+  // Loads the states of all sequences; zeros if absent.
   void load_states(const RnnTensor<T>& tensor, const Bound& bound, std::int64_t pseudo_layer,
                    std::int64_t width, T* states) const {
     if (!tensor.present()) {
@@ -320,7 +320,7 @@ class RnnKernel : public Kernel {
       bound.store(Coords{pseudo_layer, n, 0}.data(), width, states + n * width);
   }
 
-  // Which elements of a layer's output reach the next layer.
+  // Dropout between layers.
   struct Dropout {
     std::uint64_t seed, offset;
     T factor;
@@ -351,7 +351,7 @@ class RnnKernel : public Kernel {
                  });
   }
 
-  // The bounds of the cell state; `round` is what they have become where they are compared.
+  // The clip bounds of the cell state; `round` rounds them as stored where they are compared.
   template <class Round>
   RnnClip<T> clip(const Round& round) const {
     const auto bound = [&](std::optional<double> value) {
@@ -369,7 +369,7 @@ class RnnKernel : public Kernel {
   int integers_;
 };
 
-// Made here, by the engine of recurrent.cpp.
+// Used by the engine in recurrent.cpp.
 std::unique_ptr<Kernel> build_rnn_backward_data(const Region& region, const Config& config);
 std::unique_ptr<Kernel> build_rnn_backward_weights(const Region& region, const Config& config);
 

@@ -1,4 +1,4 @@
-// The gradient of a recurrent network with respect to its weights: products over all steps.
+// Weight gradient of a recurrent network: GEMMs reduced over all steps.
 //   input: dgates^T x     recurrent: dgates^T h'     projection: dr^T h     biases: sums of dgates
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/recurrent_parts.hpp"
@@ -100,7 +100,7 @@ class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
       add_up(at.recurrent_bias, recurrent_gates);
     }
 
-    // The new gate's recurrent product is behind the reset gate.
+    // The new gate's recurrent term is multiplied by the reset gate.
     void reset(std::int64_t p, std::int64_t entry, std::int64_t unit, std::int64_t count,
                T* target) const {
       constexpr std::int64_t kChunk = 128;
@@ -118,7 +118,7 @@ class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
                      T* target) const {
       const std::int64_t row = entries.row(entry);
       if (layer == 0) return x.load(kernel.place(row, start).data(), count, target);
-      for (std::int64_t done = 0; done < count;) {  // the directions' outputs follow each other
+      for (std::int64_t done = 0; done < count;) {  // the outputs of the directions are consecutive
         const std::int64_t feature = start + done, unit = feature % shape.output();
         const std::int64_t length = std::min(count - done, shape.output() - unit);
         const std::int64_t below = (layer - 1) * shape.directions + feature / shape.output();
@@ -141,7 +141,7 @@ class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
         std::fill_n(target, count, T{0});
     }
 
-    // matrix = sum over the entries of left (rows) times right (columns).
+    // matrix = sum over entries of left (rows) times right (columns).
     template <class Left, class Right>
     void multiply(const RnnMatrix& matrix, const Left& left, const Right& right) const {
       if (!matrix.present()) return;

@@ -1,4 +1,5 @@
-// Reductions over any axes: rows folded as they are read, fixed pieces combined in order.
+// Reductions over any axes: rows are folded as they are read, fixed chunks combined in a fixed
+// order.
 #include <cmath>
 
 #include "cpu/engines/build.hpp"
@@ -139,12 +140,12 @@ class ReductionEngine final : public Engine {
   std::string_view id() const override { return "cpu.reduction"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "reductions over any axes, fused with pointwise work";
+    return "reductions over any axes, with fused prologue and epilogue";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<Reduction>())
-      return Support::other_operation("the anchor is no reduction");
+      return Support::other_operation("the anchor is not a reduction");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (region.prologues[Reduction::x].space.empty()) return Support::no("the tensor has no axes");
     return Support::yes();

@@ -1,5 +1,5 @@
-// min, max and amax with the position of the element that gives the result: the first of equals, or
-// the first NaN. All three look for the largest merit: x, -x or |x|.
+// min, max and amax with argument index: the first of equals, or the first NaN. All three maximise
+// a merit: -x, x or |x|.
 #include <cmath>
 
 #include "cpu/engines/build.hpp"
@@ -82,7 +82,7 @@ class IndexedReductionKernel final : public Kernel {
     return static_cast<T>(place);
   }
 
-  // A place below 0 is that of no element at all.
+  // A negative position means no element.
   static void challenge(T merit, T place, T& best, T& where) {
     if (place < 0) return;
     const bool equal = merit == best || (std::isnan(merit) && std::isnan(best));
@@ -113,7 +113,7 @@ class IndexedReductionKernel final : public Kernel {
       x.load(coords.data(), count, row);
       to_merits(row, count, buffer);
       if (space_.columns()) {
-        // Rows of a stripe come in the order of their positions.
+        // Rows of a stripe are visited in ascending position.
         ops_.argmax_into(row, place_of(coords), count, merits, places);
         return;
       }
@@ -143,7 +143,7 @@ class IndexedReductionKernel final : public Kernel {
   const RowOps<T>& ops_;
   BoxSpace space_;
   std::int64_t splits_, grain_;
-  Dims steps_;  // of a position along each reduced axis; 0 on the others
+  Dims steps_;  // row-major step of each reduced axis; 0 on the others
   int merits_ = -1, places_ = -1;
   RowProgram<T> x_;
   Operand<T> y_, index_;

@@ -1,4 +1,4 @@
-// The tensors and the walk of a reduction, shared by the kernels with and without an index.
+// Tensors and iteration space of a reduction, shared by the kernels with and without index.
 #pragma once
 
 #include "cpu/box_space.hpp"
@@ -23,7 +23,7 @@ struct ReductionShape {
   }
 };
 
-// `split` cuts the elements of one result into pieces for several threads; see BoxSpace::splits.
+// `split` splits the elements of one result into chunks for several threads; see BoxSpace::splits.
 std::unique_ptr<Kernel> build_reduction_with_index(const Region& region, bool split);
 
 }  // namespace ashlar::cpu

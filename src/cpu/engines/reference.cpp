@@ -1,8 +1,8 @@
-// The engine that runs everything: the region's programs and anchor, operation by operation, on the
-// reference's loop nests in double precision.
+// The reference engine: runs any region, operation by operation, on the reference's loop nests in
+// double precision.
 //
-// Works from the region, not from the nodes it came from: views, removed nodes and raised patterns
-// are in its programs.
+// It works from the region, not from the original nodes: views, removed nodes and raised patterns
+// are in the region's programs.
 #include "reference/reference.hpp"
 
 #include <algorithm>
@@ -19,7 +19,8 @@ namespace {
 
 using Step = PointwiseProgram::Step;
 
-// A private graph whose tensors are the region's views and the values between its operations.
+// Builds a private graph whose tensors are the region's views and the values between its
+// operations.
 class ReferenceKernel final : public Kernel {
  public:
   ReferenceKernel(const Graph& graph, const Region& region) : source_(&graph) {
@@ -29,7 +30,7 @@ class ReferenceKernel final : public Kernel {
     TensorId accumulator = kNoTensor;
     if (region.anchor) {
       Node node{"anchor", region.anchor->op, std::move(inputs), {}, region.anchor->compute};
-      // Derived here, because a run does not allocate.
+      // Derived here, since a run must not allocate.
       if (auto* op = std::get_if<AttentionBackward>(&node.op);
           op && !op->score_modifier.empty() && op->score_modifier_gradient.empty())
         op->score_modifier_gradient = gradient_of(op->score_modifier);
@@ -86,7 +87,7 @@ class ReferenceKernel final : public Kernel {
     Node node;
     bool is_element_copy;
   };
-  // Where a tensor of the private graph lies.
+  // Location of a tensor of the private graph.
   struct Place {
     TensorId tensor = kNoTensor;  // of the plan
     std::int64_t offset = 0;      // elements
@@ -115,7 +116,7 @@ class ReferenceKernel final : public Kernel {
     return add_tensor(std::move(tensor), {view.tensor, view.offset, view.ragged_offset, -1});
   }
 
-  // A packed value in scratch memory, rounded as the register it stands for would be.
+  // A packed value in scratch, rounded as the register it stands for.
   TensorId add_value(const Dims& dims, std::optional<DType> rounding) {
     Tensor tensor;
     tensor.dtype = rounding.value_or(f64);
@@ -135,7 +136,8 @@ class ReferenceKernel final : public Kernel {
     return add_tensor(std::move(tensor), {});
   }
 
-  // A view of booleans or of a 4-bit type can start inside a byte; the loop nests cannot.
+  // Offset inside a byte: a view of booleans or of a 4-bit type can start inside a byte, which the
+  // loop nests do not support.
   static std::int64_t place_in_byte(DType dtype, std::int64_t offset) {
     return bit_width(dtype) < 8 ? offset % (8 / bit_width(dtype)) : 0;
   }
@@ -164,7 +166,7 @@ class ReferenceKernel final : public Kernel {
     return place_in_byte(values_.tensor(id).dtype, places_[static_cast<std::size_t>(id)].offset);
   }
 
-  // Where value `number` goes: straight to memory when it is stored once and used for nothing else.
+  // Destination of value `number`: directly to memory if it is stored once and not used otherwise.
   TensorId result_of(const PointwiseProgram& program, int number) {
     const Step& step = program.steps[static_cast<std::size_t>(number)];
     const View* only_store = nullptr;
@@ -204,7 +206,7 @@ class ReferenceKernel final : public Kernel {
           Node node{"step", step.op, {}, {result_of(program, number)}, step.compute};
           for (int arg : step.args)
             node.inputs.push_back(arg < 0 ? kNoTensor : values[static_cast<std::size_t>(arg)]);
-          // gen_index has no operand here, but an extent.
+          // gen_index has no operand here, only an extent.
           if (step.op.mode == PointwiseMode::gen_index)
             node.inputs[0] = add_constant(program.space, 0.0);
           values.push_back(node.outputs[0]);
@@ -238,7 +240,7 @@ class ReferenceKernel final : public Kernel {
     return offsets == kNoTensor ? nullptr : context.pointer(offsets);
   }
 
-  // Element by element, from and to any place inside a byte.
+  // Copies element by element, from and to any offset inside a byte.
   void copy(const KernelContext& context, TensorId from, TensorId to) const {
     const Tensor& source = values_.tensor(from);
     const Tensor& target = values_.tensor(to);
@@ -277,9 +279,9 @@ class ReferenceEngine final : public Engine {
   Support supports(const Region&, const DeviceProps&) const override { return Support::yes(); }
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
-    // Scalar code that converts every element on every use. Its scratch is left out: this engine
-    // has to stay legal under any limit, and the plan keeps the memory itself when the caller's
-    // workspace is too small.
+    // Scalar code that converts every element on every use. Its scratch is not counted: this engine
+    // must stay legal under any workspace limit, and the plan allocates the memory itself if the
+    // caller's workspace is too small.
     const Cost cost{.flops = region.flops(),
                     .bytes = region.bytes(),
                     .flops_fraction = 5e-4,

@@ -1,4 +1,4 @@
-// Max and average pooling, forward and backward. Interpolation is the reference's.
+// Max and average pooling, forward and backward.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/pooling.hpp"
@@ -18,15 +18,16 @@ class ResampleEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     const auto* forward = region.anchor_as<ResampleForward>();
     const auto* backward = region.anchor_as<ResampleBackward>();
-    if (!forward && !backward) return Support::other_operation("the anchor is no resampling");
+    if (!forward && !backward) return Support::other_operation("the anchor is not a resampling");
     const ResampleAttributes& op =
         forward ? static_cast<const ResampleAttributes&>(*forward) : *backward;
     const bool maximum = op.mode == ResampleMode::maxpool;
     if (op.mode == ResampleMode::nearest || op.mode == ResampleMode::bilinear)
-      return Support::no("it interpolates; this engine pools");
+      return Support::no("an interpolation mode; max and average pooling are supported");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (backward && !maximum && !is_floating(region.anchor->compute))
-      return Support::no("gradients of integer averages truncate one by one");
+      return Support::no(
+          "average pooling backward with an integer compute type: every term truncates");
     if (op.window[op.window.rank() - 1] > kPoolingSegment / 2)
       return Support::no("window {} is wider than {}", op.window[op.window.rank() - 1],
                          kPoolingSegment / 2);

@@ -1,4 +1,4 @@
-// Random tensors: Philox4x32-10 by element position, the same numbers as every other engine.
+// Random tensors: Philox4x32-10 by element position, identical to every other engine.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/integer_operand.hpp"
@@ -60,7 +60,8 @@ class RngEngine final : public Engine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!region.anchor_as<Rng>()) return Support::other_operation("the anchor is no random tensor");
+    if (!region.anchor_as<Rng>())
+      return Support::other_operation("the anchor is not a random tensor");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (region.epilogue.space.empty()) return Support::no("the tensor has no axes");
     return Support::yes();

@@ -1,5 +1,5 @@
-// Layer, adaptive layer and RMS norm: many statistics over few elements each, every one the work of
-// a single thread.
+// Layer, adaptive layer and RMS norm: many statistics over few elements each, one thread per
+// statistic.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/norm_kernels.hpp"
@@ -23,7 +23,7 @@ class RowNormEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     const auto* forward = region.anchor_as<NormForward>();
     const auto* backward = region.anchor_as<NormBackward>();
-    if (!forward && !backward) return Support::other_operation("the anchor is no normalisation");
+    if (!forward && !backward) return Support::other_operation("the anchor is not a normalisation");
     if (!by_rows(forward ? forward->mode : backward->mode))
       return Support::no("the norm is per channel");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
@@ -33,7 +33,7 @@ class RowNormEngine final : public Engine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     if (region.anchor_as<NormForward>()) return {make_config({}, row_cost(region, 0.5))};
     Cost cost = row_cost(region, 0.4);
-    cost.bytes *= 2;  // x and dy are read for dx and again for the parameters' gradients
+    cost.bytes *= 2;  // x and dy are read for dx and again for the parameter gradients
     return {make_config({}, cost,
                         build_norm_backward(region, true, device)->scratch_layout().total_bytes())};
   }

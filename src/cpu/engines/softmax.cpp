@@ -1,5 +1,4 @@
-// Softmax and its logarithm along any axis, forward and backward: a line of elements is the work of
-// one thread.
+// Softmax and log-softmax along any axis, forward and backward: one thread per line of elements.
 #include <cmath>
 
 #include "cpu/box_space.hpp"
@@ -15,9 +14,8 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kSoftmaxPrefetchBytes =
-    1024;                      // what the processor can have on the way at a time
-constexpr double kFlops = 10;  // per element, mostly the exponential
+constexpr std::int64_t kSoftmaxPrefetchBytes = 1024;  // bytes that fit the line-fill buffers
+constexpr double kFlops = 10;                         // per element, mostly the exponential
 
 // Operands with axes merged: x, y and stats, or y, dy and dx.
 struct SoftmaxShape {
@@ -93,7 +91,7 @@ class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
     this->space_.for_rows(item, 0, 1, [&](const Coords& coords, std::int64_t count) {
       alignas(64) T buffer[kLongRow], weights[kLongRow];
       const T* row = bound.x.view(coords.data(), count, buffer);
-      // Rows mostly lie one after the other: the next one is fetched all along.
+      // Rows are mostly contiguous: prefetches the next one.
       const T* prefetch = row == buffer ? nullptr : row + count;
       if (prefetch != nullptr) prefetch_to_l1(prefetch, kSoftmaxPrefetchBytes);
       const T largest = ops.fold(Fold::maximum, Premap::identity, row, count);
@@ -158,8 +156,7 @@ class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
     const auto place = bound.y.place(coords);
     T* y = place.memory != nullptr ? place.memory : weights;
     const RowHints hints{prefetch, place.stream};
-    // In two steps: largest + log_sum would round away what a large maximum leaves of the
-    // logarithm.
+    // Two subtractions: largest + log_sum would lose the logarithm's digits for a large maximum.
     if (this->log_)
       this->rows_.subtract(row, largest, log_sum, count, y, hints);
     else
@@ -239,7 +236,7 @@ class SoftmaxEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<SoftmaxForward>() && !region.anchor_as<SoftmaxBackward>())
-      return Support::other_operation("the anchor is no softmax");
+      return Support::other_operation("the anchor is not a softmax");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

@@ -1,7 +1,7 @@
-// Padding, folding and unfolding as row copies. A row of y is made of strands, runs of x along the
-// row's axis: when unfolding along that axis they are woven, `weave` elements of y apart; when
-// folding into channels along rows of channels they follow each other, `channels` long. Otherwise
-// there is one.
+// Padding, folding and unfolding as row copies. A row of y consists of strands, runs of x along the
+// row's axis: unfolding along that axis interleaves them, `weave` elements of y apart; folding into
+// channels along rows of channels concatenates them, `channels` long. Otherwise there is one
+// strand.
 #include <limits>
 
 #include "cpu/engines/build.hpp"
@@ -14,16 +14,16 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kOutputRow = 2048;  // elements of y made at once
+constexpr std::int64_t kOutputRow = 2048;  // elements of y at once
 
 struct Move {
   TensorTransform op;
   Dims x, y;
-  int axis;  // of rows
+  int axis;  // row axis
   std::int64_t block = 1;
-  std::int64_t channels = 1;  // of the unfolded tensor with its border; 1 without folds
-  std::int64_t weave = 1;     // strands in a row of y
-  std::int64_t step = 1;      // of x along a strand
+  std::int64_t channels = 1;  // channels of the unfolded tensor with its border; 1 without folds
+  std::int64_t weave = 1;     // strands per row of y
+  std::int64_t step = 1;      // step of x along a strand
 
   explicit Move(const Region& region)
       : op(*region.anchor_as<TensorTransform>()),
@@ -37,13 +37,13 @@ struct Move {
     if (axis >= 2) (op.unfold ? weave : step) = op.fold[axis - 2];
   }
 
-  // How many elements of a row of y from `at` on one strand, or one weave of them, makes.
+  // Elements of a row of y from `at` on that one strand, or one weave of strands, covers.
   std::int64_t run_from(const Coords& at) const {
     if (axis != 1 || op.unfold || block == 1) return std::numeric_limits<std::int64_t>::max();
     return channels - at[1] % channels;
   }
 
-  // Where y[at] comes from; may lie outside x.
+  // Source coordinates of y[at]; may be outside x.
   Coords source_of(Coords at) const {
     const auto rank = static_cast<std::size_t>(y.rank());
     if (op.unfold)
@@ -131,7 +131,7 @@ class TensorTransformKernel final : public Kernel {
       Coords in = move_.source_of(start);
       if (!is_inside(in, move_.axis)) continue;
       const std::int64_t length = (count - first + move_.weave - 1) / move_.weave;
-      // Elements [low, high) of the strand lie inside x.
+      // Elements [low, high) of the strand are inside x.
       const std::int64_t low =
           std::clamp<std::int64_t>(in[axis] >= 0 ? 0 : (-in[axis] + step - 1) / step, 0, length);
       const std::int64_t high = std::clamp<std::int64_t>(
@@ -172,7 +172,7 @@ class TensorTransformEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<TensorTransform>())
-      return Support::other_operation("the anchor is no tensor transform");
+      return Support::other_operation("the anchor is not a tensor transform");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (region.epilogue.space.empty()) return Support::no("the tensors have no axes");
     return Support::yes();

@@ -1,4 +1,4 @@
-// An operand of 8 bits or fewer as bytes in memory: where it lies, or made there first.
+// An int8 GEMM operand as bytes in memory: read in place, or materialised by its prologue first.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace ashlar::cpu {
 
 class ByteOperand {
  public:
-  // Whether an anchor's input is whole numbers of at most 8 bits, however they come to be.
+  // Whether an anchor's input is an integer type of at most 8 bits, loaded or computed by its
+  // prologue.
   static bool fits(const Region& region, int slot) {
     const auto index = static_cast<std::size_t>(slot);
     const DType dtype = region.anchor->inputs[index].dtype;
@@ -24,7 +25,7 @@ class ByteOperand {
            program.steps[static_cast<std::size_t>(program.result)].round_to == dtype;
   }
 
-  // Where bytes are made, `fastest` is the axis they are contiguous along.
+  // If the operand is materialised, `fastest` is its contiguous axis.
   ByteOperand(const Region& region, int slot, int fastest)
       : dtype_(region.anchor->inputs[static_cast<std::size_t>(slot)].dtype),
         dims_(region.prologues[static_cast<std::size_t>(slot)].space),
@@ -51,7 +52,7 @@ class ByteOperand {
   const Dims& strides() const { return strides_; }  // bytes
   std::int64_t materialised_bytes() const { return view_ ? 0 : element_count(dims_); }
 
-  // The first byte. `memory` holds materialised_bytes().
+  // The first byte of the operand. `memory` holds materialised_bytes().
   const std::uint8_t* bytes(const KernelContext& context, std::uint8_t* memory) const {
     if (view_)
       return static_cast<const std::uint8_t*>(context.pointer(view_->tensor)) + view_->offset;

@@ -1,3 +1,4 @@
+// The blocked GEMM: packing of A and B, macro-kernel loops, split-K reduction.
 #include "cpu/gemm/gemm.hpp"
 
 #include <algorithm>
@@ -13,11 +14,11 @@ namespace ashlar::cpu {
 
 namespace {
 
-// Panels of B, in their whole depth.
+// Packed panels of B, over all of K.
 template <class T>
 struct PackedPanels {
   const T* data = nullptr;
-  std::int64_t batch_distance = 0;  // elements; 0: one for all
+  std::int64_t batch_distance = 0;  // elements; 0: shared by all batches
   std::int64_t first_batch = 0, first_panel = 0, panel_elements = 0;
 
   const T* panel(std::int64_t batch, std::int64_t number) const {
@@ -33,7 +34,7 @@ void pack_columns(const GemmShape& shape, const GemmOperand<T>& b, std::int64_t 
   constexpr std::int64_t kElementsWorthAThread = 16 << 10;
   const std::int64_t distance = shape.k * width;
   const std::int64_t panels = divide_up(last - first, width);
-  // Rows along the index are read in long pieces; several parts of the depth then share the work.
+  // Rows along the index are read in long chunks; parts of K then share the work.
   const std::int64_t unit = b.along_k() ? 1 : kRowChunk / width;
   const std::int64_t units = divide_up(panels, unit);
   const std::int64_t parts = b.along_k() ? 1 : std::max<std::int64_t>(divide_up(shape.k, 128), 1);
@@ -56,12 +57,12 @@ void pack_columns(const GemmShape& shape, const GemmOperand<T>& b, std::int64_t 
   });
 }
 
-// The buffers of one thread.
+// Per-thread buffers.
 template <class T>
 struct Buffers {
   T* a;
   T* c;
-  T* b;  // kStreamRows rows of a skinny product
+  T* b;  // kStreamRows rows of B of a skinny GEMM
 };
 
 template <class T>
@@ -81,7 +82,7 @@ class BlockedGemm {
 
   void run(const T* packed_b) {
     const bool few = shape_.m <= kSkinny && packed_b == nullptr;
-    // A shallow B is used in place as well: packing it would take longer than it saves.
+    // A B of small K is used in place too: packing it would cost more than it saves.
     const bool shallow = packed_b == nullptr && !b_.along_k() && b_.row_stride() != 0 &&
                          shape_.k <= std::min(blocks_.k, kShallowK) && shape_.m <= kShallowRows;
     if (few && b_.along_k() && blocks_.packed >= shape_.m * shape_.k) {
@@ -107,7 +108,7 @@ class BlockedGemm {
             batch, first / kernel_.columns, elements};
   }
 
-  // As many batches, or columns of one batch, as there is room for.
+  // Packs and multiplies as many batches, or columns of one batch, as `packed_` holds.
   void pack_and_multiply() {
     const std::int64_t width = kernel_.columns;
     const bool same = b_.same_for_all_batches();
@@ -129,7 +130,7 @@ class BlockedGemm {
       }
   }
 
-  // Row blocks vary fastest: the columns of B they share stay near.
+  // Row blocks vary fastest, so that the columns of B they share stay in cache.
   void multiply_chunk(const PackedPanels<T>* packed, std::int64_t begin, std::int64_t end,
                       std::int64_t first, std::int64_t last) {
     const std::int64_t width = kernel_.columns;
@@ -139,7 +140,8 @@ class BlockedGemm {
     const std::int64_t tasks = blocks_.splits * (end - begin) * row_blocks * column_blocks;
     auto grain = tasks_worth_a_thread(tasks, 2.0 * static_cast<double>((end - begin) * shape_.m) *
                                                  static_cast<double>((last - first) * shape_.k));
-    grain = std::max(grain, divide_up(tasks, blocks_.threads));  // no more than have scratch
+    // no more threads than have scratch
+    grain = std::max(grain, divide_up(tasks, blocks_.threads));
     parallel_for(tasks, grain, [&](std::int64_t from, std::int64_t to, int thread) {
       T* own = own_ + thread * layout_.total;
       const Buffers<T> buffers{own, own + layout_.c, own + layout_.b};
@@ -164,7 +166,7 @@ class BlockedGemm {
     const bool in_place = blocks_.splits == 1 && sink_.dest(batch, rows.begin, first, dest);
     if (!in_place) dest = {buffers.c, round_up(last - first, kernel_.columns), {}, false};
     std::int64_t start = k.begin;
-    do {  // once for an empty depth too: its sums are zero
+    do {  // runs once for K = 0 too: C is zero
       const std::int64_t end = std::min(start + blocks_.k, k.end);
       const bool post_ops = in_place && dest.has_post_ops && end == k.end;
       const Step step{batch, rows, first, last, start, end, start > k.begin, post_ops};
@@ -177,7 +179,7 @@ class BlockedGemm {
     if (!in_place) store_block(batch, rows, first, last, split, buffers.c);
   }
 
-  // A block of C over one piece of the depth.
+  // A block of C over one K-block.
   struct Step {
     std::int64_t batch;
     Range rows;
@@ -185,7 +187,7 @@ class BlockedGemm {
     bool accumulate, post_ops;
   };
 
-  // Panels of rows are even: 16 rows are 8 and 8, not 14 and 2.
+  // Row panels are even: 16 rows are 5, 5 and 6, not 6, 6 and 4.
   std::int64_t row_panels(const Range& rows) const { return divide_up(rows.size(), kernel_.rows); }
 
   void pack_rows(const Step& step, T* packed) const {
@@ -198,8 +200,8 @@ class BlockedGemm {
     }
   }
 
-  // Rows of A that lie in memory along the depth are read there, unless they fall on the same lines
-  // of the caches: rows a large power of two apart, and shorter than that.
+  // Rows of A that are contiguous along K are read in place, unless they alias in the caches: rows
+  // a large power of two apart, and shorter than that.
   bool a_in_place() const {
     constexpr std::int64_t kConflict = 2048;  // bytes
     constexpr auto kElement = static_cast<std::int64_t>(sizeof(T));
@@ -250,8 +252,8 @@ class BlockedGemm {
     o.b_row = kernel_.columns;
     o.accumulate = step.accumulate;
     const std::int64_t width = kernel_.columns, columns = step.last - step.first;
-    // Few rows are done with a panel before the next has come: they work on several, and as many
-    // come.
+    // Few rows finish a panel before the next one arrives from memory: a skinny GEMM works on
+    // several panels and prefetches as many.
     const std::int64_t group = (shape_.m <= kSkinny ? PanelPrefetch<T>::kStreams : 1) * width;
     PanelPrefetcher<T> prefetch;
     for (std::int64_t column = 0; column < columns; column += width) {
@@ -261,8 +263,8 @@ class BlockedGemm {
     }
   }
 
-  // What comes after the `group` columns at `column`, while they are multiplied: more columns of
-  // this step, the same of the next, or those of the next block.
+  // Prefetch for the panels after the `group` columns at `column`: more columns of this step, the
+  // same columns of the next K-block, or those of the next block.
   PanelPrefetcher<T> next_panels(const PackedPanels<T>& packed, const Step& step,
                                  std::int64_t column, std::int64_t group) const {
     const std::int64_t width = kernel_.columns, k_count = step.end - step.start;
@@ -279,8 +281,7 @@ class BlockedGemm {
                               group == width ? 0 : packed.panel_elements, calls, k_count);
   }
 
-  // B is read where it lies, a few of its rows side by side, so that each is read once and in
-  // order.
+  // Streams B unpacked, a few rows together, so that each is read once and sequentially.
   void multiply_streamed(const Step& step, const GemmDestination<T>& dest,
                          const Buffers<T>& buffers) const {
     const std::int64_t k_count = step.end - step.start, columns = step.last - step.first;
@@ -297,7 +298,7 @@ class BlockedGemm {
       o.accumulate = step.accumulate || done > 0;
       const T* rows = buffers.b;
       std::int64_t distance = b_.row_stride();
-      std::int64_t readable = whole;  // columns of which whole panels may be read in place
+      std::int64_t readable = whole;  // columns whose whole panels may be read in place
       if (distance == 0 || length == 0) {
         distance = round_up(columns, kernel_.columns);
         readable = distance;
@@ -341,7 +342,7 @@ class BlockedGemm {
     }
   }
 
-  // Adds the parts of k in order and hands the rows on.
+  // Reduces the split-K partials in a fixed order and passes the rows to the sink.
   void add_splits() const {
     const std::int64_t part = shape_.batch * shape_.m * shape_.n;
     parallel_for(shape_.batch * shape_.m, 1, [&](std::int64_t begin, std::int64_t end, int) {
@@ -366,7 +367,7 @@ class BlockedGemm {
   T* packed_;
   T* own_;
   T* partial_;
-  bool far_;  // B comes from the last cache or memory
+  bool far_;  // B is in L3 or memory: prefetch its panels
   std::int64_t stream_rows_ = kStreamRows;
 };
 

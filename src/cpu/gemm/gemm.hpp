@@ -1,5 +1,5 @@
-// Matrix products, blocked for caches and threads: C = A B with operands and results that are rows
-// made and taken by the caller. Matmul and convolution are this with different rows.
+// GEMM, blocked for caches and threads: C = A B. The caller provides rows of A and B and consumes
+// rows of C, so that matmul and convolution share this code.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -27,29 +27,29 @@ const GemmKernel<T>& gemm_kernel() {
   return gemm_micro_kernel<T>();
 }
 
-// A panel operand: A seen as m x k, or B seen as n x k ("index" is m or n, "depth" is k).
+// An operand to be packed: A as m x k, or B as n x k ("index" is m or n).
 template <class T>
 class GemmOperand {
  public:
   virtual ~GemmOperand() = default;
-  // Whether row() runs along depth at a fixed index, or along the index at a fixed depth.
+  // Whether row() runs along K at a fixed index, or along the index at a fixed k.
   virtual bool along_k() const = 0;
-  // The same values for every batch: packed once.
+  // Broadcast over the batch: packed once.
   virtual bool same_for_all_batches() const { return false; }
   virtual void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
                    T* destination) const = 0;
-  // row() without a copy where memory holds the values as they are: that memory, or `buffer`,
+  // row() without a copy if memory already holds the values as T: returns that memory, or `buffer`,
   // filled.
   virtual const T* view(std::int64_t batch, std::int64_t fixed, std::int64_t start,
                         std::int64_t count, T* buffer) const {
     row(batch, fixed, start, count, buffer);
     return buffer;
   }
-  // Elements from a row to the next (fixed + 1) where view() never copies, else 0.
+  // Stride in elements from row `fixed` to `fixed + 1` if view() never copies, else 0.
   virtual std::int64_t row_stride() const { return 0; }
 };
 
-// Where finished sums may be stored without passing through GemmSink::row.
+// Destination for accumulators that bypass GemmSink::row: a block of C in memory, with post-ops.
 template <class T>
 struct GemmDestination {
   T* c = nullptr;
@@ -58,15 +58,15 @@ struct GemmDestination {
   bool has_post_ops = false;
 };
 
-// Takes finished rows of C: columns [n, n + count) of row m. May change the values.
+// Consumes finished rows of C: columns [n, n + count) of row m. May modify the values.
 template <class T>
 class GemmSink {
  public:
   virtual ~GemmSink() = default;
   virtual void row(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t count,
                    T* values) const = 0;
-  // Fills `place` for the block that starts at (m, n) and returns true, where memory takes the
-  // sums.
+  // Returns true and fills `dest` for the block that starts at (m, n) if accumulators can be
+  // stored directly to memory.
   virtual bool dest(std::int64_t batch, std::int64_t m, std::int64_t n,
                     GemmDestination<T>& dest) const {
     static_cast<void>(batch + m + n), static_cast<void>(dest);
@@ -74,35 +74,35 @@ class GemmSink {
   }
 };
 
-// How a product is cut. All in elements.
+// Cache and thread blocking of a GEMM (MC, NC, KC), in elements.
 struct GemmBlocks {
-  std::int64_t rows = 0, columns = 0, k = 0;  // of the block of C a thread works on
-  std::int64_t packed = 0;                    // of B that are packed at once, for all threads
-  std::int64_t splits = 1;                    // parts of k summed apart, then added in order
-  std::int64_t threads = 0;  // that have scratch; 0: small blocks on the stack, no scratch
+  std::int64_t rows = 0, columns = 0, k = 0;  // MC, NC, KC: the block of C of one thread
+  std::int64_t packed = 0;                    // elements of B packed at once, shared by all threads
+  std::int64_t splits = 1;                    // split-K factor; partials are added in a fixed order
+  std::int64_t threads = 0;  // threads with scratch; 0: small blocks on the stack, no scratch
 
-  // As named choices of a Config, and back.
+  // Conversion to and from the knobs of a Config.
   void to_knobs(Config& config) const;
   static GemmBlocks from_knobs(const Config& config);
 };
 
-// The blocks for a device, and the ones that need no scratch.
-// `in_place`: sums are stored where they belong (GemmSink::place), so that no block of C is kept.
+// Blocking for a device, and the one that needs no scratch. `in_place`: C is stored directly
+// (GemmSink::dest), so that no block of C is buffered.
 GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device,
                          std::int64_t element_bytes, bool may_split, bool in_place = true);
 GemmBlocks stack_blocks();
 std::int64_t gemm_scratch_bytes(const GemmShape& shape, const GemmBlocks& blocks,
                                 std::int64_t element_bytes);
-// The least shape that covers all of these: blocks and scratch for it serve each of them.
+// The smallest shape that covers all of these: its blocking and scratch serve each of them.
 GemmShape covering(std::span<const GemmShape> shapes);
-// Configurations of an engine that runs these products one after another, cheapest first. `extra`
-// is added to the cost of the products.
+// Configurations of an engine that runs these GEMMs in sequence, cheapest first. `extra` is added
+// to their cost.
 std::vector<Config> gemm_configs(std::span<const GemmShape> shapes, const DeviceProps& device,
                                  DType precision, const Cost& extra, bool may_split,
                                  bool in_place = true);
 
-// B packed for good: panels of kernel.columns columns in their whole depth, one after another, for
-// every batch that differs.
+// B packed ahead of time: panels of kernel.columns columns over all of K, consecutive, for every
+// distinct batch.
 template <class T>
 std::int64_t packed_b_elements(const GemmShape& shape, const GemmOperand<T>& b) {
   const std::int64_t batches = b.same_for_all_batches() ? 1 : shape.batch;
@@ -111,9 +111,8 @@ std::int64_t packed_b_elements(const GemmShape& shape, const GemmOperand<T>& b) 
 template <class T>
 void pack_b(const GemmShape& shape, const GemmOperand<T>& b, T* packed);
 
-// For float and double.
-// `scratch` holds gemm_scratch_bytes() bytes, aligned to kWorkspaceAlignment. `packed_b`: made by
-// pack_b, or null.
+// T is float or double. `scratch` holds gemm_scratch_bytes() bytes, aligned to kWorkspaceAlignment.
+// `packed_b`: result of pack_b, or null.
 template <class T>
 void gemm(const GemmShape& shape, const GemmBlocks& blocks, const GemmKernel<T>& kernel,
           const GemmOperand<T>& a, const GemmOperand<T>& b, const GemmSink<T>& sink, T* scratch,

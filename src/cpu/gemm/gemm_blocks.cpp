@@ -1,4 +1,4 @@
-// How a product is cut for a device.
+// Chooses the cache and thread blocking of a GEMM for a device.
 #include <algorithm>
 
 #include "base/checked.hpp"
@@ -8,7 +8,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-// Equal blocks no larger than `most`, in whole multiples of `unit`.
+// Equal blocks of at most `most`, in multiples of `unit`.
 std::int64_t even_block(std::int64_t extent, std::int64_t most, std::int64_t unit) {
   const std::int64_t count = std::max<std::int64_t>(divide_up(extent, most), 1);
   return std::max(unit, round_up(divide_up(extent, count), unit));
@@ -18,7 +18,7 @@ std::int64_t task_count(const GemmShape& shape, const GemmBlocks& blocks) {
   return shape.batch * divide_up(shape.m, blocks.rows) * divide_up(shape.n, blocks.columns);
 }
 
-// Arithmetic of the product, padded to panels, and what could be done in the time packing takes.
+// Flops of the GEMM padded to whole panels, plus the cost of packing in flops.
 double equivalent_flops(const GemmShape& shape, const GemmBlocks& blocks,
                         std::int64_t element_bytes) {
   constexpr double kFlopsPerPackedElement = 40;
@@ -54,10 +54,10 @@ GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device,
   const std::int64_t threads = std::max(device.compute_units, 1);
   GemmBlocks blocks;
   blocks.threads = threads;
-  // A panel of B (256 bytes wide) is used by all rows of the block and takes a fifth of L2, as does
-  // the next one on its way; panels of A pass through L1. The block of A takes three tenths: the
-  // more rows, the seldomer B comes from afar. A block of C that is kept takes the rest. Few rows
-  // work on four panels while four more come.
+  // KC: a panel of B (256 bytes wide) is reused by all rows of the block and takes a fifth of L2,
+  // as does the next one being prefetched; panels of A pass through L1. MC: the block of A takes
+  // three tenths of L2, since more rows mean fewer passes over B. A buffered block of C takes the
+  // rest. A skinny GEMM works on four panels while four more are prefetched.
   const std::int64_t k_limit = shape.m <= kSkinny
                                    ? std::clamp<std::int64_t>(device.l1_bytes / 192, 64, 256)
                                    : std::clamp<std::int64_t>(device.l2_bytes / 1280, 64, 1024);
@@ -72,7 +72,7 @@ GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device,
   };
   split_rows(divide_up(shape.m, row_limit));
   blocks.columns = even_block(shape.n, column_limit, column_unit);
-  // B is packed whole while it fits half of the last cache, in columns of C's blocks otherwise.
+  // B is packed whole if it fits half of L3, else in chunks of C's column blocks.
   const std::int64_t columns = round_up(shape.n, column_unit);
   const double room = static_cast<double>(std::max(device.l3_bytes / 2, device.l2_bytes)) /
                       static_cast<double>(element_bytes);
@@ -85,8 +85,8 @@ GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device,
                                    room / static_cast<double>(std::max<std::int64_t>(shape.k, 1))) /
                                    blocks.columns * blocks.columns));
   blocks.packed = checked_mul(checked_mul(chunk, shape.k), static_cast<std::int64_t>(batches));
-  // Every thread should get something to do, and as much as the others: blocks that still pay for
-  // their packing, in a number the threads divide.
+  // Balances the threads: shrinks blocks as long as they amortise their packing, to a multiple of
+  // the thread count.
   while (task_count(shape, blocks) < threads) {
     const std::int64_t row_blocks = divide_up(shape.m, blocks.rows);
     if (blocks.rows >= 8 * kPanelRowMultiple)

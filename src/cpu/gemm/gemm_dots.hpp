@@ -1,4 +1,4 @@
-// Few rows of A against rows of B along the depth: sums of products, B read once and in order.
+// Skinny GEMM as dot products: few rows of A, rows of B along K. B is streamed once.
 #pragma once
 
 #include "cpu/gemm/gemm_layout.hpp"
@@ -7,11 +7,11 @@
 
 namespace ashlar::cpu {
 
-// At most kSkinny rows; `rows` has room for A.
+// M <= kSkinny; `rows` has room for A.
 template <class T>
 void gemm_dots(const GemmShape& shape, std::int64_t threads, const GemmOperand<T>& a,
                const GemmOperand<T>& b, const GemmSink<T>& sink, T* rows) {
-  constexpr std::int64_t kColumns = 128, kChunk = 1024;  // of C at once; of the depth
+  constexpr std::int64_t kColumns = 128, kChunk = 1024;  // columns of C, elements of K at once
   const DotRows<T> dot = dot_rows<T>();
   for (std::int64_t batch = 0; batch < shape.batch; ++batch) {
     const T* vectors[kSkinny];

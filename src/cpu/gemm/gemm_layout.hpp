@@ -1,4 +1,4 @@
-// Parts of a product and of its scratch.
+// Limits of the GEMM strategies, and the layout of GEMM scratch.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,13 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kSkinny = 32;        // rows up to which B is read once, as it lies
-inline constexpr std::int64_t kShallowRows = 512;  // up to which a shallow B is, too
+inline constexpr std::int64_t kSkinny = 32;  // largest M for which B is streamed once, unpacked
+// largest M for which a B of small K is also read unpacked
+inline constexpr std::int64_t kShallowRows = 512;
 inline constexpr std::int64_t kShallowK = 256;
-inline constexpr std::int64_t kStreamRows = 32;  // rows of B a skinny product reads side by side
+inline constexpr std::int64_t kStreamRows = 32;  // rows of B that a skinny GEMM streams together
 
-// The part of [0, extent) that is block `number` of `count` even ones.
+// Block `number` of `count` even blocks of [0, extent).
 struct Range {
   std::int64_t begin, end;
   Range(std::int64_t extent, std::int64_t number, std::int64_t count)
@@ -21,7 +22,7 @@ struct Range {
   std::int64_t size() const { return end - begin; }
 };
 
-// What a thread has for itself, in elements: A's block at 0, then these.
+// Per-thread scratch in elements: the packed block of A at 0, then these.
 struct GemmLayout {
   std::int64_t c = 0, b = 0, total = 0;
 
@@ -34,7 +35,7 @@ struct GemmLayout {
                            line)) {}
 };
 
-// How many of `tasks` equal tasks pay for a thread.
+// Grain: how many of `tasks` equal tasks are worth a thread.
 inline std::int64_t tasks_worth_a_thread(std::int64_t tasks, double flops) {
   constexpr double kFlopsWorthAThread = 200e3;
   const double each = flops / static_cast<double>(tasks) + 1.0;

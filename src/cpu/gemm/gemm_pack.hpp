@@ -1,4 +1,4 @@
-// Operands of a product into panels: element (index i, depth l) of a panel at [l * width + i].
+// Packs GEMM operands into panels: element (index i, k) of a panel is at [k * width + i].
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace ashlar::cpu {
 inline constexpr std::int64_t kWidestPanel = 64;
 inline constexpr std::int64_t kRowChunk = 512;  // elements of a row along the index read at once
 
-// One panel from rows along the depth: `count` indices, at most `width`.
+// Packs one panel from rows along K: `count` <= `width` indices.
 template <class T>
 void pack_panel(const GemmOperand<T>& operand, std::int64_t batch, std::int64_t index,
                 std::int64_t count, std::int64_t k, std::int64_t k_count, std::int64_t width,
                 T* panel) {
-  constexpr std::int64_t kChunk = 128;  // of the depth
+  constexpr std::int64_t kChunk = 128;  // elements of K
   alignas(64) T buffer[kWidestPanel * kChunk];
   const T* rows[kWidestPanel];
   const InterleaveRows<T> interleave = interleave_rows<T>();
@@ -30,7 +30,7 @@ void pack_panel(const GemmOperand<T>& operand, std::int64_t batch, std::int64_t 
   }
 }
 
-// Panels `distance` elements apart from rows along the index, as many as `indices` fill.
+// Packs panels `distance` elements apart from rows along the index, as many as `indices` fill.
 template <class T>
 void pack_panels(const GemmOperand<T>& operand, std::int64_t batch, std::int64_t index,
                  std::int64_t indices, std::int64_t k, std::int64_t k_count, std::int64_t width,
@@ -51,7 +51,7 @@ void pack_panels(const GemmOperand<T>& operand, std::int64_t batch, std::int64_t
     }
 }
 
-// One panel, whichever way its rows run.
+// Packs one panel from rows of either direction.
 template <class T>
 void pack_any(const GemmOperand<T>& operand, std::int64_t batch, std::int64_t index,
               std::int64_t count, std::int64_t k, std::int64_t k_count, std::int64_t width,

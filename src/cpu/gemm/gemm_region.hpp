@@ -1,4 +1,4 @@
-// What engines that are matrix products share.
+// Helpers of the engines that map a region to GEMMs.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace ashlar::cpu {
 
-// Configurations of a region that runs these products.
+// Configurations of a region that runs these GEMMs.
 inline std::vector<Config> gemm_region_configs(const std::vector<GemmShape>& shapes,
                                                const Region& region, const DeviceProps& device,
                                                bool may_split, bool in_place = false) {
@@ -19,7 +19,7 @@ inline std::vector<Config> gemm_region_configs(const std::vector<GemmShape>& sha
   return gemm_configs(shapes, device, region.precision(), extra, may_split, in_place);
 }
 
-// The kernel for the region's precision.
+// Builds the kernel for the region's precision.
 template <template <class> class KernelType, class... Args>
 std::unique_ptr<Kernel> build_gemm_kernel(const Region& region, Args&&... args) {
   if (region.precision() == f64)

@@ -1,4 +1,4 @@
-// A product that needs no scratch: small blocks, packed on the stack.
+// GEMM without scratch: small blocks, packed on the stack.
 #pragma once
 
 #include "cpu/gemm/gemm_layout.hpp"
@@ -31,7 +31,7 @@ void gemm_on_stack(const GemmShape& shape, const GemmKernel<T>& kernel, const Ge
                    o.b = b_panel;
                    o.b_row = o.c_row = kernel.columns;
                    std::int64_t start = 0;
-                   do {  // once for an empty depth too: its sums are zero
+                   do {  // runs once for K = 0 too: C is zero
                      o.k = std::min(kStackK, shape.k - start);
                      o.accumulate = start > 0;
                      pack_any(b, batch, n, o.columns, start, o.k, kernel.columns, b_panel);

@@ -1,3 +1,4 @@
+// The blocked int8 GEMM: thread tiles, blocking, zero-point corrections.
 #include "cpu/gemm/int8_gemm.hpp"
 
 #include <algorithm>
@@ -12,26 +13,26 @@ namespace ashlar::cpu {
 namespace {
 
 constexpr double kOperationsWorthAThread = 1e6;
-constexpr double kMeetingCycles = 10e3;  // of threads waiting for one another
-constexpr std::int64_t kLanes = 16;      // of the widest vectors: columns come in these
-constexpr std::int64_t kLine = 64;       // of the cache; what the parts of scratch are aligned to
+constexpr double kMeetingCycles = 10e3;  // cost of a barrier
+constexpr std::int64_t kLanes = 16;      // i32 lanes of the widest vector: granularity of N
+constexpr std::int64_t kLine = 64;       // cache line in bytes: alignment of the parts of scratch
 
 double real(std::int64_t n) { return static_cast<double>(n); }
 
-// Parts of equal size but for one.
+// Parts that differ in size by at most one.
 struct Range {
   std::int64_t begin, end;
   Range(std::int64_t count, std::int64_t parts, std::int64_t part)
       : begin(count * part / parts), end(count * (part + 1) / parts) {}
 };
 
-// Whether each cell packs the panels of B it uses, just before it does. Panels used by several
-// cells, and the sums of rows that every cell needs, are there before.
+// Whether each thread packs the panels of B it uses, right before their first use. Panels shared by
+// several threads, and the row sums of A that every thread needs, are packed up front.
 bool threads_pack(const Int8GemmWork& work) {
   return work.source != nullptr && work.blocks.thread_rows == 1 && work.shape.b_signed;
 }
 
-// One part of C.
+// The part of C that one thread computes.
 class ThreadTile {
  public:
   ThreadTile(const Int8GemmWork& work, const Int8Rows& a, const Int8Sink& sink, std::int64_t number)
@@ -54,7 +55,7 @@ class ThreadTile {
 
   void run() const {
     const std::int64_t most = work_.blocks.lines(shape_);
-    std::int64_t packed_batch = -1;  // whose panels of this cell are packed
+    std::int64_t packed_batch = -1;  // batch whose panels are packed
     for (std::int64_t line = lines_.begin; line < lines_.end;) {
       const std::int64_t batch = line / shape_.lines, first = line % shape_.lines;
       const std::int64_t lines = std::min({most, shape_.lines - first, lines_.end - line});
@@ -92,7 +93,7 @@ class ThreadTile {
       }
       kernel_.multiply(o);
     };
-    // A few shallow panels stay in the cache: rows of C are written whole, some at a time, then.
+    // Panels of small K stay in cache: C is then written in groups of whole rows.
     constexpr std::int64_t kShallowBytes = 256 << 10, kTilesAtOnce = 8;
     const std::int64_t k = shape_.segments * shape_.quads() * 4;
     const bool shallow = (panels_.end - panels_.begin) * columns * k <= kShallowBytes;
@@ -109,7 +110,7 @@ class ThreadTile {
                 std::min(panels_.end * columns, shape_.columns) - column, acc_, acc_row());
   }
 
-  // An odd number of cache lines, for rows to lie in different sets of the cache.
+  // An odd number of cache lines, so that rows map to different cache sets.
   std::int64_t acc_row() const { return (panels_.end - panels_.begin) * kernel_.columns | 16; }
 
   Int8MicroArgs operands(const std::uint8_t* a) const {
@@ -122,7 +123,7 @@ class ThreadTile {
     return o;
   }
 
-  // What an unsigned B adds to each row: see Int8Panels::pack.
+  // The correction of each row for an unsigned B: see Int8Panels::pack.
   void sum_rows(const std::uint8_t* a, std::int64_t batch, std::int64_t rows) const {
     constexpr std::uint32_t kShift = 128;
     Int8MicroArgs o = operands(a);
@@ -179,7 +180,7 @@ std::int64_t Int8GemmBlocks::lines(const Int8GemmShape& shape) const {
 Int8GemmBlocks choose_int8_blocks(const Int8GemmShape& shape, const DeviceProps& device,
                                   std::int64_t row_bytes) {
   Int8GemmBlocks blocks;
-  // A block's rows and sums take half of L2; panels of B pass through the rest.
+  // A block's rows of A and accumulators use half of L2; panels of B stream through the rest.
   blocks.rows = std::max<std::int64_t>(device.l2_bytes / 2 / std::max<std::int64_t>(row_bytes, 1),
                                        shape.width);
   blocks.rows = std::min(blocks.rows, shape.lines * shape.width);
@@ -187,7 +188,7 @@ Int8GemmBlocks choose_int8_blocks(const Int8GemmShape& shape, const DeviceProps&
       static_cast<std::int64_t>(shape.operations() / kOperationsWorthAThread);
   const std::int64_t threads =
       std::clamp<std::int64_t>(worth, 1, std::max(device.compute_units, 1));
-  // A cell's time, in cycles: 256 operations or 16 bytes of operands each.
+  // Cycles of a thread tile: 256 operations or 16 bytes of operands per cycle.
   const std::int64_t units = shape.batch * shape.lines;
   const std::int64_t panels = divide_up(shape.columns, kMaxQuadColumns);
   const double k = real(shape.segments * shape.quads() * 4);
@@ -198,8 +199,8 @@ Int8GemmBlocks choose_int8_blocks(const Int8GemmShape& shape, const DeviceProps&
     const double thread_tile_columns = real(divide_up(panels, columns) * kMaxQuadColumns);
     double cycles =
         unit_rows * thread_tile_columns * k * 2 / 256 + (unit_rows + thread_tile_columns) * k / 16;
-    if (shape.a_signed) cycles += unit_rows * k / 8;  // staged by every cell
-    if (columns < threads) cycles += kMeetingCycles;  // panels are packed before
+    if (shape.a_signed) cycles += unit_rows * k / 8;  // every thread stages A
+    if (columns < threads) cycles += kMeetingCycles;  // barrier after packing the panels
     if (cycles >= best) continue;
     best = cycles;
     blocks.thread_columns = columns;
@@ -217,7 +218,7 @@ Int8GemmScratch int8_gemm_scratch(const Int8GemmShape& shape, const Int8GemmBloc
   if (!stores_in_place) {
     const std::int64_t panels =
         divide_up(divide_up(shape.columns, kMaxQuadColumns), blocks.thread_columns);
-    // Panels may be narrower than these and then split less evenly: one more.
+    // Panels may be narrower than kMaxInt8Columns and then split less evenly: one extra.
     memory.acc_bytes = checked_mul(rows, ((panels + 1) * kMaxQuadColumns + 16) * 4);
     memory.acc_bytes = round_up(memory.acc_bytes, kLine);
   }

@@ -1,4 +1,4 @@
-// What kernels of 8-bit products share: the operands as bytes, B packed in every run or kept.
+// Base of the int8 GEMM kernels: operands as bytes, B packed in every run or ahead of time.
 #pragma once
 
 #include "cpu/constants.hpp"
@@ -7,8 +7,8 @@
 
 namespace ashlar::cpu {
 
-// Problem: the product as kernels see it. It has ByteOperands `a` (rows) and `b` (columns), the
-// `columns`, `shape` and `result` of the product, and memory(blocks).
+// Problem describes the GEMM: ByteOperands `a` (rows) and `b` (columns), `columns`, `shape`,
+// `result` and memory(blocks).
 template <class Problem>
 class Int8GemmKernel : public Kernel {
  public:
@@ -21,7 +21,7 @@ class Int8GemmKernel : public Kernel {
   }
 
  protected:
-  // `b_slot`: the anchor's input that is B.
+  // `b_slot`: the anchor's input slot of B.
   Int8GemmKernel(const Region& region, const Config& config, int b_slot, Problem problem)
       : problem_(std::move(problem)),
         b_program_(region.prologues[static_cast<std::size_t>(b_slot)]),

@@ -1,4 +1,4 @@
-// B of an integer product in panels.
+// Packs B of an int8 GEMM into panels.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,7 +12,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::uint32_t kShift = 128;  // between a signed byte and an unsigned one
+constexpr std::uint32_t kShift = 128;  // zero point between signed and unsigned bytes
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Int8Panels::Int8Panels(const Int8GemmShape& shape, std::int64_t panel_columns)
       panels_(divide_up(shape.columns, columns_)),
       batches_(shape.one_b ? std::min<std::int64_t>(shape.batch, 1) : shape.batch),
       panel_bytes_(shape.segments * shape.quads() * 4 * columns_) {
-  // Sums of a panel are aligned like vectors.
+  // The terms of a panel are aligned to vectors.
   terms_offset_ = round_up((panels_ + (shape.b_signed ? 0 : 1)) * panel_bytes_, 64);
   batch_bytes_ = terms_offset_ + round_up(panels_ * columns_ * 4, 64);
 }
@@ -46,7 +46,7 @@ void Int8Panels::pack_segment(const Int8ColumnSource& source, const std::uint8_t
     return kernel.k_contiguous(data, source.column_stride, columns, k, flip, columns_, panel);
   if (one_stride && (source.column_stride == 1 || columns == 1))
     return kernel.n_contiguous(data, stride, columns, k, flip, columns_, panel);
-  // Any strides: a few quads at a time through bytes in order.
+  // Arbitrary strides: a chunk of K at a time through a contiguous buffer.
   constexpr std::int64_t kChunk = 64;
   std::array<std::uint8_t, kMaxQuadColumns * kChunk> bytes;
   for (std::int64_t first = 0; first < k; first += kChunk) {
@@ -78,9 +78,9 @@ void Int8Panels::pack(const Int8ColumnSource& source, const std::uint8_t* data, 
                              : source.segment_offsets[static_cast<std::size_t>(s)]),
                  columns, packed + s * segment_bytes);
 
-  // With A = A' - za and B = B' + zb, where A' and B' are what the kernel multiplies:
-  //   A B = A' B' + zb * sum(A') - za * (sum(B') + zb * depth)
-  // The last term is one number per column, the second one per row.
+  // With A = A' - za and B = B' + zb, where the micro-kernel multiplies A' and B':
+  //   A B = A' B' + zb * sum(A') - za * (sum(B') + zb * K)
+  // The last term is per column, the second one per row.
   auto* terms = reinterpret_cast<std::int32_t*>(own + terms_offset_) + panel * columns_;
   std::fill_n(terms, columns_, 0);
   if (shape_.a_signed) {

@@ -1,4 +1,4 @@
-// A of an integer product as a strided matrix.
+// A of an int8 GEMM as a strided matrix, and the support check and cost of int8 engines.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@ struct StridedRowLayout {
   std::vector<std::int64_t> batch_offsets;
   std::int64_t rows = 0, k = 0;
   std::int64_t row_stride = 0, k_stride = 0;  // bytes
-  std::int64_t width = 0;                     // rows of a line
+  std::int64_t width = 0;                     // rows per line
   bool is_signed = false;
 
-  // Signed bytes are shifted and depths filled up to quads in a copy. So are rows that would fight
-  // for the same few places of the cache.
+  // Rows are copied if they are signed (shifted to unsigned), if K is not a multiple of 4, or if
+  // their stride maps them to the same few cache sets.
   bool in_place() const {
     constexpr std::int64_t kWayBytes = 4096;
     return !is_signed && k % 4 == 0 && (k_stride == 1 || k == 0) && row_stride % kWayBytes != 0;
@@ -67,7 +67,7 @@ class StridedRows final : public Int8Rows {
   const std::uint8_t* data_;
 };
 
-// Where rows of the epilogue's first store are results as the kernel leaves them.
+// Whether the epilogue is a plain store of an output type of the micro-kernel; sets `result`.
 inline bool stores_as_it_is(const PointwiseProgram& epilogue, Int8Output& result) {
   if (!epilogue.is_plain_store()) return false;
   switch (epilogue.stores[0].view.dtype) {
@@ -94,26 +94,27 @@ inline std::optional<PointwiseProgram> float_epilogue(const PointwiseProgram& ep
   return program;
 }
 
-// Whether a product of this depth is one of bytes whose sums are exact in 32 bits.
+// Whether the region is an int8 GEMM of this K whose i32 accumulators cannot overflow.
 inline Support int8_gemm_support(const Region& region, std::int64_t k) {
   if (region.anchor->compute != i32 && region.anchor->compute != i64)
-    return Support::no("the compute type is no integer");
+    return Support::no("the compute type is not an integer");
   double largest = static_cast<double>(k);
   for (const int slot : {0, 1}) {
-    if (!ByteOperand::fits(region, slot)) return Support::no("an operand is no 8-bit integer");
+    if (!ByteOperand::fits(region, slot))
+      return Support::no("an operand is not an integer of at most 8 bits");
     const DType dtype = region.anchor->inputs[static_cast<std::size_t>(slot)].dtype;
     largest *= std::max(largest_value(dtype), -lowest_value(dtype));
   }
-  if (largest > largest_value(i32)) return Support::no("sums may need more than 32 bits");
+  if (largest > largest_value(i32)) return Support::no("i32 accumulators may overflow");
   return Support::yes();
 }
 
-// The one configuration of an engine that runs this product.
+// The single configuration of an engine that runs this GEMM.
 inline Config int8_gemm_config(const Region& region, const Int8GemmShape& shape,
                                const Int8GemmBlocks& blocks, const Int8GemmScratch& memory,
                                std::int64_t materialised_bytes) {
-  // Processors without an instruction for quads reach about their f32 peak, which is twice what
-  // costs of f64 regions are measured in; those that have one reach four times as much.
+  // CPUs without VNNI reach about their f32 peak, twice the rate that costs of f64 regions are
+  // measured in; CPUs with VNNI reach four times as much.
   constexpr double kFraction = 4;
   constexpr double kOperationsPerMovedByte = 30;
   Config config;

@@ -1,12 +1,12 @@
-// Which way round a product is made.
+// Whether to compute C or its transpose.
 #pragma once
 
 #include "cpu/row_program.hpp"
 
 namespace ashlar::cpu {
 
-// Whether C = A B is better made as C^T = B^T A^T: where that makes C's rows contiguous, or wide
-// enough for vectors. The last two axes of the epilogue's space are C's.
+// Whether to compute C^T = B^T A^T instead of C = A B: if that makes rows of C contiguous, or wide
+// enough for vectors. The last two axes of the epilogue's space are those of C.
 inline bool swaps_operands(const PointwiseProgram& epilogue) {
   constexpr std::int64_t kNarrow = 16;
   const int rank = epilogue.space.rank();

@@ -1,4 +1,4 @@
-// Panels of B that are multiplied next, brought nearer while others are.
+// Software prefetch of the panels of B that the next micro-kernel calls read.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@ template <class T>
 class PanelPrefetcher {
  public:
   PanelPrefetcher() = default;
-  // `elements` of one panel, or of each of PanelPrefetch::kStreams panels that are `distance`
-  // apart, spread over the next `calls` products of `depth` steps. `distance` 0: one panel.
+  // Prefetches `elements` of one panel (`distance` 0), or of each of PanelPrefetch::kStreams panels
+  // `distance` apart, spread over the next `calls` micro-kernel calls of `k` steps.
   PanelPrefetcher(const T* first, std::int64_t elements, std::int64_t distance, std::int64_t calls,
                   std::int64_t k) {
     constexpr std::int64_t kLine = PanelPrefetch<T>::kLine;
-    const std::int64_t lines =
-        distance == 0 ? PanelPrefetch<T>::kStreams : 1;  // of a panel at once
+    // lines of a panel at once
+    const std::int64_t lines = distance == 0 ? PanelPrefetch<T>::kStreams : 1;
     rest_.at = first;
     rest_.distance = distance == 0 ? kLine : distance;
     rest_.advance = lines * kLine;
@@ -25,7 +25,7 @@ class PanelPrefetcher {
     rest_.repeats = divide_up(rest_.left, std::max<std::int64_t>(calls * (k / 4), 1));
   }
 
-  // The share of a product of `depth` steps.
+  // The share of one micro-kernel call of `k` steps.
   PanelPrefetch<T> take(std::int64_t k) {
     PanelPrefetch<T> share = rest_;
     share.left = std::min(rest_.left, k / 4 * rest_.repeats);

@@ -1,3 +1,4 @@
+// Matches a region's epilogue to the post-ops of the GEMM micro-kernels.
 #include "cpu/gemm/post_ops.hpp"
 
 #include "graph/pointwise_traits.hpp"
@@ -8,7 +9,7 @@ namespace {
 
 using Step = PointwiseProgram::Step;
 
-// A vector of columns may be read from it.
+// Columns are contiguous, so that vectors can be loaded.
 bool runs_along(const View& view, int column_axis) {
   return view.strides[column_axis] == 1 && view.ragged_offset == kNoTensor;
 }
@@ -19,7 +20,7 @@ bool same_for_all_rows(const View& view, int column_axis) {
   return true;
 }
 
-// Follows the value that starts as the sum, step by step.
+// Follows the value that starts as the accumulator, step by step.
 class Matcher {
  public:
   Matcher(const PointwiseProgram& epilogue, int column_axis, DType dtype, Activations activations)
@@ -40,7 +41,7 @@ class Matcher {
     if (step.round_to && *step.round_to != dtype_) return false;
     switch (step.kind) {
       case Step::Kind::accumulator: return number == 0;
-      case Step::Kind::load: return step.view.dtype == dtype_;  // judged where it is used
+      case Step::Kind::load: return step.view.dtype == dtype_;  // checked at its use
       case Step::Kind::constant:
       case Step::Kind::random: return false;
       case Step::Kind::compute: break;
@@ -91,7 +92,7 @@ class Matcher {
   DType dtype_;
   Activations activations_;
   PostOpsPattern pattern_;
-  int value_ = 0;  // the step that holds what has become of the sum
+  int value_ = 0;  // the step that holds the current value of the accumulator
   bool clamped_ = false;
 };
 

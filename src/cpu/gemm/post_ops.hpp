@@ -1,4 +1,4 @@
-// Epilogues that a panel product applies in registers (see GemmPostOps).
+// Matches epilogues that the GEMM micro-kernels apply in registers (see GemmPostOps).
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace ashlar::cpu {
 
-// activation(clamp(sum + bias + addend, low, high)), stored once. Columns run along one axis of the
+// activation(clamp(acc + bias + addend, low, high)), stored once. Columns run along one axis of the
 // epilogue's space.
 struct PostOpsPattern {
-  View result;        // any dtype; its elements along the column axis are neighbours
-  View bias, addend;  // not present(): none. A bias is the same for all rows
+  View result;        // any dtype; contiguous along the column axis
+  View bias, addend;  // absent if not present(). A bias is the same for all rows
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
-  std::optional<Pointwise> activation;  // any function of one operand
+  std::optional<Pointwise> activation;  // any unary pointwise mode
 
   bool only_stores() const {
     return !bias.present() && !addend.present() && !activation &&
@@ -27,14 +27,15 @@ struct PostOpsPattern {
   }
 };
 
-// What `epilogue` does, if that is all it does. `dtype` (f32 or f64) is the type of the sums, and
-// of everything that is added to them. Activations are matched where the caller knows them.
+// The post-ops of `epilogue`, or nullopt if it does anything else. `dtype` (f32 or f64) is the type
+// of the accumulators and of everything added to them. Activations are matched only if the caller
+// supports them.
 enum class Activations : std::uint8_t { refused, matched };
 std::optional<PostOpsPattern> match_post_ops(const PointwiseProgram& epilogue, int column_axis,
                                              DType dtype,
                                              Activations activations = Activations::refused);
 
-// The element of a view at `coords`; null where the view is absent.
+// Pointer to the element of a view at `coords`; null if the view is absent.
 template <class T>
 T* element_at(const View& view, const std::int64_t* coords, const KernelContext& context) {
   if (!view.present()) return nullptr;

@@ -1,4 +1,5 @@
-// Compiled once per SIMD target; see attention_tile.cpp.
+// Non-GEMM steps of attention on tiles: online softmax, score gradients, dot products.
+// Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_ATTENTION_TILE_INL_H_
 #undef ASHLAR_CPU_KERNELS_ATTENTION_TILE_INL_H_
@@ -33,7 +34,7 @@ template <class T>
 bool Finite(const T* rows, std::int64_t row, std::int64_t count, std::int64_t columns) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  // Zero times a number stays 0; NaN and infinity make NaN.
+  // 0 * x is 0 for finite x and NaN otherwise.
   auto zeros = hn::Zero(d);
   for (std::int64_t r = 0; r < count; ++r)
     for (std::int64_t j = 0; j < columns; j += lanes)
@@ -41,8 +42,8 @@ bool Finite(const T* rows, std::int64_t row, std::int64_t count, std::int64_t co
   return hn::AllTrue(d, hn::Eq(zeros, hn::Zero(d)));
 }
 
-// The first `count` elements, zeros behind them. Highway's masked load wants aligned memory where
-// the processor has no masks.
+// The first `count` elements, zeros after them. Highway's masked load needs aligned memory on
+// targets without masks.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> LoadFirst(D d, const T* x, std::int64_t count) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
@@ -54,11 +55,11 @@ HWY_INLINE hn::Vec<D> LoadFirst(D d, const T* x, std::int64_t count) {
 #endif
 }
 
-// The largest of a row. Clears `finite` where a product is no finite number.
+// Maximum of a row. Clears `finite` if a product is not finite.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE T LargestOf(D d, const T* x, std::int64_t n, bool& finite) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  // Zero times a number stays 0; NaN and infinity make NaN.
+  // 0 * x is 0 for finite x and NaN otherwise.
   const auto lowest = hn::Set(d, std::numeric_limits<T>::lowest());
   auto most0 = lowest, most1 = lowest, zero0 = hn::Zero(d), zero1 = hn::Zero(d);
   std::int64_t i = 0;
@@ -96,7 +97,7 @@ HWY_INLINE T Exponentials(D d, T* x, std::int64_t n, T scale_by, T shift_by) {
     const std::int64_t left = HWY_MIN(lanes, n - i);
     const auto rest = hn::FirstN(d, static_cast<std::size_t>(left));
     const auto argument = hn::MulSub(LoadFirst(d, x + i, left), scale, shift);
-    // Lanes past the end stand for any number: kept away from overflow.
+    // Lanes past the end hold arbitrary values: the minimum avoids overflow.
     const auto a = hn::IfThenElseZero(rest, SoftmaxExp(d, hn::Min(argument, hn::Zero(d))));
     hn::BlendedStore(a, rest, d, x + i);
     sum0 = hn::Add(sum0, a);
@@ -115,15 +116,14 @@ bool OnlineSoftmaxStep(const SoftmaxStep<T>& o) {
     finite &= o.largest[r] == o.largest[r];
   }
   if (!finite) return false;
-  // Where the largest rises, what was summed before is brought to it: exp(before - here), of all
-  // rows at once.
+  // Where the maximum rises, rescales the accumulators by exp(before - here), for all rows at once.
   alignas(64) T factors[HWY_MAX(kMaxWeighedRows, static_cast<std::int64_t>(hn::MaxLanes(d)))] = {};
   bool rises = false;
   for (std::int64_t r = 0; r < o.rows; ++r) {
     const T before = o.largest[r];
     if (here[r] <= before) continue;
     o.largest[r] = here[r];
-    // Nothing was summed before the first: its factor is 1.
+    // Nothing accumulated before the first key: factor 1.
     if (before == -std::numeric_limits<T>::infinity()) continue;
     factors[r] = before - here[r];
     rises = true;
@@ -144,7 +144,7 @@ bool OnlineSoftmaxStep(const SoftmaxStep<T>& o) {
   return true;
 }
 
-// exp of anything: overflows to infinity, hands on NaN.
+// exp over the full range: overflows to infinity, propagates NaN.
 template <class D, class V>
 HWY_INLINE V WeightOf(D d, V x) {
   using T = hn::TFromD<D>;

@@ -1,3 +1,4 @@
+// Dispatches the non-GEMM steps of attention to the best SIMD target.
 #include "cpu/kernels/attention_tile.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,37 +1,39 @@
-// What attention does between its products, on tiles that lie in cache.
+// The non-GEMM steps of tiled attention, on tiles in cache: online softmax, score gradients,
+// packing.
 #pragma once
 
 #include <cstdint>
 
 namespace ashlar::cpu {
 
-// Rows of queries meet `count` more keys.
+// One online-softmax step: rows of queries against `count` more keys.
 template <class T>
 struct SoftmaxStep {
-  std::int64_t rows;  // at most kMaxWeighedRows
-  T* products;        // q k; become exp(scale * product - largest)
+  std::int64_t rows;  // at most kMaxSoftmaxRows
+  T* products;        // in: q k; out: exp(scale * product - largest)
   std::int64_t product_row, count;
-  T scale;           // above 0
-  T *largest, *sum;  // per row, of the scores so far and of their exponentials; brought up to date
-  T* output;         // weighted values so far, brought to the new largest
-  std::int64_t output_row;  // whole vectors; as many elements as a row has
+  T scale;  // positive
+  // per row: running maximum of the scores and sum of their exponentials; updated
+  T *largest, *sum;
+  T* output;                // output accumulators, rescaled to the new maximum
+  std::int64_t output_row;  // row length and stride: whole vectors
 };
 inline constexpr std::int64_t kMaxWeighedRows = 16;
 
-// A panel of queries meets rows of keys, for gradients: element i of a row belongs to query i.
+// Backward step of a panel of queries against rows of keys: element i of a row belongs to query i.
 template <class T>
 struct GradientPanel {
-  T* weights;                  // q k; become p = exp(scale * product - stats)
-  T* gradients;                // do v; become p (gradient - delta)
-  std::int64_t rows, columns;  // whole vectors; rows lie one after another
+  T* weights;                  // in: q k; out: p = exp(scale * product - stats)
+  T* gradients;                // in: do v; out: p (gradient - delta)
+  std::int64_t rows, columns;  // columns: whole vectors; rows are contiguous
   T scale;
   const T *stats, *delta;  // per query
-  // Queries see keys [first_key, end_key): both become 0 elsewhere. Null: all are seen.
+  // Queries attend to keys [first_key, end_key): both outputs are 0 elsewhere. Null: no mask.
   const T *first_key, *end_key;
-  T key;  // of the first row
+  T key;  // key index of the first row
 };
 
-// Products of a few rows of queries with rows of keys that lie `key_row` apart.
+// Dot products of a few query rows with key rows `key_row` apart.
 template <class T>
 struct KeyDots {
   const T* queries;
@@ -44,18 +46,18 @@ struct KeyDots {
 
 template <class T>
 struct AttentionTileOps {
-  // `rows` rows to panels of `columns` elements, whole vectors, that are `rows` deep.
+  // Packs `rows` rows into panels of `columns` elements (whole vectors), each `rows` deep.
   void (*to_panels)(const T* source, std::int64_t source_row, std::int64_t rows,
                     std::int64_t panels, std::int64_t columns, T* destination);
-  // Whether all of rows of `columns` elements, whole vectors, are numbers below infinity.
+  // Whether all elements are finite; `columns` is a multiple of the vector length.
   bool (*finite)(const T* rows, std::int64_t row, std::int64_t count, std::int64_t columns);
-  // False, and nothing is done, where a product is no finite number or a largest is NaN.
+  // Returns false and changes nothing if a product is not finite or a maximum is NaN.
   bool (*softmax_step)(const SoftmaxStep<T>& rows);
   void (*gradient)(const GradientPanel<T>& panel);
   void (*dots)(const KeyDots<T>& dots);
 };
 
-// The table for this processor.
+// The table for this CPU.
 template <class T>
 const AttentionTileOps<T>& attention_tile_ops();
 

@@ -1,4 +1,4 @@
-// Sums of products of rows.
+// Direct convolution of rows: linear combinations and dot products; see conv_direct.cpp.
 #include <cstdint>
 
 #include "cpu/kernels/loops-inl.h"

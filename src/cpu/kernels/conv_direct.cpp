@@ -1,3 +1,4 @@
+// Dispatches direct convolution rows to the best SIMD target.
 #include "cpu/kernels/conv_direct.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,4 @@
-// Sums of products of rows: the arithmetic of direct convolutions.
+// Row operations of direct convolution: linear combinations and dot products.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ConvDirect {
   T (*dot)(std::int64_t count, const T* a, const T* b);
 };
 
-// The best for this processor.
+// The best implementation for this CPU.
 template <class T>
 ConvDirect<T> conv_direct();
 

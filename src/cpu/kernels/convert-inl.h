@@ -1,4 +1,4 @@
-// Contiguous conversion between small element types and float, in vectors.
+// Vectorised conversion between small element types and float, contiguous rows.
 #include <cstdint>
 
 #include "cpu/kernels/loops-inl.h"
@@ -15,8 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// kSaturate: fp8 and fp4, whose finite values stay finite; kInfinity: whether the largest exponent
-// means infinity (e4m3 keeps only one NaN there, e2m1 none).
+// kSaturate: fp8 and fp4 saturate finite values. kInfinity: whether the largest exponent encodes
+// infinity (e4m3 has a single NaN there, e2m1 none).
 template <int kExponent, int kMantissa, bool kSaturates, bool kHasInfinity, bool kHasNan = true>
 struct SmallFloat {
   static constexpr bool kSaturate = kSaturates;
@@ -40,8 +40,8 @@ using FormatE4m3 = SmallFloat<4, 3, true, false>;
 using FormatE5m2 = SmallFloat<5, 2, true, true>;
 using FormatE2m1 = SmallFloat<2, 1, true, false, false>;
 
-// Vector of u32 lanes holding the format's bits -> float. Shifting the bits under float's exponent
-// field and multiplying by the ratio of the biases is exact, subnormals included.
+// Bits of the format in u32 lanes -> float. Shifting the bits into float's exponent field and
+// multiplying by the ratio of the biases is exact, including subnormals.
 template <class Format, class DU>
 HWY_INLINE hn::Vec<hn::Rebind<float, DU>> Widen(DU du, hn::Vec<DU> bits) {
   const hn::Rebind<float, DU> df;
@@ -66,7 +66,7 @@ HWY_INLINE hn::Vec<hn::Rebind<float, DU>> Widen(DU du, hn::Vec<DU> bits) {
   }
 }
 
-// float -> the format's bits, to nearest even.
+// float -> bits of the format, round to nearest even.
 template <class Format, class DF>
 HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, DF>> Narrow(DF df, hn::Vec<DF> value) {
   const hn::RebindToUnsigned<DF> du;
@@ -77,7 +77,7 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, DF>> Narrow(DF df, hn::Vec<DF> valu
   const auto signed_magnitude = hn::BitCast(di, magnitude);
   constexpr int kShift = Format::kShift;
 
-  // Normal results: add half a unit less one, plus the last kept bit, and move the exponent.
+  // Normal results: add half a ULP minus one plus the last kept bit, then rebias the exponent.
   const auto last_kept = hn::And(hn::ShiftRight<kShift>(magnitude), hn::Set(du, 1u));
   constexpr std::uint32_t kRebias = static_cast<std::uint32_t>(Format::kBias - 127) << 23;
   const auto rounded =
@@ -85,8 +85,7 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, DF>> Narrow(DF df, hn::Vec<DF> valu
   auto result = hn::ShiftRight<kShift>(rounded);
 
   if constexpr (Format::kBias != 127) {
-    // Subnormal results: adding a number whose last place is the format's smallest step rounds
-    // there.
+    // Subnormal results: adding a value whose ULP is the format's smallest step rounds there.
     constexpr std::uint32_t kMagicBits =
         static_cast<std::uint32_t>(127 - Format::kBias + kShift + 1) << 23;
     const auto magic = hn::BitCast(df, hn::Set(du, kMagicBits));
@@ -101,7 +100,7 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, DF>> Narrow(DF df, hn::Vec<DF> valu
     result = hn::IfThenElse(hn::RebindMask(du, past), hn::Set(du, Format::kPastLargest), result);
   }
   if constexpr (Format::kSaturate && Format::kInfinity) {
-    // e5m2 keeps an infinity that was given; only finite values saturate.
+    // e5m2 keeps infinities; only finite values saturate.
     const auto is_infinite = hn::Eq(signed_magnitude, hn::Set(di, 0x7F800000));
     result =
         hn::IfThenElse(hn::RebindMask(du, is_infinite), hn::Set(du, Format::kExponentMask), result);
@@ -135,7 +134,7 @@ void NarrowRow(const float* source, std::int64_t count, Bits* destination) {
   TransformRow(df, db, count, destination, convert, source);
 }
 
-// e8m0 is float's exponent field; its smallest value is subnormal there.
+// e8m0 is float's exponent field; its smallest value is a float subnormal.
 inline void WidenScaleRow(const std::uint8_t* source, std::int64_t count, float* destination) {
   const hn::ScalableTag<float> df;
   const hn::RebindToUnsigned<decltype(df)> du;
@@ -149,15 +148,15 @@ inline void WidenScaleRow(const std::uint8_t* source, std::int64_t count, float*
   TransformRow(hn::Rebind<std::uint8_t, decltype(df)>(), df, count, destination, convert, source);
 }
 
-// To the nearest power of two, the larger one when halfway.
+// Rounds to the nearest power of two, the larger one on ties.
 inline void NarrowScaleRow(const float* source, std::int64_t count, std::uint8_t* destination) {
   const hn::ScalableTag<float> df;
   const hn::RebindToSigned<decltype(df)> di;
   const hn::Rebind<std::uint8_t, decltype(df)> db;
   const auto convert = [&](auto value) HWY_ATTR {
-    const auto bits = hn::BitCast(di, value);  // ordered like the numbers where not negative
+    const auto bits = hn::BitCast(di, value);  // ordered like the values if not negative
     auto exponent = hn::ShiftRight<23>(hn::Add(bits, hn::Set(di, 0x00400000)));
-    // Subnormals: 2^-127 and 2^-126 meet at 1.5 2^-127.
+    // Subnormals: the midpoint of 2^-127 and 2^-126 is 1.5 2^-127.
     const auto lowest = hn::IfThenElseZero(hn::Gt(bits, hn::Set(di, 0x005FFFFF)), hn::Set(di, 1));
     exponent = hn::IfThenElse(hn::Lt(bits, hn::Set(di, 0x00800000)), lowest, exponent);
     exponent = hn::Min(exponent, hn::Set(di, 254));
@@ -167,7 +166,7 @@ inline void NarrowScaleRow(const float* source, std::int64_t count, std::uint8_t
   TransformRow(df, db, count, destination, convert, source);
 }
 
-// 4-bit integers, one to a byte.
+// 4-bit integers, one per byte.
 template <bool kSigned>
 void WidenNibbleRow(const std::uint8_t* source, std::int64_t count, float* destination) {
   const hn::ScalableTag<float> df;
@@ -195,7 +194,7 @@ void NarrowNibbleRow(const float* source, std::int64_t count, std::uint8_t* dest
   TransformRow(df, db, count, destination, convert, source);
 }
 
-// Two numbers to a byte, the first in the low half <-> one to a byte. `count` bytes of pairs.
+// Two values per byte, the first in the low nibble <-> one per byte. `count` bytes of pairs.
 inline void UnpackPairs(const std::uint8_t* pairs, std::int64_t count, std::uint8_t* nibbles) {
   const hn::ScalableTag<std::uint8_t> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));

@@ -1,3 +1,4 @@
+// Row conversions between all dtypes and float or double.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/kernels/convert.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -7,7 +8,7 @@
 #ifndef ASHLAR_CPU_CONVERT_TABLE_
 #define ASHLAR_CPU_CONVERT_TABLE_
 namespace ashlar::cpu {
-// Contiguous conversions of the small types; the rest is plain C++.
+// Vectorised contiguous conversions of the small types; the other paths are plain C++.
 struct SmallConversions {
   void (*widen_f16)(const std::uint16_t*, std::int64_t, float*);
   void (*widen_bf16)(const std::uint16_t*, std::int64_t, float*);
@@ -16,7 +17,7 @@ struct SmallConversions {
   void (*widen_i8)(const std::int8_t*, std::int64_t, float*);
   void (*widen_u8)(const std::uint8_t*, std::int64_t, float*);
   void (*widen_e8m0)(const std::uint8_t*, std::int64_t, float*);
-  // 4-bit types, one to a byte.
+  // 4-bit types, one per byte.
   void (*widen_e2m1)(const std::uint8_t*, std::int64_t, float*);
   void (*widen_i4)(const std::uint8_t*, std::int64_t, float*);
   void (*widen_u4)(const std::uint8_t*, std::int64_t, float*);
@@ -85,7 +86,7 @@ const SmallConversions& small() {
   return table;
 }
 
-constexpr std::int64_t kChunk = 256;  // elements converted at a time through a stack buffer
+constexpr std::int64_t kChunk = 256;  // elements per stack buffer
 
 template <class Bits>
 const Bits* element(const void* data, std::int64_t index) {
@@ -96,8 +97,8 @@ Bits* element(void* data, std::int64_t index) {
   return static_cast<Bits*>(data) + index;
 }
 
-// The nearest float on the odd side: rounding it once more to a type at least two bits shorter
-// gives the same as rounding the double itself.
+// Round to odd: rounding the result again to a type at least two bits shorter equals rounding the
+// double once.
 float to_odd_float(double value) {
   const auto nearest = static_cast<float>(value);
   const auto back = static_cast<double>(nearest);
@@ -158,7 +159,7 @@ void store_cast(const T* source, std::int64_t count, void* data, std::int64_t in
   }
 }
 
-// --- small types: vectors of float, strided rows and double through a buffer
+// --- small types: float vectors; strided rows and double through a buffer
 
 template <auto kWiden, class Bits>
 void load_small(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count,
@@ -229,7 +230,7 @@ void load_bits(const void* data, std::int64_t index, std::int64_t stride, std::i
   }
 }
 
-// Replaces the bits of *byte under `mask`; other threads may own the others.
+// Replaces the bits of *byte under `mask`; other threads may write the others.
 void merge_bits(std::uint8_t* byte, std::uint8_t mask, std::uint8_t bits) {
   std::atomic_ref<std::uint8_t> shared(*byte);
   shared.fetch_and(static_cast<std::uint8_t>(bits | ~mask), std::memory_order_relaxed);
@@ -264,7 +265,7 @@ void store_bits(const T* source, std::int64_t count, void* data, std::int64_t in
   }
 }
 
-// --- 4-bit types: two to a byte, the first in the low half; vectors of one to a byte
+// --- 4-bit types: two per byte, the first in the low nibble; vectors of one per byte
 
 template <auto kWiden>
 void load_nibbles(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count,
@@ -309,7 +310,7 @@ void store_nibbles(const float* source, std::int64_t count, void* data, std::int
   auto* bytes = static_cast<std::uint8_t*>(data);
   const auto narrow = small().*kNarrow;
   std::uint8_t nibbles[kChunk];
-  // The other half of the byte may belong to another thread.
+  // Another thread may write the other nibble.
   const auto store_one = [&](std::int64_t at, std::uint8_t bits) {
     const int shift = static_cast<int>(at & 1) * 4;
     merge_bits(bytes + (at >> 1), static_cast<std::uint8_t>(15 << shift),

@@ -1,4 +1,4 @@
-// Rows of tensor memory <-> rows of float or double.
+// Converts rows of tensor memory to and from rows of float or double.
 #pragma once
 
 #include <ashlar/dtype.hpp>
@@ -6,18 +6,18 @@
 
 namespace ashlar::cpu {
 
-// `index` is the first element, `stride` the distance between elements, both in elements (bits for
-// booleans, halves of bytes for 4-bit types) from `data`. Complex types have no rows.
+// `index` is the first element and `stride` the element stride, both in elements from `data` (bits
+// for booleans, nibbles for 4-bit types). Complex types have no rows.
 template <class T>
 using LoadRow = void (*)(const void* data, std::int64_t index, std::int64_t stride,
                          std::int64_t count, T* destination);
-// Rounds once, saturates and treats NaN as store_element does. Elements that share a byte may be
-// stored from several threads at once.
+// Rounds once; saturation and NaN as in store_element. Threads may store elements of the same byte
+// concurrently.
 template <class T>
 using StoreRow = void (*)(const T* source, std::int64_t count, void* data, std::int64_t index,
                           std::int64_t stride);
 
-// The best for this processor.
+// The best implementation for this CPU.
 template <class T>
 LoadRow<T> load_row(DType dtype);
 template <class T>

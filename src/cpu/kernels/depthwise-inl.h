@@ -1,5 +1,4 @@
-// Convolution of groups of few channels: a tile of pixels of one vector of channels is held in
-// registers.
+// Depthwise and small-group convolution: a register tile holds pixels of one vector of channels.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -18,9 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Registers: one per pixel of a tile, one per tap (up to 7) and one for the source. Sums of filters
-// take what is left beside the tile and the source: several sums per tap, so that none waits for
-// the one before.
+// Registers: one per pixel of a tile, one per tap (up to 7), one for the source. Filter gradients
+// use the rest for several accumulators per tap, to hide FMA latency.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
 inline constexpr int kTilePixels = 14, kFilterAccumulators = 14;
 #else
@@ -28,12 +26,12 @@ inline constexpr int kTilePixels = 7, kFilterAccumulators = 7;
 #endif
 inline constexpr int kShortTile = 7;
 
-// Lines that share their sources: a tile takes few pixels of several. Tiles then follow memory,
-// vector by vector and pixel by pixel, which the processor's prefetchers keep ahead of; all taps
-// are held in registers where there are 32.
+// Tiles over lines that share source rows: few pixels of several lines. These tiles follow memory
+// order (vector by vector, pixel by pixel), which the hardware prefetchers track; with 32 registers
+// all taps stay in registers.
 inline constexpr int kSharedLines = 4, kSharedPixels = 2;
 
-// Which lane of its vector each result channel takes, by part of its group.
+// Lane permutation that broadcasts part `part` of each group to the lanes of its result channels.
 template <class D>
 class PartLanes {
  public:
@@ -53,14 +51,13 @@ class PartLanes {
  private:
   using Lane = hn::TFromD<hn::RebindToSigned<D>>;
   static constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(Lane);
-  HWY_ALIGN Lane table_[kMaxLanes * kMaxLanes];  // parts divide the lanes
+  HWY_ALIGN Lane table_[kMaxLanes * kMaxLanes];  // the parts divide the lane count
 };
 
-// How the parts of a group are found: see DepthwiseSource.
+// Access to the parts of a group: see DepthwiseSource.
 enum class Parts { one, in_vector, copied };
 
-// Calls body(part, load) for every part of the groups, where `load` reads the source vector at a
-// pointer.
+// Calls body(part, load) for every part of the groups; `load` reads the source vector at a pointer.
 template <Parts kParts, class D, class T, class Body>
 HWY_INLINE void ForParts(D d, const DepthwiseSource<T>& a, const PartLanes<D>& lanes, Body body) {
   if constexpr (kParts == Parts::one) {
@@ -79,12 +76,12 @@ HWY_INLINE void ForParts(D d, const DepthwiseSource<T>& a, const PartLanes<D>& l
   }
 }
 
-// A tile of pixels: where its source starts and how much of it is there.
+// A tile of pixels: its first source column and the valid columns.
 template <int kTaps, int kScale, int kPixels>
 struct TileSpan {
-  std::int64_t pixel, count, start;  // first pixel, pixels, source column of the first
-  std::uint64_t valid = 0;           // bit j: source column start + j exists (kTaps > 0)
-  bool whole, inside;                // pixels fill the tile; it meets no border either
+  std::int64_t pixel, count, start;  // first pixel, pixel count, source column of the first
+  std::uint64_t valid = 0;           // bit j: source column start + j is valid (kTaps > 0)
+  bool whole, inside;                // full tile; full tile without padding
 
   template <class T>
   TileSpan(const DepthwiseSource<T>& a, std::int64_t first, std::int64_t length)
@@ -103,7 +100,7 @@ struct TileSpan {
   }
 };
 
-// Calls body(place) for the tiles of a line. Short ends get a tile of half the width.
+// Calls body(place) for the tiles of a line. Remainders use a tile of half the width.
 template <int kTaps, int kScale, class T, class Body>
 HWY_INLINE void ForTiles(const DepthwiseSource<T>& a, Body body) {
   for (std::int64_t pixel = a.first; pixel < a.last; pixel += kTilePixels) {
@@ -115,8 +112,8 @@ HWY_INLINE void ForTiles(const DepthwiseSource<T>& a, Body body) {
   }
 }
 
-// Adds to `sums` what one source line gives. Taps known beforehand, one column apart: each source
-// vector is loaded once and used by every pixel it reaches.
+// Accumulates one source line. With compile-time taps one column apart, each source vector is
+// loaded once and used by every pixel it reaches.
 template <bool kChecked, int kTaps, int kScale, int kPixels, class D, class Load,
           class V = hn::Vec<D>, class T = hn::TFromD<D>>
 HWY_INLINE void AddLine(D d, const Load& load, const DepthwiseSource<T>& a,
@@ -169,7 +166,8 @@ HWY_INLINE void ApplyPostOps(D d, const DepthwiseLines<T>& a, std::int64_t line,
 #pragma GCC unroll 16
   for (int q = 0; q < kPixels; ++q)
     acc[q] = hn::IfThenElse(hn::Lt(acc[q], low), low,
-                            hn::IfThenElse(hn::Gt(acc[q], high), high, acc[q]));  // NaN stays
+                            // propagates NaN
+                            hn::IfThenElse(hn::Gt(acc[q], high), high, acc[q]));
 }
 
 template <bool kChecked, int kPixels, class D, class V = hn::Vec<D>, class T = hn::TFromD<D>>
@@ -185,9 +183,9 @@ HWY_INLINE void StorePixels(D d, bool stream, T* HWY_RESTRICT result, std::int64
   }
 }
 
-// What later tiles at this place will read and write, on its way into L2. Memory is asked for in
-// its own order, which is what the processor's prefetchers follow: where pixels lie together, the
-// vectors of a tile share its bytes out among them.
+// Prefetches to L2 what later tiles at this position read and write. Prefetches follow memory
+// order, as the hardware prefetchers do: if pixels are contiguous, the vectors of a tile divide its
+// bytes among them.
 template <int kPixels, class T>
 HWY_INLINE void PrefetchNextBlock(const DepthwiseLines<T>& a, std::int64_t line, std::int64_t pixel,
                                   std::int64_t channel, const T* result) {
@@ -251,7 +249,7 @@ HWY_NOINLINE void PixelTiles(const DepthwiseLines<T>& a) {
   if (a.stream) hwy::FlushStream();
 }
 
-// Lines that share their sources, `lines` of them from `first` on.
+// `lines` lines from `first` on that share source rows.
 template <int kTaps, int kScale, class T>
 struct SharedLines {
   static constexpr int kRows = (kSharedLines - 1) * kScale + kTaps;
@@ -259,7 +257,8 @@ struct SharedLines {
   SharedLines(const DepthwiseLines<T>& a, std::int64_t first_line)
       : first(first_line), lines(std::min<std::int64_t>(a.source.lines - first, kSharedLines)) {
     for (int r = 0; r < kRows; ++r) {
-      const int line = r < kTaps ? 0 : (r - kTaps) / kScale + 1;  // the first that meets the row
+      // the first line that reads the row
+      const int line = r < kTaps ? 0 : (r - kTaps) / kScale + 1;
       rows[r] =
           line < lines ? a.source.sources[(first + line) * kTaps + r - line * kScale] : nullptr;
     }
@@ -267,11 +266,11 @@ struct SharedLines {
   }
 
   std::int64_t first, lines;
-  const T* rows[kRows];      // null: in the padding
+  const T* rows[kRows];      // null: padding
   T* results[kSharedLines];  // at pixel 0
 };
 
-// Finishes and stores the sums of a tile, [line][pixel].
+// Applies post-ops and stores the accumulators of a tile, [line][pixel].
 template <class D, class T = hn::TFromD<D>>
 HWY_NOINLINE void PostOpsShared(D d, const DepthwiseLines<T>& a, std::int64_t line,
                                 std::int64_t lines, std::int64_t pixel, std::int64_t count,
@@ -287,7 +286,7 @@ HWY_NOINLINE void PostOpsShared(D d, const DepthwiseLines<T>& a, std::int64_t li
   }
 }
 
-// kChecked: the tile is not whole, or meets a border.
+// kChecked: the tile is partial or touches padding.
 template <bool kChecked, int kTaps, int kScale, class D, class T = hn::TFromD<D>>
 HWY_INLINE void SharedTile(D d, const DepthwiseLines<T>& a, const SharedLines<kTaps, kScale, T>& at,
                            const TileSpan<kTaps, kScale, kSharedPixels>& place,
@@ -325,7 +324,7 @@ HWY_INLINE void SharedTile(D d, const DepthwiseLines<T>& a, const SharedLines<kT
   }
   const std::int64_t result_pixel = a.result_pixel, put = place.pixel * result_pixel + channel;
   if (a.post_ops.factor != nullptr) {
-    HWY_ALIGN T copy[kSharedLines * kSharedPixels * hn::MaxLanes(d)];  // for one loop over lines
+    HWY_ALIGN T copy[kSharedLines * kSharedPixels * hn::MaxLanes(d)];  // allows one loop over lines
 #pragma GCC unroll 8
     for (int l = 0; l < kSharedLines; ++l)
 #pragma GCC unroll 4
@@ -376,7 +375,7 @@ struct TapsTag {
   static constexpr int taps = kTaps, scale = kScale;
 };
 
-// Parts, taps and scale that have code of their own: run(tag), without taps for all others.
+// Dispatches to specialised parts, taps and scale: run(tag); kTaps = 0 is the generic code.
 template <class T, class Run>
 HWY_INLINE void WithTaps(const DepthwiseSource<T>& a, Run run) {
   const auto is = [&](std::int64_t taps, std::int64_t scale) {
@@ -411,7 +410,7 @@ void RunDepthwiseLines(const DepthwiseLines<T>& a) {
   }
   WithTaps(a.source, [&](auto tag) HWY_ATTR {
     using Tag = decltype(tag);
-    constexpr bool kRare = Tag::taps == 3 && Tag::scale == 2;  // lines that share nothing
+    constexpr bool kRare = Tag::taps == 3 && Tag::scale == 2;  // without shared source rows
     PixelTiles<Tag::parts, kRare ? 0 : Tag::taps, kRare ? 1 : Tag::scale>(a);
   });
 }

@@ -1,3 +1,4 @@
+// Dispatches depthwise and small-group convolution to the best SIMD target.
 #include "cpu/kernels/depthwise.hpp"
 
 #undef HWY_TARGET_INCLUDE

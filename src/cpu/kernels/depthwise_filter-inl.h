@@ -1,4 +1,5 @@
-// Gradients of the filters of groups of few channels: sums over pixels are held in registers.
+// Filter gradients of depthwise and small-group convolution: accumulators over pixels stay in
+// registers.
 #include "cpu/kernels/depthwise-inl.h"
 
 #if defined(ASHLAR_CPU_DEPTHWISE_FILTER_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -12,10 +13,10 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// What a tile meets: nothing special, padding, or the end of the line before its own.
+// Edge of a tile: interior, padding, or a partial tile at the end of the line.
 enum class Edge { none, border, partial };
 
-// Taps known beforehand: sums[copy][tap] over one line of the tile.
+// Compile-time taps: sums[copy][tap] over one line of the tile.
 template <Edge kEdge, int kTaps, int kScale, int kPixels, int kCopies, class D, class Load,
           class V = hn::Vec<D>, class T = hn::TFromD<D>>
 HWY_INLINE void AddProducts(D d, const Load& load, const DepthwiseSource<T>& a,
@@ -35,7 +36,7 @@ HWY_INLINE void AddProducts(D d, const Load& load, const DepthwiseSource<T>& a,
 #pragma GCC unroll 16
     for (int s = 0; s < kTaps; ++s) {
       if (j < s || (j - s) % kScale != 0 || (j - s) / kScale >= kPixels) continue;
-      // A slope of zero would not silence a source that is no number.
+      // A zero gradient times NaN is NaN: skip.
       if (kEdge == Edge::partial && (j - s) / kScale >= place.count) continue;
       V& sum = sums[j / kScale % kCopies][s];
       sum = hn::MulAdd(x, slopes[(j - s) / kScale], sum);
@@ -43,14 +44,14 @@ HWY_INLINE void AddProducts(D d, const Load& load, const DepthwiseSource<T>& a,
   }
 }
 
-// What the next vector of channels will read.
+// Prefetches the next vector of channels.
 template <int kPixels, class T>
 HWY_INLINE void PrefetchPixels(const T* first, std::int64_t pixel) {
 #pragma GCC unroll 16
   for (int q = 0; q < kPixels; ++q) __builtin_prefetch(first + q * pixel, 0, 3);
 }
 
-// One source term of a tile, all lines: totals[tap] += sums.
+// One source term of a tile over all lines: totals[tap] += sums.
 template <Edge kEdge, int kTaps, int kScale, int kPixels, class D, class Load,
           class T = hn::TFromD<D>>
 HWY_INLINE void FilterTerm(D d, const Load& load, const DepthwiseFilterLines<T>& a,

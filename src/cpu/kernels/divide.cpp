@@ -1,3 +1,4 @@
+// Division of a row by a scalar, dispatched to the best SIMD target.
 #include "cpu/kernels/divide.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,4 @@
-// Rows divided by one value.
+// Divides a row by a scalar.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace ashlar::cpu {
 template <class T>
 using DivideRow = void (*)(const T* x, T divisor, std::int64_t count, T* y);
 
-// The best for this processor.
+// The best implementation for this CPU.
 template <class T>
 DivideRow<T> divide_row();
 

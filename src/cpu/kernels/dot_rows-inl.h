@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see dot_rows.cpp.
+// Dot products of rows: the micro-kernel of a skinny GEMM. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_DOT_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_DOT_ROWS_INL_H_
 #undef ASHLAR_CPU_KERNELS_DOT_ROWS_INL_H_

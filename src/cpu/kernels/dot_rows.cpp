@@ -1,3 +1,4 @@
+// Dispatches the skinny-GEMM micro-kernel to the best SIMD target.
 #include "cpu/kernels/dot_rows.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,12 +1,12 @@
-// Sums of products of rows: what is left of a matrix product when one side has few rows.
+// Dot products of rows: the micro-kernel of a skinny GEMM.
 #pragma once
 
 #include <cstdint>
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kDotRows = 4;  // rows of the long side at once
-inline constexpr std::int64_t kMaxDots = 4;  // of the short side
+inline constexpr std::int64_t kDotRows = 4;  // rows of the long operand at once
+inline constexpr std::int64_t kMaxDots = 4;  // rows of the short operand at once
 
 // sums[m * kDotRows + i] += sum over l < length of left[m][l] * right[i][l], for m < count and
 // i < kDotRows.
@@ -14,7 +14,7 @@ template <class T>
 using DotRows = void (*)(const T* const* right, const T* const* left, std::int64_t count,
                          std::int64_t length, T* sums);
 
-// The best for this processor; for float and double.
+// The best implementation for this CPU; T is float or double.
 template <class T>
 DotRows<T> dot_rows();
 

@@ -1,4 +1,4 @@
-// An exponential for softmax, compiled once per SIMD target: fewer steps than one for all uses.
+// exp() for softmax, compiled once per SIMD target: shorter than a full-range exponential.
 #if defined(ASHLAR_CPU_KERNELS_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_EXP_INL_H_
 #undef ASHLAR_CPU_KERNELS_EXP_INL_H_
@@ -13,17 +13,17 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// exp(x) for x <= 88; 0 below -87, which beside any sum of weights it is. Not for NaN. Relative
+// exp(x) for x <= 88; 0 below -87, which is negligible in any sum of weights. Not for NaN. Relative
 // error for float below 2e-7: x = n ln 2 + r, and 1 + r + r^2 p(r) with a polynomial p fitted at
-// Chebyshev nodes of |r| <= ln 2 / 2. Its terms are summed in pairs: what limits a row of these is
-// how long one takes.
+// Chebyshev nodes of |r| <= ln 2 / 2. Terms are summed in pairs (Estrin), since latency limits a
+// row.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V SoftmaxExp(D d, V x) {
   if constexpr (sizeof(hn::TFromD<D>) == sizeof(double)) {
     return hn::Exp(d, x);
   } else {
     const hn::RebindToUnsigned<D> du;
-    // Adding it leaves the nearest integer in the low bits of the mantissa.
+    // Adding it leaves the nearest integer in the low mantissa bits.
     const V magic = hn::Set(d, 0x1.8p23f);
     const V shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), magic);
     const V r = hn::NegMulAdd(hn::Sub(shifted, magic), hn::Set(d, 0.693147182f), x);

@@ -1,7 +1,7 @@
-// Elementary functions on vectors of float, computed in float: good to a few units in the last
-// place over the whole range, NaN in and NaN out, results below the smallest normal number may lose
-// digits. docs/numerics.md states the bounds, tests/cpu/float_math_test.cpp holds them. Polynomials
-// are near-minimax fits made for these intervals.
+// Elementary functions on float vectors, computed in float: accurate to a few ULP over the full
+// range, NaN in and NaN out; results below the smallest normal float may lose digits.
+// docs/numerics.md states the bounds, tests/cpu/float_math_test.cpp checks them. Polynomials are
+// near-minimax fits for these intervals.
 #include <cstdint>
 #include <limits>
 
@@ -19,8 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Smaller of `limit` and x, larger likewise; NaN for a NaN x. x86's instructions give the second
-// operand then.
+// min(limit, x) and max(limit, x); NaN for NaN x. x86 instructions return the second operand then.
 template <class V>
 HWY_INLINE V AtMost(V limit, V x) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
@@ -46,8 +45,8 @@ HWY_INLINE V Horner(D d, V x, const float (&c)[kCount]) {
   return result;
 }
 
-// 1 / x for 1 <= x <= 2^126. AVX-512 has a 14-bit estimate that one step of Newton's method makes
-// better than float, at a fifth of the price of its division.
+// 1 / x for 1 <= x <= 2^126. AVX-512 has a 14-bit estimate that one Newton step refines beyond
+// float accuracy, at a fifth of the cost of its division.
 template <class D, class V>
 HWY_INLINE V FastReciprocal(D d, V x) {
 #if HWY_TARGET <= HWY_AVX3
@@ -57,8 +56,8 @@ HWY_INLINE V FastReciprocal(D d, V x) {
   return hn::Div(hn::Set(d, 1.0f), x);
 #endif
 }
-// a / b, nearly as good as a division; b as above. For a below 2^-112 what is left over of it may
-// be subnormal, which takes a hundred cycles: multiply by FastReciprocal then.
+// a / b, nearly as accurate as a division; b as above. For a below 2^-112 the residual may be
+// subnormal, which costs a hundred cycles: multiply by FastReciprocal then.
 template <class V>
 HWY_INLINE V FastDivide(V a, V b) {
 #if HWY_TARGET <= HWY_AVX3
@@ -70,8 +69,7 @@ HWY_INLINE V FastDivide(V a, V b) {
 #endif
 }
 
-// x * 2^n, for whole numbers n in [-252, 254]: in two steps, so that neither factor leaves the
-// range.
+// x * 2^n, for integers n in [-252, 254]: in two steps, so that neither factor overflows.
 template <class D, class V>
 HWY_INLINE V ScaleByPower(D d, V x, V n) {
 #if HWY_TARGET <= HWY_AVX3
@@ -87,10 +85,10 @@ HWY_INLINE V ScaleByPower(D d, V x, V n) {
   return hn::Mul(hn::Mul(x, power(half)), power(hn::Sub(whole, half)));
 }
 
-// Adding it leaves the nearest whole number in the low bits of the mantissa.
+// Adding it leaves the nearest integer in the low mantissa bits.
 inline constexpr float kRoundToWhole = 12582912.0f;  // 1.5 * 2^23
 
-// exp(x) = 2^n (1 + p), n whole, for |x| < 128 log(2) or so.
+// exp(x) = 2^n (1 + p), n integer, for |x| < 128 log(2) or so.
 template <class V>
 struct ExpParts {
   V n, p;
@@ -101,7 +99,7 @@ HWY_INLINE ExpParts<V> SplitExp(D d, V x) {
                                             8.368745e-03f, 1.3814538e-03f};
   const V round = hn::Set(d, kRoundToWhole);
   const V n = hn::Sub(hn::MulAdd(x, hn::Set(d, 1.44269504f), round), round);
-  // log(2) in two parts, the first short enough that its multiples are exact.
+  // log(2) in two parts; the first is short, so that its multiples are exact.
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
   return {n, hn::MulAdd(hn::Mul(r, r), Horner(d, r, kCoefficients), r)};
@@ -114,8 +112,7 @@ HWY_INLINE V ExpOf(D d, V x) {
   return ScaleByPower(d, hn::Add(hn::Set(d, 1.0f), e.p), e.n);
 }
 
-// `shifted` is n + kRoundToWhole, mantissa in [1/2, 2): mantissa * 2^n, where that is a normal
-// number.
+// mantissa * 2^n where that is normal: `shifted` is n + kRoundToWhole, mantissa in [1/2, 2).
 template <class D, class V>
 HWY_INLINE V AddToExponent(D d, V mantissa, V shifted) {
   const hn::Rebind<std::int32_t, D> di;
@@ -131,7 +128,7 @@ HWY_INLINE V ShortExp2(D d, V r) {
   return Horner(d, r, kCoefficients);
 }
 
-// exp(-x) for |x| <= 87.3, where it is a normal number.
+// exp(-x) for |x| <= 87.3, where it is normal.
 template <class D, class V>
 HWY_INLINE V ShortExpOfMinus(D d, V x) {
   static constexpr float kCoefficients[] = {
@@ -193,8 +190,7 @@ HWY_INLINE V Log1pOfUnit(D d, V x) {
   return hn::MulAdd(hn::Mul(twice, square), Horner(d, square, kCoefficients), twice);
 }
 
-// 1 / (1 + exp(-x)), 0 where that is below the normal floats, which would take a hundred cycles
-// each.
+// 1 / (1 + exp(-x)); 0 for subnormal results, which would cost a hundred cycles each.
 template <class D, class V>
 HWY_INLINE V SigmoidOf(D d, V x) {
   const V least = hn::Set(d, -87.3f);
@@ -203,7 +199,7 @@ HWY_INLINE V SigmoidOf(D d, V x) {
   return hn::IfThenZeroElse(hn::Lt(x, least), result);
 }
 
-// sigmoid(x) * (1 - sigmoid(x)) without cancellation: even in x. 0 below the normal floats.
+// sigmoid(x) * (1 - sigmoid(x)) without cancellation: even in x. 0 for subnormal results.
 template <class D, class V>
 HWY_INLINE V SigmoidSlope(D d, V x) {
   const V most = hn::Set(d, 87.3f), distance = hn::Abs(x);
@@ -214,8 +210,8 @@ HWY_INLINE V SigmoidSlope(D d, V x) {
 }
 
 // tanh(x) = p q / (p^2 / 4 + q^2), where tanh(x / 2) = p / 2q, p = x + x^3 N(x^2), q = D(x^2).
-// Errors of p and q vanish as the quotient goes to 1, which it is in float from 9.012 on. At 9.102
-// the arithmetic gives exactly 1, with and without fused multiply-adds.
+// Errors of p and q vanish as the quotient approaches 1, which it rounds to in float from 9.012 on.
+// At 9.102 the arithmetic gives exactly 1, with and without FMA.
 template <class D, class V>
 HWY_INLINE V TanhOf(D d, V x) {
   static constexpr float kNumerator[] = {2.97688096e-02f, 1.141550892e-04f};
@@ -241,7 +237,7 @@ HWY_INLINE NormalTail<V> NormalTailOf(D d, V a) {
                                          0.00398639496f};
   static constexpr float kDenominator[] = {1.0f,         1.66739595f,   1.19162965f,
                                            0.462573439f, 0.0996576697f, 0.00999225769f};
-  // exp(-rest / 2), where rest = a^2 + 2 n log(2), with a^2 that is not rounded.
+  // exp(-rest / 2), where rest = a^2 + 2 n log(2), with an unrounded a^2.
   static constexpr float kBell[] = {
       1.0f, -0.5f, 0.124999985f, -0.0208330359f, 0.0026042508f, -0.000261697394f, 2.16304943e-05f};
   const V round = hn::Set(d, kRoundToWhole), twice_log2 = hn::Set(d, 1.38671875f);
@@ -258,12 +254,12 @@ HWY_INLINE NormalTail<V> NormalTailOf(D d, V a) {
 #endif
   rest = hn::MulAdd(n, hn::Set(d, -4.24388883e-4f), rest);
   const V bell = AddToExponent(d, Horner(d, rest, kBell), shifted);
-  // A true division: there is enough else to do while it runs.
+  // A true division: other work hides its latency.
   return {hn::Mul(bell, hn::Div(Horner(d, a, kNumerator), Horner(d, a, kDenominator))), bell};
 }
 
-// The same for every x, of |x|: 0 past the end, where subnormal numbers would take a hundred cycles
-// each (and for NaN).
+// The same of |x| for every x: 0 past the end, where subnormals would cost a hundred cycles each
+// (and for NaN).
 template <class D, class V>
 HWY_INLINE NormalTail<V> NormalTailOfDistance(D d, V x) {
   const V end = hn::Set(d, kNormalTailEnd), distance = hn::Abs(x);
@@ -283,7 +279,7 @@ HWY_INLINE V ErfOf(D d, V x) {
   static constexpr float kCoefficients[] = {1.1283791e+00f, -3.7612608e-01f, 1.1282794e-01f,
                                             -2.675507e-02f, 4.713205e-03f};
   const V magnitude = hn::Abs(x);
-  // From 4.2 on it is 1 in float.
+  // It rounds to 1 in float from 4.2 on.
   const V distance = hn::Mul(hn::Set(d, 1.41421356f), AtMost(hn::Set(d, 4.2f), magnitude));
   const V tail = NormalTailOf(d, distance).tail;
   const V outside = hn::CopySign(hn::NegMulAdd(hn::Set(d, 2.0f), tail, hn::Set(d, 1.0f)), x);

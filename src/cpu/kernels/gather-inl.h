@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see gather.cpp.
+// Weighted sums of gathered elements. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_GATHER_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_GATHER_INL_H_
 #undef ASHLAR_CPU_KERNELS_GATHER_INL_H_

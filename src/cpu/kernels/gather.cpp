@@ -1,3 +1,4 @@
+// Dispatches weighted gathers to the best SIMD target.
 #include "cpu/kernels/gather.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,4 @@
-// Weighted sums of elements picked by index: what interpolation and grid sampling are made of.
+// Weighted sums of gathered elements, for interpolation and grid sampling.
 #pragma once
 
 #include <cstdint>
@@ -6,18 +6,17 @@
 
 namespace ashlar::cpu {
 
-// As wide as T, so that a vector of indices fits a vector of elements.
+// As wide as T, so that index and element vectors have the same number of lanes.
 template <class T>
 using GatherIndex = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
 // y[i] = sum over k < taps of weight[k][i] * x[index[k][i]], for i < n. Rows of index and weight
-// are `stride` apart. Elements of weight 0 do not count, whatever they hold; their index must still
-// be inside x.
+// are `stride` apart. Elements of weight 0 contribute nothing, even NaN; their index must be valid.
 template <class T>
 using GatherSum = void (*)(const T* x, const GatherIndex<T>* index, const T* weight,
                            std::int64_t taps, std::int64_t stride, std::int64_t n, T* y);
 
-// The best for this processor.
+// The best implementation for this CPU.
 template <class T>
 GatherSum<T> gather_sum();
 

@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see gemm_micro_kernel.cpp.
+// The GEMM micro-kernel: MR x NR register tile, K loop, epilogue. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_GEMM_MICRO_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_GEMM_MICRO_KERNEL_INL_H_
 #undef ASHLAR_CPU_KERNELS_GEMM_MICRO_KERNEL_INL_H_
@@ -16,8 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Six rows by four vectors ask for 10 loads per 24 multiply-adds. Accumulators take 24 of 32
-// registers (12 of 16 with two vectors), B's row 4 or 2, A's element one.
+// MR = 6 by NR = 4 vectors: 10 loads per 24 FMAs. Accumulators use 24 of 32 registers (12 of 16
+// with two vectors), a row of B 4 or 2, the broadcast of A one.
 inline constexpr int kPanelRows = 6;
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
 inline constexpr int kPanelVectors = 4;
@@ -30,7 +30,7 @@ struct GemmAccumulators {
   V at[kRows][kVectors];
 };
 
-// Where the rows of A are. Rows that lie apart have two pointers and a distance: addresses of six.
+// Row pointers of A. Strided rows use two base pointers and a stride, which addresses six rows.
 template <int kRows, bool kPacked, class T>
 struct RowPointers {
   static constexpr int kHalf = (kRows + 1) / 2;
@@ -43,14 +43,14 @@ struct RowPointers {
   }
 };
 
-// One step of the depth: then A is `a_step` elements further and B a row.
+// One step of K; then A advances by `a_step` elements and B by a row.
 template <int kRows, int kVectors, bool kPacked, class T, class V>
 HWY_INLINE void AddStep(RowPointers<kRows, kPacked, T>& a, std::int64_t a_step, const T*& b,
                         std::int64_t b_row, GemmAccumulators<kRows, kVectors, V>& acc) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   V right[kVectors];
-  // Few rows wait for B, which comes from afar.
+  // With few rows, latency of B from L2 or beyond dominates: prefetch.
   if constexpr (kRows <= 4) {
     constexpr std::int64_t kPrefetchDistance = 32;
 #pragma GCC unroll 4
@@ -70,8 +70,8 @@ HWY_INLINE void AddStep(RowPointers<kRows, kPacked, T>& a, std::int64_t a_step, 
   KeepInRegister(b);
 }
 
-// What is fetched while sums are made, a little with every turn of the loop: all at once would take
-// every place there is for lines on their way, and A and B would wait.
+// Software prefetch during the K loop, a little per iteration: issued all at once, it would fill
+// the line-fill buffers and stall the loads of A and B.
 template <int kRows, int kVectors, class T>
 class Prefetcher {
  public:
@@ -99,8 +99,8 @@ class Prefetcher {
   PanelPrefetch<T> prefetch_;
 };
 
-// Steps are `a_step` elements of A and `b_row` of B apart; four of them per turn of the loop.
-// Packed rows come from L2 in order, and are asked for four lines ahead.
+// The K loop, unrolled by four; A advances by `a_step` and B by `b_row` per step. Packed A streams
+// from L2 and is prefetched four lines ahead.
 template <int kRows, int kVectors, bool kPacked, class T, class V>
 HWY_INLINE void AddSteps(std::int64_t k, const T* first, std::int64_t a_row, std::int64_t a_step,
                          const T* b, std::int64_t b_row, Prefetcher<kRows, kVectors, T>& prefetcher,
@@ -120,7 +120,7 @@ HWY_INLINE void AddSteps(std::int64_t k, const T* first, std::int64_t a_row, std
     AddStep<kRows, kVectors>(a, a_step, b, b_row, acc);
 }
 
-// C's columns are whole vectors.
+// Epilogue for whole vectors of C.
 template <int kRows, int kVectors, class T, class V>
 HWY_INLINE void StoreWhole(const GemmMicroArgs<T>& o, GemmAccumulators<kRows, kVectors, V>& acc) {
   const hn::ScalableTag<T> d;
@@ -143,7 +143,7 @@ HWY_INLINE void StoreWhole(const GemmMicroArgs<T>& o, GemmAccumulators<kRows, kV
       change([&](V sum, std::int64_t i, std::int64_t j) HWY_ATTR {
         return hn::Add(sum, hn::LoadU(d, post_ops.addend + i * post_ops.addend_row + j));
       });
-    // A NaN fails both comparisons and stays.
+    // NaN fails both comparisons and propagates.
     const V low = hn::Set(d, post_ops.low), high = hn::Set(d, post_ops.high);
     change([&](V sum, std::int64_t, std::int64_t) HWY_ATTR {
       sum = hn::IfThenElse(hn::Lt(sum, low), low, sum);
@@ -156,7 +156,8 @@ HWY_INLINE void StoreWhole(const GemmMicroArgs<T>& o, GemmAccumulators<kRows, kV
     for (int v = 0; v < kVectors; ++v) hn::StoreU(acc.at[i][v], d, o.c + i * o.c_row + v * lanes);
 }
 
-// C's last vector is cut: element by element, from a copy of the sums with rows of `width`.
+// Epilogue for a partial last vector of C: scalar, from a copy of the accumulators with row stride
+// `width`.
 template <class T>
 HWY_NOINLINE void StorePart(const GemmMicroArgs<T>& o, const T* acc, std::int64_t width) {
   for (std::int64_t i = 0; i < o.rows; ++i, acc += width) {
@@ -206,7 +207,7 @@ HWY_NOINLINE void MultiplyTile(const GemmMicroArgs<T>& o) {
   StorePart(o, copy, kVectors * lanes);
 }
 
-// Calls the block of exactly o.rows rows, and of as few vectors as hold its columns.
+// Dispatches to the tile of exactly o.rows rows and as few vectors as cover its columns.
 template <int kRows, int kVectors, bool kPacked, class T>
 void MultiplyRows(const GemmMicroArgs<T>& o) {
   if constexpr (kVectors > 1) {

@@ -1,3 +1,4 @@
+// Dispatches the GEMM micro-kernel to the best SIMD target.
 #include "cpu/kernels/gemm_micro_kernel.hpp"
 
 #undef HWY_TARGET_INCLUDE

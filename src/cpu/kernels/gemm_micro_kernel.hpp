@@ -1,5 +1,4 @@
-// The register-blocked product all matrix work is made of: a few rows of A times a panel of B that
-// is a few vectors wide.
+// The GEMM micro-kernel: an MR x NR register tile of C from a few rows of A and a panel of B.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +8,10 @@
 
 namespace ashlar::cpu {
 
-// What is done to finished sums in registers, on their way to C:
-//   C[i][j] = activation(clamp(sum[i][j] + bias[j] + addend[i * addend_row + j], low, high))
-// The clamp takes NaN to NaN. An activation runs over the rows of C that were just stored, which
-// are in L1 then; only GemmMicroKernel knows it.
+// Post-ops, applied to the accumulators in registers before they are stored:
+//   C[i][j] = activation(clamp(acc[i][j] + bias[j] + addend[i * addend_row + j], low, high))
+// The clamp propagates NaN. An activation runs over the rows of C just stored, while they are in
+// L1; only GemmMicroKernel supports it.
 template <class T>
 struct GemmPostOps {
   const T* bias = nullptr;    // null: none
@@ -24,53 +23,53 @@ struct GemmPostOps {
   PointwiseRow<T> activate;
 };
 
-// What will be multiplied later and is brought nearer meanwhile. With every four steps of the
-// depth, `repeats` times: a cache line from each of kStreams places `distance` elements apart,
-// which are then `advance` elements further. Memory gives more to one who reads in several places.
+// Software prefetch of later panels. With every four steps of K, `repeats` times: one cache line
+// from each of kStreams streams `distance` elements apart, which then advance by `advance`
+// elements. Several concurrent streams get more memory bandwidth than one.
 template <class T>
 struct PanelPrefetch {
   static constexpr std::int64_t kStreams = 4;
   static constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(T));
   const T* at = nullptr;
   std::int64_t distance = 0, advance = 0, repeats = 0;
-  std::int64_t left = 0;  // how often, in all
+  std::int64_t left = 0;  // prefetch steps left
 };
 
-// A is read where it lies. Its depth is cut into segments that lie apart (the rows of a filter's
-// window): element (i, l) of segment s is a[segment_offsets[s] + i * a_row + l]. B's rows follow
-// one another through all segments: row s * depth + l starts at b + (s * depth + l) * b_row, and
-// all `GemmMicroKernel::columns` elements of it may be read.
+// Arguments of the micro-kernel. K of A may be split into segments at separate offsets (the rows of
+// a filter window): element (i, l) of segment s is a[segment_offsets[s] + i * a_row + l]. Rows of B
+// are consecutive over all segments: row s * k + l starts at b + (s * k + l) * b_row, and all
+// GemmMicroKernel::columns elements of it may be read.
 template <class T>
 struct GemmMicroArgs {
   std::int64_t rows = 0, columns = 0;  // of C: at least 1, at most those of GemmMicroKernel
   const T* a = nullptr;
   std::int64_t a_row = 0;
   std::int64_t segments = 1, k = 0;
-  const std::int64_t* segment_offsets = nullptr;  // null: one segment at 0
+  const std::int64_t* segment_offsets = nullptr;  // null: one segment at offset 0
   const T* b = nullptr;
   std::int64_t b_row = 0;
   T* c = nullptr;
   std::int64_t c_row = 0;
-  bool accumulate = false;                   // C is added to the sums
-  const GemmPostOps<T>* post_ops = nullptr;  // null: sums are stored as they are
+  bool accumulate = false;                   // C += A B
+  const GemmPostOps<T>* post_ops = nullptr;  // null: none
   PanelPrefetch<T> prefetch;
 };
 
 template <class T>
 struct GemmMicroKernel {
-  std::int64_t rows;     // most rows of A at once
-  std::int64_t columns;  // of a panel of B: four vectors where there are 32 registers, else two
+  std::int64_t rows;     // MR: maximum rows of A
+  std::int64_t columns;  // NR: four vectors with 32 registers, else two
   void (*strided)(const GemmMicroArgs<T>& operands);
-  // A packed: element (i, l) at a[l * a_row + i], or at a[l * GemmMicroKernel::rows + i] where
-  // a_row is 0; one segment.
+  // Packed A: element (i, l) at a[l * a_row + i], or at a[l * GemmMicroKernel::rows + i] if a_row
+  // is 0; one segment.
   void (*packed)(const GemmMicroArgs<T>& operands);
 };
 
-// The best for this processor; for float and double.
+// The best implementation for this CPU; T is float or double.
 template <class T>
 const GemmMicroKernel<T>& gemm_micro_kernel();
 
-// GemmMicroKernel::columns where vectors have this many bytes: four of them with 32 registers.
+// GemmMicroKernel::columns (NR) for vectors of this many bytes.
 template <class T>
 constexpr std::int64_t panel_columns(std::int64_t vector_bytes) {
 #if defined(__aarch64__)
@@ -81,7 +80,7 @@ constexpr std::int64_t panel_columns(std::int64_t vector_bytes) {
   return (kManyRegisters ? 4 : 2) * vector_bytes / static_cast<std::int64_t>(sizeof(T));
 }
 
-// What every processor's panels divide.
+// Multiples of MR and NR on every CPU.
 inline constexpr std::int64_t kPanelRowMultiple = 12;
 template <class T>
 inline constexpr std::int64_t kPanelColumnMultiple = 256 / static_cast<std::int64_t>(sizeof(T));

@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see igemm_micro_kernel.cpp.
+// The indirect-GEMM micro-kernel: register tile, K loop, epilogue. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_IGEMM_MICRO_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_IGEMM_MICRO_KERNEL_INL_H_
 #undef ASHLAR_CPU_KERNELS_IGEMM_MICRO_KERNEL_INL_H_
@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Accumulators take 24 of 32 registers, or 12 of 16; B's row 4 or 2, A's element one.
+// Accumulators use 24 of 32 registers, or 12 of 16; a row of B 4 or 2, the broadcast of A one.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
 inline constexpr int kIgemmVectors = 4;
 #else
@@ -26,17 +26,17 @@ struct IgemmAccumulators {
   V at[kRows][kVectors];
 };
 
-// Calls visit(i, v) for every accumulator, unrolled.
+// Unrolled loop over all accumulators (i, v).
 #define ASHLAR_FOR_ACCUMULATORS(i, v)                     \
   _Pragma("GCC unroll 8") for (int i = 0; i < kRows; ++i) \
       _Pragma("GCC unroll 4") for (int v = 0; v < kVectors; ++v)
 
-// What a tile asks for ahead of time, a little in every turn of its loop: cache lines of what is
-// multiplied next, the rows that the next tile writes, and those beside them.
+// Software prefetch of a tile, a little per loop iteration: cache lines of later operands, the rows
+// of C of the next tile, and the extra rows.
 template <class T>
 struct Prefetch {
   const T *next = nullptr, *next_end = nullptr;
-  std::int64_t row, rows_end;  // of this tile
+  std::int64_t row, rows_end;  // rows of this tile
   bool is_extra = false;
 
   Prefetch(const IgemmMicroArgs<T>& o, std::int64_t number, std::int64_t first, std::int64_t rows)
@@ -48,7 +48,7 @@ struct Prefetch {
   }
 };
 
-// The next row of C or, in turn, one beside: a core waits for few lines at a time.
+// Prefetches the next row of C or, alternating, an extra row: a core has few line-fill buffers.
 template <int kRows, int kVectors, class T>
 HWY_INLINE void PrefetchRow(const IgemmMicroArgs<T>& o, Prefetch<T>& prefetch) {
   constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(T));
@@ -64,7 +64,7 @@ HWY_INLINE void PrefetchRow(const IgemmMicroArgs<T>& o, Prefetch<T>& prefetch) {
   if (!prefetch.is_extra) ++prefetch.row;
 }
 
-// One step of the depth: row i of A is at row[i][l].
+// One step of K: row i of A is at row[i][l].
 template <int kRows, int kVectors, class T, class V>
 HWY_INLINE void AddStep(const T* const (&row)[kRows], std::int64_t l, const T* HWY_RESTRICT b,
                         IgemmAccumulators<kRows, kVectors, V>& acc) {
@@ -81,8 +81,8 @@ HWY_INLINE void AddStep(const T* const (&row)[kRows], std::int64_t l, const T* H
   }
 }
 
-// All segments, kSteps steps of the depth per turn of the loop. kStep, kBRow: o.a_step and o.b_row
-// where they are known, else 0.
+// All segments, the K loop unrolled by kSteps. kStep, kBRow: compile-time o.a_step and o.b_row, or
+// 0.
 template <int kRows, int kVectors, int kSteps, int kStep, int kBRow, class T, class V>
 HWY_INLINE void AddSegments(const IgemmMicroArgs<T>& o, const std::int64_t* a_rows,
                             Prefetch<T> prefetch, IgemmAccumulators<kRows, kVectors, V>& acc) {
@@ -106,20 +106,20 @@ HWY_INLINE void AddSegments(const IgemmMicroArgs<T>& o, const std::int64_t* a_ro
       for (int u = 0; u < kSteps; ++u)
         AddStep<kRows, kVectors>(row, l + u * step, b + u * b_row, acc);
     }
-    // Known rows of B come with a depth of whole turns.
+    // With a compile-time kBRow, K is a multiple of kSteps.
     if constexpr (kSteps > 1 && kBRow == 0)
       for (; l < end; l += step, b += b_row) AddStep<kRows, kVectors>(row, l, b, acc);
     b_next = b;
   }
 }
 
-// C's columns are whole vectors.
+// Epilogue for whole vectors of C.
 template <int kRows, int kVectors, class T, class V>
 HWY_INLINE void StoreWhole(const IgemmMicroArgs<T>& o, std::int64_t row,
                            IgemmAccumulators<kRows, kVectors, V>& acc) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  T* c[kRows];  // read once: the compiler takes any store for one to the offsets
+  T* c[kRows];  // read once: any store might alias the offsets
 #pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) c[i] = o.c + o.c_rows[row + i];
   if (o.accumulate) {
@@ -136,7 +136,7 @@ HWY_INLINE void StoreWhole(const IgemmMicroArgs<T>& o, std::int64_t row,
       acc.at[i][v] = hn::Add(acc.at[i][v],
                              hn::LoadU(d, o.post_ops->addend + o.addend_rows[row + i] + v * lanes));
     }
-    // A NaN fails both comparisons and stays.
+    // NaN fails both comparisons and propagates.
     const V low = hn::Set(d, o.post_ops->low), high = hn::Set(d, o.post_ops->high);
     ASHLAR_FOR_ACCUMULATORS(i, v)
     acc.at[i][v] = hn::IfThenElse(hn::Lt(acc.at[i][v], low), low, acc.at[i][v]);
@@ -147,7 +147,8 @@ HWY_INLINE void StoreWhole(const IgemmMicroArgs<T>& o, std::int64_t row,
   hn::StoreU(acc.at[i][v], d, c[i] + v * lanes);
 }
 
-// C's last vector is cut: element by element, from a copy of the sums with rows of `width`.
+// Epilogue for a partial last vector of C: scalar, from a copy of the accumulators with row stride
+// `width`.
 template <class T>
 HWY_NOINLINE void StorePart(const IgemmMicroArgs<T>& o, std::int64_t row, std::int64_t rows,
                             const T* acc, std::int64_t width) {
@@ -167,11 +168,11 @@ HWY_NOINLINE void StorePart(const IgemmMicroArgs<T>& o, std::int64_t row, std::i
   }
 }
 
-// `tiles` tiles of kRows rows from row `row` on, the first of them tile `number`.
+// `tiles` tiles of kRows rows from row `row` on; the first is tile `number`.
 template <int kRows, int kVectors, int kSteps, int kStep, int kBRow, class T>
 HWY_NOINLINE void MultiplyTiles(const IgemmMicroArgs<T>& operands, std::int64_t number,
                                 std::int64_t row, std::int64_t tiles) {
-  const IgemmMicroArgs<T> o = operands;  // no store can change it
+  const IgemmMicroArgs<T> o = operands;  // a local copy: stores cannot alias it
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (const std::int64_t end = number + tiles; number < end; ++number, row += kRows) {
@@ -190,7 +191,7 @@ HWY_NOINLINE void MultiplyTiles(const IgemmMicroArgs<T>& operands, std::int64_t 
 }
 #undef ASHLAR_FOR_ACCUMULATORS
 
-// Distances that are known make shorter loops; only for the usual tiles, to keep the code small.
+// Specialises on compile-time strides, for full and nearly full tiles only, to limit code size.
 template <int kRows, int kVectors, class T>
 void MultiplySpecialised(const IgemmMicroArgs<T>& o, std::int64_t number, std::int64_t row,
                          std::int64_t tiles) {
@@ -212,7 +213,7 @@ void MultiplySpecialised(const IgemmMicroArgs<T>& o, std::int64_t number, std::i
   MultiplyTiles<kRows, kVectors, 1, 0, 0>(o, number, row, tiles);
 }
 
-// Tiles of exactly `rows` rows.
+// Dispatches on the rows of a tile.
 template <int kRows, int kVectors, class T>
 void MultiplyRows(const IgemmMicroArgs<T>& o, std::int64_t rows, std::int64_t number,
                   std::int64_t row, std::int64_t tiles) {
@@ -222,7 +223,7 @@ void MultiplyRows(const IgemmMicroArgs<T>& o, std::int64_t rows, std::int64_t nu
   MultiplySpecialised<kRows, kVectors>(o, number, row, tiles);
 }
 
-// And of as few vectors as hold their columns. Tiles differ by one row at most.
+// Dispatches on as few vectors as cover the columns. Tile rows differ by at most one.
 template <int kVectors, class T>
 void MultiplyColumns(const IgemmMicroArgs<T>& o) {
   if constexpr (kVectors > 1) {

@@ -1,3 +1,4 @@
+// Dispatches the indirect-GEMM micro-kernel to the best SIMD target.
 #include "cpu/kernels/igemm_micro_kernel.hpp"
 
 #undef HWY_TARGET_INCLUDE

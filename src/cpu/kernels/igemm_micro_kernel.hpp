@@ -1,6 +1,6 @@
-// The register-blocked product of convolutions: rows of A, each read where it lies, times a panel
-// of B four vectors wide, tile by tile. A tile of six rows asks for 10 loads per 24 multiply-adds,
-// which leaves the load ports room for what comes from L2 (14 by 2 asks for 16 per 28).
+// The indirect GEMM (igemm) micro-kernel of convolutions: rows of A addressed by offsets, times a
+// panel of B four vectors wide, tile by tile. A 6 x 4-vector tile issues 10 loads per 24 FMAs,
+// which leaves load-port capacity for L2 traffic (14 x 2 issues 16 per 28).
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,18 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kMaxProductRows = 6;  // of a tile
+inline constexpr std::int64_t kMaxProductRows = 6;  // MR: rows of a register tile
 inline constexpr std::int64_t kMaxProductColumns = 64;
 
-// C[i][j] = sum over segments s and depths l of A(i, s, l) * B(s, l)[j], finished as GemmPostOps
-// says (its addend_row is not read):
+// C[i][j] = sum over segments s and l < k of A(i, s, l) * B(s, l)[j], with GemmPostOps (its
+// addend_row is not read):
 //   A(i, s, l) = a[a_rows[i] + a_segments[s] + l * a_step]
 //   B(s, l)    = b + b_segments[s] + l * b_row
-// Segments are the pieces of the depth that lie apart: the rows of a filter's window, the rows of
-// an image. All IgemmMicroKernel::columns elements of B's rows that hold a column may be read by
-// whole vectors.
+// Segments are the separate runs of K: rows of a filter window, rows of an image. Rows of B are
+// loaded in whole vectors, up to IgemmMicroKernel::columns elements.
 template <class T>
 struct IgemmMicroArgs {
-  // Of C: at least 1. Rows are cut into even tiles, columns are at most those of IgemmMicroKernel.
+  // Of C: at least 1. Rows are split into even tiles; columns <= IgemmMicroKernel::columns.
   std::int64_t rows = 0, columns = 0;
   const T* a = nullptr;
   const std::int64_t* a_rows = nullptr;  // offsets
@@ -29,30 +28,30 @@ struct IgemmMicroArgs {
   std::int64_t segments = 1, k = 0;
   const std::int64_t* a_segments = nullptr;
   const T* b = nullptr;
-  const std::int64_t* b_segments = nullptr;  // null: they follow one another
+  const std::int64_t* b_segments = nullptr;  // null: consecutive
   std::int64_t b_row = 0;
-  // What will be multiplied next, brought to L2 on the way: tile t < next_tiles asks for at most
-  // next_lines cache lines, next_step elements apart, from next + t * next_tile on. Null: nothing.
+  // Software prefetch to L2 of later operands: tile t < next_tiles prefetches at most next_lines
+  // cache lines, next_step elements apart, from next + t * next_tile on. Null: none.
   const T* next = nullptr;
   std::int64_t next_tiles = 1, next_tile = 0;
   std::int64_t next_lines = 0, next_step = 64 / static_cast<std::int64_t>(sizeof(T));
-  // Other rows as wide as C's that come to L2 on the way, one for each of C's. Null: none.
+  // Further rows to prefetch to L2, as wide as those of C and one per row of C. Null: none.
   const T* extra_prefetch = nullptr;
   const std::int64_t* extra_prefetch_rows = nullptr;  // offsets
   T* c = nullptr;
   const std::int64_t* c_rows = nullptr;       // offsets
-  bool accumulate = false;                    // C is added to the sums
-  const GemmPostOps<T>* post_ops = nullptr;   // null: sums are stored as they are
-  const std::int64_t* addend_rows = nullptr;  // offsets; for a finish with an addend
+  bool accumulate = false;                    // C += A B
+  const GemmPostOps<T>* post_ops = nullptr;   // null: none
+  const std::int64_t* addend_rows = nullptr;  // offsets of the post-ops' addend
 };
 
 template <class T>
 struct IgemmMicroKernel {
-  std::int64_t columns;  // of a panel of B: four vectors, two where there are 16 registers
+  std::int64_t columns;  // NR: four vectors, two with 16 registers
   void (*multiply)(const IgemmMicroArgs<T>& operands);
 };
 
-// The best for this processor.
+// The best implementation for this CPU.
 template <class T>
 const IgemmMicroKernel<T>& igemm_micro_kernel();
 

@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see int8_micro_kernel.cpp.
+// The int8 GEMM micro-kernel, with and without VNNI. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_INT8_MICRO_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_INT8_MICRO_KERNEL_INL_H_
 #undef ASHLAR_CPU_KERNELS_INT8_MICRO_KERNEL_INL_H_
@@ -21,8 +21,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Int32Tag = hn::ScalableTag<std::int32_t>;
 using Int32Vec = hn::Vec<Int32Tag>;
 
-// How quads are multiplied: Columns is one quad of a vector of columns, Row one of a row in every
-// lane, Sum the sums of a vector of columns. kRows rows of kVectors vectors fit the registers.
+// Policies for the quad dot product. Columns: one quad of a vector of columns; Row: one quad of a
+// row, broadcast; Sum: the accumulators of a vector of columns. kRows x kVectors fit the registers.
 #if HWY_TARGET == HWY_SCALAR
 
 struct PortableQuads {
@@ -45,13 +45,13 @@ struct PortableQuads {
 
 #else
 
-// Elements 0 and 2 of each quad, and 1 and 3, as 16-bit integers: the products of two fit 32 bits
-// with room to spare, where instructions that add pairs of bytes would saturate at 16.
+// Even and odd elements of each quad as 16-bit integers: pairs of products fit 32 bits, whereas
+// vpmaddubsw saturates at 16.
 struct PortableQuads {
   using Tag16 = hn::Repartition<std::int16_t, Int32Tag>;
   using Vec16 = hn::Vec<Tag16>;
-  // Registers: Columns and Row take 6, Sum one, or two where the second product of a pair goes
-  // elsewhere.
+  // Registers: Columns and Row use 6; Sum uses one, or two where ReorderWidenMulAccumulate needs a
+  // second accumulator.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   static constexpr int kRows = 8;
 #elif HWY_ARCH_ARM
@@ -92,10 +92,10 @@ struct PortableQuads {
 #endif
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-// AVX512-VNNI: one instruction for a quad of every lane. Highway's targets of this version do not
-// name the extension, so it is asked for at run, and written where the compiler need not know it.
+// AVX512-VNNI: one vpdpbusd per quad of every lane. Highway's targets of this version do not
+// include the extension, so it is detected at run time and emitted as inline assembly.
 struct VnniQuads {
-  // 24 sums, 4 columns, 1 row: 29 of 32 registers. Fewer loads per product than higher tiles of
+  // 24 accumulators, 4 columns, 1 row: 29 of 32 registers. Fewer loads per FMA than taller tiles of
   // two vectors.
   static constexpr int kRows = 6, kVectors = 4;
   using Columns = Int32Vec;
@@ -117,7 +117,7 @@ struct Int8Accumulators {
   typename Quads::Sum at[kRows][kVectors];
 };
 
-// One quad of the depth.
+// One quad of K.
 template <class Quads, int kRows, int kVectors>
 HWY_INLINE void AddQuad(const std::uint8_t* const (&row)[kRows], std::int64_t at,
                         const std::int8_t* HWY_RESTRICT b,
@@ -136,7 +136,7 @@ HWY_INLINE void AddQuad(const std::uint8_t* const (&row)[kRows], std::int64_t at
   }
 }
 
-// The rows of C that the next tile writes, asked for one in each turn of the loop.
+// Prefetches the rows of C of the next tile, one per loop iteration.
 struct RowPrefetch {
   const std::uint8_t* row;
   std::int64_t distance, bytes;
@@ -149,7 +149,7 @@ struct RowPrefetch {
   }
 };
 
-// Two quads in each turn of the loop.
+// The K loop, unrolled by two quads.
 template <class Quads, int kRows, int kVectors>
 HWY_INLINE void AddSegment(std::int64_t quads, const std::uint8_t* HWY_RESTRICT a,
                            const std::int64_t* row_offsets, const std::int8_t* HWY_RESTRICT b,
@@ -167,7 +167,7 @@ HWY_INLINE void AddSegment(std::int64_t quads, const std::uint8_t* HWY_RESTRICT 
   if (at < 4 * quads) AddQuad(row, at, b, acc);
 }
 
-// Saturates a vector of sums to bytes.
+// Saturates a vector of accumulators to bytes.
 template <class Byte>
 HWY_INLINE void StoreBytes(Int32Vec acc, Byte* c) {
   const Int32Tag d;
@@ -175,7 +175,7 @@ HWY_INLINE void StoreBytes(Int32Vec acc, Byte* c) {
   (void)d;
   StoreSaturated(acc, c);
 #else
-  // Clamped here: conversions of some targets go through 16 bits and saturate there only.
+  // Clamped here: some targets convert through 16 bits and saturate only there.
   const hn::Rebind<Byte, Int32Tag> d8;
   const Int32Vec low = hn::Set(d, std::numeric_limits<Byte>::min());
   const Int32Vec high = hn::Set(d, std::numeric_limits<Byte>::max());
@@ -183,7 +183,7 @@ HWY_INLINE void StoreBytes(Int32Vec acc, Byte* c) {
 #endif
 }
 
-// Stores every vector of sums, finished, at element j of row i.
+// Calls store() with every vector of final accumulators, for element j of row i.
 template <class Quads, int kRows, int kVectors, class Store>
 HWY_INLINE void ForAccumulators(const Int8MicroArgs& o,
                                 const Int8Accumulators<Quads, kRows, kVectors>& acc,
@@ -207,7 +207,7 @@ HWY_INLINE void StoreAccumulators(const Int8MicroArgs& o,
                                   const Int8Accumulators<Quads, kRows, kVectors>& acc) {
   const Int32Tag d;
   constexpr std::int64_t kWidth = kVectors * static_cast<std::int64_t>(hn::MaxLanes(d));
-  // Where the last vector is not whole, by way of a copy.
+  // A partial last vector goes through a copy.
   alignas(64) std::int32_t copy[kRows][kWidth];
   const bool whole = o.columns == static_cast<std::int64_t>(kVectors * hn::Lanes(d));
   const std::int64_t size = o.result == Int8Output::i32 ? 4 : 1;
@@ -258,7 +258,7 @@ HWY_NOINLINE void MultiplyTiles(const Int8MicroArgs& operands, std::int64_t tile
   }
 }
 
-// Tiles of exactly `rows` rows, with as few vectors as hold o.columns.
+// Dispatches on the rows of a tile and on as few vectors as cover o.columns.
 template <class Quads, int kRows, int kVectors>
 void MultiplyColumns(const Int8MicroArgs& o, std::int64_t tiles) {
   if constexpr (kVectors > 1) {
@@ -276,7 +276,7 @@ void MultiplyRows(const Int8MicroArgs& o, std::int64_t rows, std::int64_t tiles)
   MultiplyColumns<Quads, kRows, Quads::kVectors>(o, tiles);
 }
 
-// Tiles differ by one row at most.
+// Even tiles: their rows differ by at most one.
 template <class Quads>
 void MultiplyQuads(const Int8MicroArgs& o) {
   const std::int64_t tiles = (o.rows + Quads::kRows - 1) / Quads::kRows;

@@ -1,3 +1,4 @@
+// Dispatches the int8 micro-kernel to the best SIMD target.
 #include "cpu/kernels/int8_micro_kernel.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see int8_pack.cpp.
+// Packing of int8 operands into the VNNI layout. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_INT8_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_INT8_PACK_INL_H_
 #undef ASHLAR_CPU_KERNELS_INT8_PACK_INL_H_
@@ -21,7 +21,7 @@ using Byte = std::uint8_t;
 
 #if HWY_TARGET != HWY_SCALAR
 
-constexpr std::int64_t kBlock = 16;  // bytes of a 128-bit vector
+constexpr std::int64_t kBlock = 16;  // bytes per 128-bit vector
 using BlockTag = hn::FixedTag<Byte, 16>;
 using Block = hn::Vec<BlockTag>;
 
@@ -36,7 +36,7 @@ HWY_INLINE Block Upper(Block a, Block b) {
   return hn::BitCast(BlockTag(), hn::InterleaveUpper(d, hn::BitCast(d, a), hn::BitCast(d, b)));
 }
 
-// Four columns of four quads each.
+// Transposes 4 columns of 4 quads each.
 HWY_INLINE void TransposeQuads(const Byte* source, std::int64_t column_stride, Block flip,
                                std::int64_t width, Byte* target) {
   const BlockTag d;
@@ -53,7 +53,7 @@ HWY_INLINE void TransposeQuads(const Byte* source, std::int64_t column_stride, B
   hn::StoreU(Upper<std::uint64_t>(high01, high23), d, target + 3 * row);
 }
 
-// Four rows of sixteen columns.
+// Interleaves 4 rows of K of 16 columns.
 HWY_INLINE void InterleaveRows(const Byte* source, std::int64_t k_stride, Block flip,
                                Byte* target) {
   const BlockTag d;
@@ -68,14 +68,14 @@ HWY_INLINE void InterleaveRows(const Byte* source, std::int64_t k_stride, Block 
   hn::StoreU(Upper<std::uint16_t>(high01, high23), d, target + 3 * kBlock);
 }
 
-// 16 x 16 bytes.
+// Transposes 16 x 16 bytes.
 HWY_INLINE void TransposeBlock(const Byte* source, std::int64_t stride, Block flip,
                                Byte* destination, std::int64_t row_stride) {
   const BlockTag d;
   Block x[16], y[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) x[i] = hn::Xor(hn::LoadU(d, source + i * stride), flip);
-  // Four rounds, each interleaving rows 8 apart, leave row i of the transpose in place i.
+  // Four rounds of interleaving rows 8 apart leave row i of the transpose in register i.
   const auto round = [](const Block* from, Block* to) HWY_ATTR {
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
@@ -93,8 +93,7 @@ HWY_INLINE void TransposeBlock(const Byte* source, std::int64_t stride, Block fl
 
 #endif
 
-// Columns [first, end) and depths from l_first on byte by byte, zeros from `columns` and
-// `depth` on.
+// Scalar remainder: columns [first, end) from k = l_first on, zeros from `columns` and `k` on.
 template <class At>
 HWY_INLINE void PackBytes(std::int64_t first, std::int64_t end, std::int64_t columns,
                           std::int64_t l_first, std::int64_t k, std::int64_t width, Byte* panel,
@@ -110,7 +109,7 @@ void PackKContiguous(const Byte* source, std::int64_t column_stride, std::int64_
   Byte* panel = reinterpret_cast<Byte*>(destination);
   std::int64_t whole_columns = 0, whole_k = 0;
 #if HWY_TARGET != HWY_SCALAR
-  constexpr std::int64_t kLine = 64;  // bytes of a column read while its cache line is there
+  constexpr std::int64_t kLine = 64;  // bytes of a column per cache line
   const Block flips = hn::Set(BlockTag(), flip);
   whole_columns = columns / 4 * 4;
   whole_k = k / kBlock * kBlock;

@@ -1,3 +1,4 @@
+// Dispatches int8 packing to the best SIMD target.
 #include "cpu/kernels/int8_pack.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see interleave.cpp.
+// Interleaves rows into GEMM panels by register transposes. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_INTERLEAVE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_INTERLEAVE_INL_H_
 #undef ASHLAR_CPU_KERNELS_INTERLEAVE_INL_H_
@@ -29,9 +29,9 @@ void Interleave(const T* const* rows, std::int64_t count, std::int64_t length, s
   InterleaveOneByOne(rows, 0, count, 0, length, width, destination);
 }
 #else
-// Squares of 4 x 4 elements of 4 bytes, or 2 x 2 of 8, in vectors of 16 bytes. Those that stick out
-// of the panel (its width need not be a multiple of 4) come first in their rows, so that what they
-// overwrite is written after them.
+// Transposes 4 x 4 squares of 4-byte elements, or 2 x 2 of 8, in 16-byte vectors. Squares that
+// extend past the panel (its width need not be a multiple of 4) are written first in their rows, so
+// that later stores overwrite the excess.
 template <class T>
 HWY_INLINE void TransposeSquare(const T* const* rows, std::int64_t l, std::int64_t width,
                                 T* destination) {
@@ -62,7 +62,7 @@ void Interleave(const T* const* rows, std::int64_t count, std::int64_t length, s
                 T* destination) {
   constexpr auto kGroupsPerTile = static_cast<std::int64_t>(16 / sizeof(T));
   const std::int64_t whole = count / kGroupsPerTile * kGroupsPerTile;
-  // The last square repeats a row where there is none: those elements of the panel are not used.
+  // The last square repeats a row for missing ones: those elements of the panel are not used.
   const T* last[kGroupsPerTile];
   for (std::int64_t i = 0; i < kGroupsPerTile; ++i)
     last[i] = rows[whole + i < count ? whole + i : count - 1];

@@ -1,3 +1,4 @@
+// Dispatches row interleaving of GEMM packing to the best SIMD target.
 #include "cpu/kernels/interleave.hpp"
 
 #undef HWY_TARGET_INCLUDE

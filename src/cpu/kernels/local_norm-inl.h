@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see local_norm.cpp.
+// The power s^-beta of local response normalisation. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_LOCAL_NORM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_LOCAL_NORM_INL_H_
 #undef ASHLAR_CPU_KERNELS_LOCAL_NORM_INL_H_
@@ -19,10 +19,10 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Powers that roots make: cheaper and closer than exp(-beta * log(s)).
+// Powers computed by square roots: faster and more accurate than exp(-beta * log(s)).
 enum class Power { three_quarters, half, one, any };
 
-// s^-beta by exponential and logarithm, lane by lane where those leave their range.
+// s^-beta by exp and log; scalar pow where those leave their range.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> GeneralPower(D d, hn::Vec<D> s, T beta) {
   constexpr double kMaxExponent = sizeof(T) == 4 ? 80.0 : 700.0;
@@ -55,7 +55,7 @@ void DividedBy(const T* sums, T k, T factor, T beta, std::int64_t n, T* power, T
   const hn::ScalableTag<T> d;
   const auto s_of = [&](hn::Vec<decltype(d)> sum)
                         HWY_ATTR { return hn::MulAdd(hn::Set(d, factor), sum, hn::Set(d, k)); };
-  // over_s first: the rows may be written over the sums.
+  // over_s first: the outputs may alias the sums.
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t i = 0; i < n; i += lanes) {
     const auto rest = static_cast<std::size_t>(n - i);

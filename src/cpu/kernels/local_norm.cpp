@@ -1,3 +1,4 @@
+// Dispatches local response normalisation to the best SIMD target.
 #include "cpu/kernels/local_norm.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see log_sum.cpp.
+// The CTC recursion step in log space. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_LOG_SUM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_LOG_SUM_INL_H_
 #undef ASHLAR_CPU_KERNELS_LOG_SUM_INL_H_
@@ -26,7 +26,7 @@ HWY_INLINE hn::Vec<D> LogSumOf(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c) {
   const auto sum = hn::Add(hn::Add(hn::Exp(d, hn::Sub(a, shift)), hn::Exp(d, hn::Sub(b, shift))),
                            hn::Exp(d, hn::Sub(c, shift)));
   const auto result = hn::IfThenElse(absent, nothing, hn::Add(largest, hn::Log(d, sum)));
-  // Highway's Exp answers 0 to NaN.
+  // Highway's Exp returns 0 for NaN.
   const auto all = hn::Add(hn::Add(a, b), c);
   const auto wrong = hn::Or(hn::IsNaN(all), hn::Gt(all, hn::Set(d, std::numeric_limits<T>::max())));
   return hn::IfThenElse(wrong, hn::Set(d, std::numeric_limits<T>::quiet_NaN()), result);
@@ -35,7 +35,7 @@ HWY_INLINE hn::Vec<D> LogSumOf(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c) {
 template <class T>
 void LogSumRow(const T* x, const T* skip, std::int64_t n, T* y) {
   const auto step = [&](auto d, std::int64_t s) HWY_ATTR {
-    // Not by adding -inf: what may not be skipped to does not count even when it is NaN.
+    // Selected, not added as -inf: a disallowed term must not count even if it is NaN.
     const auto allowed = hn::Eq(hn::LoadU(d, skip + s), hn::Zero(d));
     const auto skipped = hn::IfThenElse(allowed, hn::LoadU(d, x + s - 2),
                                         hn::Set(d, -std::numeric_limits<T>::infinity()));

@@ -1,3 +1,4 @@
+// Dispatches the CTC recursion step to the best SIMD target.
 #include "cpu/kernels/log_sum.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,4 @@
-// Loops over rows with their tails: every kernel's SIMD body is a function of whole vectors.
+// Row loops with tails: the SIMD body of every kernel is a function of whole vectors.
 #include <cstdint>
 #include <cstring>
 
@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The first `rest` lanes from memory, zero in the others; touches nothing else.
+// Loads the first `rest` lanes, zero in the others; touches no other memory.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadPart(D d, const hn::TFromD<D>* source, std::size_t rest) {
   HWY_ALIGN hn::TFromD<D> lanes[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)] = {};
@@ -32,8 +32,8 @@ HWY_INLINE void StorePart(D d, hn::Vec<D> value, hn::TFromD<D>* destination, std
   std::memcpy(destination, lanes, rest * sizeof(lanes[0]));
 }
 
-// destination[i] = f(sources[i]...), where f takes vectors of tag `ds` to one of tag `dt`, equally
-// many lanes. The destination may be one of the sources.
+// destination[i] = f(sources[i]...), where f maps vectors of tag `ds` to tag `dt` with the same
+// lane count. The destination may alias a source.
 template <class DS, class DT, class F, class... Sources>
 HWY_INLINE void TransformRow(DS ds, DT dt, std::int64_t count, hn::TFromD<DT>* destination, F f,
                              const Sources*... sources) {
@@ -46,13 +46,14 @@ HWY_INLINE void TransformRow(DS ds, DT dt, std::int64_t count, hn::TFromD<DT>* d
   StorePart(dt, f(LoadPart(ds, sources + i, rest)...), destination + i, rest);
 }
 
-// The same within one type, as `hints` say.
+// The same within one type, with hints.
 template <class D, class F, class First, class... Others>
 HWY_INLINE void TransformRowWithHints(D d, std::int64_t count, hn::TFromD<D>* destination,
                                       const RowHints& hints, F f, const First* first,
                                       const Others*... others) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  // Without anything to fetch, what is read anyway. A number, because it may lie outside memory.
+  // Without a prefetch hint, prefetches what is read anyway. An integer, since it may be no valid
+  // address.
   const auto prefetch =
       reinterpret_cast<std::uintptr_t>(hints.prefetch != nullptr ? hints.prefetch : first);
   const bool stream = hints.stream;
@@ -72,8 +73,7 @@ HWY_INLINE void TransformRowWithHints(D d, std::int64_t count, hn::TFromD<D>* de
             rest);
 }
 
-// destination[i...] = f(i, load), where `load` reads a vector (the tail's part of it) from a
-// pointer.
+// destination[i...] = f(i, load), where `load` reads a vector (or the tail's part) from a pointer.
 template <class D, class F>
 HWY_INLINE void ForVectors(D d, std::int64_t count, hn::TFromD<D>* destination, F f) {
   using T = hn::TFromD<D>;
@@ -87,7 +87,7 @@ HWY_INLINE void ForVectors(D d, std::int64_t count, hn::TFromD<D>* destination, 
   StorePart(d, f(i, load_part), destination + i, rest);
 }
 
-// The same, as `hints` say. To stream, a first part runs up to a cache line.
+// The same, with hints. For streaming, a head loop runs up to a cache-line boundary.
 template <class D, class F>
 HWY_INLINE void ForVectorsWithHints(D d, std::int64_t count, hn::TFromD<D>* destination,
                                     const RowHints& hints, F f) {
@@ -110,7 +110,8 @@ HWY_INLINE void ForVectorsWithHints(D d, std::int64_t count, hn::TFromD<D>* dest
       i += length;
     }
   }
-  const auto prefetch = reinterpret_cast<std::uintptr_t>(hints.prefetch);  // may lie outside memory
+  const auto prefetch =
+      reinterpret_cast<std::uintptr_t>(hints.prefetch);  // may be no valid address
   const bool stream = hints.stream, fetch = hints.prefetch != nullptr;
   for (; i + lanes <= count; i += lanes) {
     if (fetch)

@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see norm_rows.cpp.
+// Rows and blocks of rows of norms and softmax. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_NORM_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_NORM_ROWS_INL_H_
 #undef ASHLAR_CPU_KERNELS_NORM_ROWS_INL_H_
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// An operand of a row as vectors: f(i, load) of ForVectorsWithHints reads it through this.
+// An operand of a row as vectors, for the f(i, load) of ForVectorsWithHints.
 template <class D, class T = hn::TFromD<D>>
 class RowValue {
  public:
@@ -38,7 +38,7 @@ void NormaliseRow(const T* x, RowArg<T> mean, RowArg<T> inv, RowArg<T> scale, Ro
                   std::int64_t n, T* y, const RowHints& hints) {
   const hn::ScalableTag<T> d;
   using Value = RowValue<decltype(d)>;
-  // A row with its own statistics and parameters per element: layer norm.
+  // Per-row statistics with per-element parameters: layer norm.
   if (!mean.per_element && !inv.per_element && scale.per_element && bias.per_element) {
     const auto m = hn::Set(d, *mean.data), v = hn::Set(d, *inv.data);
     const T *s = scale.data, *b = bias.data;
@@ -95,7 +95,7 @@ HWY_INLINE void ForColumns(std::int64_t width, Body&& body) {
   for (; j < width; ++j) body(one, j);
 }
 
-// Four rows at a time: an accumulator is read and written once for all of them.
+// Four rows at a time: each accumulator is loaded and stored once for all of them.
 template <class T, class Term>
 HWY_INLINE void AddRows(const T* x, std::int64_t rows, std::int64_t width, T* sums, Term term) {
   std::int64_t r = 0;
@@ -125,7 +125,7 @@ void AddColumnSquares(const T* x, std::int64_t rows, std::int64_t width, const T
   });
 }
 
-// Rows of a block, each fetching its own part of what is ahead.
+// Calls row() for the rows of a block, each with its own part of the prefetch hint.
 template <class T, class Row>
 HWY_INLINE void ForBlockRows(std::int64_t rows, std::int64_t width, const RowHints& hints,
                              Row row) {
@@ -139,7 +139,7 @@ HWY_INLINE void ForBlockRows(std::int64_t rows, std::int64_t width, const RowHin
   }
 }
 
-// Sum of term(d, i) with four chains of dependent additions.
+// Sum of term(d, i) with four independent dependency chains.
 template <class T, class Term>
 HWY_INLINE T RowSum(std::int64_t n, Term term) {
   const hn::ScalableTag<T> d;
@@ -213,7 +213,7 @@ void GradientBlock(const T* dy, const T* x, std::int64_t rows, std::int64_t widt
 template <class T>
 void AddRowProducts(const T* dy, const T* x, std::int64_t rows, std::int64_t width, const T* means,
                     const T* invs, T* sums, T* products) {
-  // kRows at a time: an accumulator is read and written once for all of them.
+  // kRows at a time: each accumulator is loaded and stored once for all of them.
   const auto add = [&](auto k_rows) HWY_ATTR {
     constexpr std::int64_t kRows = decltype(k_rows)::value;
     ForColumns<T>(width, [&](auto d, std::int64_t j) HWY_ATTR {

@@ -1,3 +1,4 @@
+// Dispatches norm and softmax rows to the best SIMD target.
 #include "cpu/kernels/norm_rows.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,4 @@
-// Arithmetic of norms and softmax on rows and on blocks of rows, written as the hints say.
+// Arithmetic of norms and softmax on rows and blocks of rows, with prefetch and streaming hints.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace ashlar::cpu {
 
-// Where RowHints ask for streaming, y need not be aligned here.
+// With RowHints::stream, y need not be aligned here.
 template <class T>
 struct NormRows {
   // y = (x - mean) * inv * scale + bias
@@ -23,14 +23,13 @@ struct NormRows {
   void (*subtract)(const T* x, RowArg<T> first, RowArg<T> second, std::int64_t n, T* y,
                    const RowHints& hints);
 
-  // Blocks of `rows` rows of `width` elements, one after the other. Statistics per row:
-  // y = (x - mean) * inv * scale[j] + bias[j], inv = 1 / sqrt(variance + epsilon); a norm that is
-  // not `centred` takes the mean as 0.
+  // Blocks of `rows` contiguous rows of `width` elements. Statistics per row: y = (x - mean) * inv
+  // * scale[j] + bias[j], inv = 1 / sqrt(variance + epsilon); mean = 0 if the norm is not
+  // `centred`.
   void (*norm_block)(const T* x, std::int64_t rows, std::int64_t width, bool centred, T epsilon,
                      const T* scale, const T* bias, T* means, T* invs, T* y, const RowHints& hints);
-  // With x_hat = (x - mean) * inv and g = dy * scale[j]:
-  // dx = (g - mean of g - x_hat * (mean of g * x_hat)) * inv, without the mean of g where the norm
-  // is not `centred`.
+  // With x_hat = (x - mean) * inv and g = dy * scale[j]: dx = (g - mean(g) - x_hat * mean(g *
+  // x_hat)) * inv, without mean(g) if the norm is not `centred`.
   void (*gradient_block)(const T* dy, const T* x, std::int64_t rows, std::int64_t width,
                          bool centred, const T* scale, const T* means, const T* invs, T* dx,
                          const RowHints& hints);
@@ -56,7 +55,7 @@ struct NormRows {
                           T* dx, const RowHints& hints);
 };
 
-// The table for this processor.
+// The table for this CPU.
 template <class T>
 const NormRows<T>& norm_rows();
 

@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see philox.cpp.
+// Philox4x32 of consecutive counters. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_PHILOX_INL_H_
 #undef ASHLAR_CPU_KERNELS_PHILOX_INL_H_
@@ -17,10 +17,10 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The products of the low halves of 64-bit lanes.
+// Products of the low halves of 64-bit lanes.
 template <class D>
 HWY_INLINE hn::Vec<D> ProductOfLowHalves(D, hn::Vec<D> a, hn::Vec<D> b) {
-  if constexpr (HWY_TARGET == HWY_SCALAR) {  // has no view of a lane as two
+  if constexpr (HWY_TARGET == HWY_SCALAR) {  // cannot reinterpret a lane as two
     return hn::Mul(a, b);
   } else {
     const hn::Repartition<std::uint32_t, D> words;
@@ -28,8 +28,8 @@ HWY_INLINE hn::Vec<D> ProductOfLowHalves(D, hn::Vec<D> a, hn::Vec<D> b) {
   }
 }
 
-// philox4x32 of consecutive counters, one per 64-bit lane; every 32-bit word of the state stands in
-// the low half of its lane. Writes the four words of a counter side by side.
+// philox4x32 of consecutive counters, one per 64-bit lane; every 32-bit word of the state is in the
+// low half of its lane. Writes the four words of a counter contiguously.
 template <class D>
 HWY_INLINE void PhiloxVector(D d, std::uint64_t counter, std::uint64_t key, std::uint32_t* bits) {
   using V = hn::Vec<D>;
@@ -51,7 +51,7 @@ HWY_INLINE void PhiloxVector(D d, std::uint64_t counter, std::uint64_t key, std:
     key0 += kPhiloxWeyl0;
     key1 += kPhiloxWeyl1;
   }
-  // Little-endian: words 0 and 1 of a counter make one 64-bit number, 2 and 3 the next.
+  // Little-endian: words 0 and 1 of a counter form one 64-bit value, words 2 and 3 the next.
   hn::StoreInterleaved2(hn::Or(s0, hn::ShiftLeft<32>(s1)), hn::Or(s2, hn::ShiftLeft<32>(s3)), d,
                         reinterpret_cast<std::uint64_t*>(bits));
 }
@@ -61,7 +61,7 @@ inline void PhiloxRun(std::uint64_t seed, std::uint64_t offset, std::uint64_t fi
   const hn::ScalableTag<std::uint64_t> d;
   const auto per_vector = static_cast<std::int64_t>(4 * hn::Lanes(d));
   alignas(64) std::uint32_t buffer[4 * hn::MaxLanes(d)] = {};
-  // A run may begin or end inside a counter: those vectors go through the buffer.
+  // A run may begin or end inside a counter, so vectors go through a buffer.
   auto skip = static_cast<std::int64_t>(first % 4);
   std::uint64_t counter = offset + first / 4;
   for (std::int64_t done = 0; done < count;) {

@@ -1,3 +1,4 @@
+// Dispatches the Philox stream to the best SIMD target.
 #include "cpu/kernels/philox.hpp"
 
 #undef HWY_TARGET_INCLUDE

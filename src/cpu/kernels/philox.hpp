@@ -1,4 +1,4 @@
-// Runs of a Philox stream, several counters at a time.
+// Runs of a Philox stream, several counters per vector.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace ashlar::cpu {
 using PhiloxRow = void (*)(std::uint64_t seed, std::uint64_t offset, std::uint64_t first,
                            std::int64_t count, std::uint32_t* bits);
 
-// The best for this processor.
+// The best implementation for this CPU.
 PhiloxRow philox_row();
 
 }  // namespace ashlar::cpu

@@ -1,4 +1,4 @@
-// Convolution along lines of pixels: a few vectors of a few lines are held in registers.
+// NCHW convolution along lines of pixels: a register tile holds a few vectors of a few lines.
 #include <algorithm>
 #include <cstdint>
 
@@ -15,9 +15,10 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-inline constexpr int kPlaneVectors = 2;  // vectors to a tile of a line
-inline constexpr int kPlaneLines = 4;  // lines at a time: enough sums to hide each other's latency
-inline constexpr int kPlaneTaps = 4;   // sums of a filter at a time, one per vector of the tile
+inline constexpr int kPlaneVectors = 2;  // vectors per tile of a line
+inline constexpr int kPlaneLines = 4;    // lines at a time: enough accumulators to hide FMA latency
+// filter taps at a time, one accumulator per vector of the tile
+inline constexpr int kPlaneTaps = 4;
 
 template <int kLines, class T>
 HWY_INLINE void PlaneTile(const PlaneSource<T>& a, const T* HWY_RESTRICT weights, std::int64_t line,
@@ -72,7 +73,7 @@ HWY_INLINE void PlaneFilterTaps(const PlaneSource<T>& a, std::int64_t term, std:
   V left[kTaps], right[kTaps];
 #pragma GCC unroll 4
   for (int s = 0; s < kTaps; ++s) left[s] = right[s] = hn::Zero(d);
-  // Past the last pixel there may be numbers that a gradient of zero does not silence.
+  // The source past the last pixel may be NaN or infinite, which a zero gradient does not cancel.
   const std::int64_t tile = kPlaneVectors * lanes, whole = a.pixels / tile * tile;
   const std::int64_t rest = a.pixels - whole;
   const auto rest_left = hn::FirstN(d, static_cast<std::size_t>(std::min(rest, lanes)));

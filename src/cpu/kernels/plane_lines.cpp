@@ -1,3 +1,4 @@
+// Dispatches NCHW small-group convolution to the best SIMD target.
 #include "cpu/kernels/plane_lines.hpp"
 
 #undef HWY_TARGET_INCLUDE

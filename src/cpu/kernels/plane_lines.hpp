@@ -1,13 +1,12 @@
-// Convolution of groups of few channels with pixels together (NCHW): vectors run along a line of
-// pixels.
+// Depthwise and small-group convolution in NCHW: vectors run along a line (image row) of pixels.
 #pragma once
 
 #include <cstdint>
 
 namespace ashlar::cpu {
 
-// Lines of source rows: for pixel q, tap s of a term is at rows[line][term][offsets[s] + q]. Rows
-// hold what lies past the last pixel up to a whole tile of them.
+// Source rows of a block of lines: pixel q reads tap s of a term at rows[line][term][offsets[s] +
+// q]. Rows are readable past the last pixel up to a whole tile.
 template <class T>
 struct PlaneSource {
   std::int64_t lines = 0, terms = 0, taps = 0, pixels = 0;
@@ -18,17 +17,16 @@ struct PlaneSource {
 template <class T>
 struct PlaneKernel {
   std::int64_t tile;  // pixels
-  // results[line * result_line + q] = sum over t, s of weights[t][s] * source; whole tiles are
-  // written.
+  // results[line * result_line + q] = sum over t, s of weights[t][s] * source; writes whole tiles.
   void (*lines)(const PlaneSource<T>& source, const T* weights, T* results,
                 std::int64_t result_line);
   // sums[t][s] += sum over lines and q of gradients[line * gradient_line + q] * source. Gradients
-  // past the last pixel, up to a whole tile, are zero.
+  // are zero past the last pixel up to a whole tile.
   void (*filter_lines)(const PlaneSource<T>& source, const T* gradients, std::int64_t gradient_line,
                        double* sums);
 };
 
-// The best for this processor.
+// The best implementation for this CPU.
 template <class T>
 PlaneKernel<T> plane_kernel();
 

@@ -1,4 +1,4 @@
-// Pointwise operations the processor has instructions for, on float and double.
+// Pointwise operations that map to SIMD instructions, on float and double.
 #include <ashlar/ops.hpp>
 #include <cstdint>
 #include <limits>
@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// NaN differs from everything; hn::Ne says so on some targets only.
+// NaN differs from everything; hn::Ne guarantees that on some targets only.
 template <class V>
 HWY_INLINE auto NotEqual(V a, V b) {
   return hn::Not(hn::Eq(a, b));
@@ -59,14 +59,15 @@ HWY_INLINE V ArithmeticBinary(D d, const Pointwise& op, V x, V b) {
   if constexpr (kMode == PointwiseMode::add_square) return hn::MulAdd(b, b, x);
   if constexpr (kMode == PointwiseMode::min || kMode == PointwiseMode::max) {
     const V extreme = kMode == PointwiseMode::min ? hn::Min(x, b) : hn::Max(x, b);
-    // NaN in either operand wins.
+    // Propagates NaN of either operand.
     return hn::IfThenElse(hn::Eq(x, x), hn::IfThenElse(hn::Eq(b, b), extreme, b), x);
   }
   if constexpr (kMode == PointwiseMode::relu_bwd) {  // x is dy, b the forward operand
     const V lower = hn::Set(d, static_cast<T>(op.relu_lower_clip));
     const V upper = hn::Set(d, static_cast<T>(op.relu_upper_clip));
     const V slope = hn::Set(d, static_cast<T>(op.relu_lower_slope));
-    // Kinks take the slope of the clipped side; an infinite upper clip does not clip infinity.
+    // At the kinks the slope is that of the clipped side; an infinite upper clip does not clip
+    // infinity.
     const bool clips = op.relu_upper_clip < std::numeric_limits<double>::infinity();
     const V inside = clips ? hn::IfThenElse(hn::Ge(b, upper), zero, one) : one;
     return hn::Mul(x, hn::IfThenElse(hn::Le(b, lower), slope, inside));
@@ -119,7 +120,7 @@ void ScaleRow(T factor, const T* x, std::int64_t count, T* y) {
       d, d, count, y, [&](auto vx) HWY_ATTR { return hn::Mul(vfactor, vx); }, x);
 }
 
-// Null for the modes that need elementary functions.
+// Null for modes that need elementary functions.
 template <class T>
 PointwiseRow<T> ArithmeticRow(PointwiseMode mode) {
   using enum PointwiseMode;

@@ -1,3 +1,4 @@
+// Chooses the row kernel of a pointwise mode: SIMD or C library.
 #include "cpu/kernels/pointwise.hpp"
 
 #undef HWY_TARGET_INCLUDE

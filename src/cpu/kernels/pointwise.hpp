@@ -6,16 +6,16 @@
 
 namespace ashlar::cpu {
 
-// How a row meets memory; a kernel may leave either out.
+// Memory hints of a row operation; a kernel may ignore them.
 struct RowHints {
-  const void* prefetch = nullptr;  // fetched into L1 meanwhile, one element for each of the row's
-  // y is not read soon: its whole vectors go past the caches (y is aligned to a cache line then).
-  // parallel_for() orders these stores before its return.
+  const void* prefetch = nullptr;  // prefetched into L1, one element per element of the row
+  // Non-temporal stores: y is not read soon; its whole vectors bypass the caches (y is then aligned
+  // to a cache line). parallel_for() fences these stores before it returns.
   bool stream = false;
 };
 
 // y[i] = op(x[i], b[i], predicate[i]), without alpha1 and alpha2. Unused operands are null; y may
-// be any of the operands.
+// alias any operand.
 template <class T>
 class PointwiseRow {
  public:
@@ -33,8 +33,8 @@ class PointwiseRow {
   Function function_ = nullptr;
 };
 
-// The best for this processor. `integer`: the compute type is an integer, so that quotients are
-// whole numbers. gen_index is the caller's: it depends on coordinates.
+// The best implementation for this CPU. `integer`: the compute type is an integer, so that division
+// truncates. gen_index is left to the caller, since it depends on coordinates.
 template <class T>
 PointwiseRow<T> pointwise_row(PointwiseMode mode, bool integer);
 

@@ -1,3 +1,4 @@
+// Pointwise operations through the C library, one element at a time.
 #include "cpu/kernels/pointwise_libm.hpp"
 
 #include <cmath>
@@ -27,7 +28,7 @@ void gradient_row(const Pointwise& op, const double* dy, const double* x, const 
   for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * kSlope(op, x[i]);
 }
 
-// Neither form overflows or cancels: for x >= 0 the first, else the second.
+// Neither form overflows or cancels: the first for x >= 0, else the second.
 double sigmoid(double x) {
   if (x >= 0) return 1.0 / (1.0 + std::exp(-x));
   const double e = std::exp(x);
@@ -46,7 +47,7 @@ constexpr double kGeluCubic = 0.044715;
 
 double gelu_argument(double x) { return 2 * kSqrt2OverPi * (x + kGeluCubic * x * x * x); }
 
-// --- functions of the operand, in the order of PointwiseMode
+// --- unary functions, in the order of PointwiseMode
 
 double exp_of(const Pointwise&, double x) { return std::exp(x); }
 double log_of(const Pointwise&, double x) { return std::log(x); }
@@ -105,13 +106,13 @@ T atan2_of(const Pointwise&, T x, T b) {
   return std::atan2(x, b);
 }
 
-// Integers: toward zero; anything by zero is 0.
+// Integer division truncates; division by zero gives 0.
 double whole_quotient(const Pointwise&, double x, double b) {
   return b == 0 ? 0.0 : std::trunc(x / b);
 }
 double whole_reciprocal(const Pointwise&, double x) { return x == 0 ? 0.0 : std::trunc(1.0 / x); }
 
-// The modes float also leaves to the library.
+// Modes that float also takes from the library.
 template <class T>
 PointwiseRow<T> common_row(PointwiseMode mode) {
   switch (mode) {

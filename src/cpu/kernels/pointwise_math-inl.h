@@ -29,7 +29,8 @@ HWY_INLINE V GeluArgument(D d, V x) {
   return hn::Mul(hn::Set(d, kTwiceSqrt2OverPi), cubic);
 }
 
-// x / (1 + 2^y), y = -log2(e) * GeluArgument(x); past 125 the quotient is next to subnormal: 0.
+// x / (1 + 2^y), y = -log2(e) * GeluArgument(x); 0 past 125, where the quotient is close to
+// subnormal.
 template <class D, class V>
 HWY_INLINE V GeluTanhOf(D d, V x) {
   constexpr float kLinear = -2.30220819814433f, kCubic = kLinear * kGeluCubic;
@@ -99,8 +100,8 @@ HWY_INLINE V MathSlope(D d, const Pointwise& op, V x) {
     return hn::MulAdd(scaled, SigmoidSlope(d, scaled), SigmoidOf(d, scaled));
   }
   if constexpr (kMode == gelu_approx_tanh_bwd) {
-    // Past 16 the sigmoid is 0 or 1 to the last bit, and x^2 might overflow. Infinities still give
-    // NaN, as infinity times a slope of zero does: x - x.
+    // Past 16 the sigmoid is exactly 0 or 1, and x^2 might overflow. Infinities still give NaN, as
+    // infinity times a zero slope does: x - x.
     const V near = AtMost(hn::Set(d, 16.0f), AtLeast(hn::Set(d, -16.0f), x));
     const V twice_u = GeluArgument(d, near);
     const V slope = hn::Mul(hn::Set(d, kTwiceSqrt2OverPi),
@@ -127,7 +128,7 @@ void MathSlopeRow(const Pointwise& op, const float* dy, const float* x, const fl
   TransformRowWithHints(d, count, dx, hints, apply, dy, x);
 }
 
-// Null for modes that are not here.
+// Null for unsupported modes.
 inline PointwiseRow<float> MathRow(PointwiseMode mode) {
   using enum PointwiseMode;
   switch (mode) {

@@ -1,5 +1,5 @@
-// The elementary functions of float rows are made from vector exponentials: their relative error
-// stays below 4 * 2^-24. Those of double rows are the C library's, lane by lane.
+// RNN cell kernels. Elementary functions of float rows use vector exponentials with a relative
+// error below 4 * 2^-24; those of double rows call the C library per lane.
 #include <cmath>
 #include <cstdint>
 
@@ -24,7 +24,7 @@ using CellTag = hn::ScalableTag<T>;
 template <class T>
 using CellVec = hn::Vec<CellTag<T>>;
 
-// `count` elements from p on; zeros behind them.
+// `count` elements from p on, zeros after them.
 template <class T>
 HWY_INLINE CellVec<T> LoadCell(const T* p, std::size_t count) {
   const CellTag<T> d;
@@ -46,8 +46,8 @@ HWY_INLINE CellVec<double> LaneByLane(CellVec<double> v, Function function) {
   return hn::Load(d, lanes);
 }
 
-// 1 / (1 + e), e >= 0. Where vectors are widest they divide slowest beside what they multiply, and
-// their estimate is good enough for one Newton step.
+// 1 / (1 + e), e >= 0. AVX-512 division is slow relative to multiplication, and its estimate is
+// accurate enough for one Newton step.
 HWY_INLINE CellVec<float> InverseOfOnePlus(CellVec<float> e) {
   const CellTag<float> d;
   const CellVec<float> sum = hn::Add(hn::Set(d, 1.0f), e);
@@ -59,7 +59,7 @@ HWY_INLINE CellVec<float> InverseOfOnePlus(CellVec<float> e) {
 #endif
 }
 
-// 1 / (1 + exp(-x)). Past 88 the result is below any normal float.
+// 1 / (1 + exp(-x)). Past 88 the result is below the normal floats.
 template <class T>
 HWY_INLINE CellVec<T> CellSigmoid(CellVec<T> x) {
   if constexpr (sizeof(T) == sizeof(double)) {
@@ -70,8 +70,8 @@ HWY_INLINE CellVec<T> CellSigmoid(CellVec<T> x) {
     return hn::IfThenElse(hn::Eq(x, x), InverseOfOnePlus(e), x);
   }
 }
-// 1 - 2 / (1 + exp(2 |x|)), and near 0, where that would cancel, x + x^3 p(x^2) with a polynomial
-// fitted at Chebyshev nodes of x^2 <= 0.625^2.
+// 1 - 2 / (1 + exp(2 |x|)); near 0, where that cancels, x + x^3 p(x^2) with a polynomial fitted at
+// Chebyshev nodes of x^2 <= 0.625^2.
 template <class T>
 HWY_INLINE CellVec<T> CellTanh(CellVec<T> x) {
   if constexpr (sizeof(T) == sizeof(double)) {
@@ -88,7 +88,7 @@ HWY_INLINE CellVec<T> CellTanh(CellVec<T> x) {
     p = hn::MulAdd(p, square, hn::Set(d, 0.1333276629447937f));
     p = hn::MulAdd(p, square, hn::Set(d, -0.333333283662796f));
     const CellVec<T> near = hn::MulAdd(hn::Mul(p, square), x, x);
-    // A NaN is not above: it takes the polynomial and stays.
+    // NaN fails the comparison: the polynomial propagates it.
     return hn::IfThenElse(hn::Gt(size, hn::Set(d, 0.625f)), hn::CopySign(far, x), near);
   }
 }
@@ -103,7 +103,7 @@ HWY_INLINE CellVec<T> ClippedCell(CellVec<T> c, const RnnClip<T>& clip) {
   if (clip.low) result = hn::IfThenElse(hn::Lt(result, low), low, result);
   return clip.nan ? hn::IfThenElse(hn::Eq(c, c), result, low) : result;
 }
-// Nothing passes a cell that was clipped.
+// A clipped cell passes no gradient.
 template <class T>
 HWY_INLINE CellVec<T> ThroughClip(CellVec<T> gradient, CellVec<T> c, const RnnClip<T>& clip) {
   const CellTag<T> d;
@@ -112,7 +112,7 @@ HWY_INLINE CellVec<T> ThroughClip(CellVec<T> gradient, CellVec<T> c, const RnnCl
   return gradient;
 }
 
-// Calls body(first, count) for vectors of units and the rest.
+// Calls body(first, count) for whole vectors of units and the remainder.
 template <class T, class Body>
 HWY_INLINE void ForUnits(std::int64_t units, Body&& body) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(CellTag<T>()));

@@ -1,3 +1,4 @@
+// Dispatches the RNN cell kernels to the best SIMD target.
 #include "cpu/kernels/rnn_cell.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,4 @@
-// One step of a recurrent cell on rows of hidden units, forward and backward.
+// One time step of a recurrent cell over rows of hidden units, forward and backward.
 #pragma once
 
 #include <ashlar/ops.hpp>
@@ -6,26 +6,26 @@
 
 namespace ashlar::cpu {
 
-// Bounds of an lstm's cell state.
+// Clipping of an LSTM's cell state.
 template <class T>
 struct RnnClip {
   bool low = false, high = false, nan = false;
   T low_value = 0, high_value = 0;
 };
 
-// Gate k of a row stands k strides after its first gate. lstm: i f g o; gru: r z n; else one.
+// Gate k of a row is k strides after the first. LSTM: i f g o; GRU: r z n; otherwise one gate.
 template <class T>
 struct RnnCellForward {
-  const T* input;  // products with the input and biases
+  const T* input;  // input GEMM plus biases
   std::int64_t input_stride;
-  const T* recurrent;  // products with the state
+  const T* recurrent;  // recurrent GEMM
   std::int64_t recurrent_stride;
-  const T* new_bias;  // gru: recurrent bias of the new gate
-  const T* previous;  // lstm: cell; gru: state; else null
+  const T* new_bias;  // GRU: recurrent bias of the new gate
+  const T* previous;  // LSTM: cell; GRU: state; else null
   T* gates;           // after the activation
   std::int64_t gate_stride;
-  T* inner;   // lstm: cell; gru: recurrent product of the new gate with its bias; else null
-  T* hidden;  // may be `previous` of a gru; of relu and tanh it is the gate
+  T* inner;   // LSTM: cell; GRU: recurrent term of the new gate with bias; else null
+  T* hidden;  // may alias `previous` for GRU; for relu and tanh it is the gate
 };
 
 template <class T>
@@ -35,11 +35,11 @@ struct RnnCellBackward {
   const T* inner;
   const T* previous;
   const T* d_hidden;
-  T* d_cell;   // lstm: in, the gradient of the cell; out, that of the previous cell
+  T* d_cell;   // LSTM: in, gradient of the cell; out, of the previous cell
   T* d_gates;  // before the activation
   std::int64_t d_gate_stride;
-  T* d_recurrent_new;  // gru: gradient of the new gate's recurrent product
-  T* d_direct;         // gru: what reaches the previous state past the gates
+  T* d_recurrent_new;  // GRU: gradient of the new gate's recurrent term
+  T* d_direct;         // GRU: gradient that bypasses the gates to the previous state
 };
 
 template <class T>
@@ -48,7 +48,7 @@ struct RnnCells {
   void (*backward)(const RnnCellBackward<T>& row, const RnnClip<T>& clip, std::int64_t units);
 };
 
-// The functions for this processor.
+// The best implementation for this CPU.
 template <class T>
 RnnCells<T> rnn_cells(RnnMode mode);
 

@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see row_ops.cpp.
+// Arithmetic on short contiguous rows. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_ROW_OPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_ROW_OPS_INL_H_
 #undef ASHLAR_CPU_KERNELS_ROW_OPS_INL_H_
@@ -21,7 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 using One = hn::CappedTag<T, 1>;
 
-// Calls body(tag, i) for whole vectors, then element by element for the rest.
+// Calls body(tag, i) for whole vectors, then per element for the remainder.
 template <class T, class Body>
 HWY_INLINE void ForRow(std::int64_t n, Body&& body) {
   const hn::ScalableTag<T> d;
@@ -72,7 +72,7 @@ HWY_INLINE T Lanes1(D d, hn::Vec<D> v) {
   return hn::GetLane(result);
 }
 
-// Folds element(tag, i) over i < n with four chains of dependent operations.
+// Folds element(tag, i) over i < n with four independent dependency chains.
 template <Fold kFold, class T, class Element>
 HWY_INLINE T FoldRow(std::int64_t n, Element&& element) {
   const hn::ScalableTag<T> d;
@@ -109,7 +109,7 @@ void FoldMappedInto(const T* x, std::int64_t n, T* accumulator) {
   });
 }
 
-// Turn run-time modes into compile-time ones.
+// Dispatch run-time modes to template arguments.
 template <Fold kFold, class T, class Call>
 HWY_INLINE auto WithPremap(Premap premap, Call&& call) {
   switch (premap) {
@@ -222,7 +222,7 @@ T ExpShifted(const T* x, RowArg<T> shift, std::int64_t n, T* y) {
       hn::StoreU(value, d, y + i);
       return value;
     } else {
-      // Highway's Exp answers 0 to NaN.
+      // Highway's Exp returns 0 for NaN.
       const auto value = hn::IfThenElse(hn::IsNaN(argument), argument, hn::Exp(d, argument));
       hn::StoreU(value, d, y + i);
       return value;

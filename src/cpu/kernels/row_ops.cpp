@@ -1,3 +1,4 @@
+// Dispatches row arithmetic to the best SIMD target.
 #include "cpu/kernels/row_ops.hpp"
 
 #undef HWY_TARGET_INCLUDE

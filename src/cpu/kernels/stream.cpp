@@ -1,3 +1,4 @@
+// Non-temporal stores and prefetch, dispatched to the best SIMD target.
 #include "cpu/kernels/stream.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -16,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 inline constexpr std::size_t kLine = 64;  // bytes
 
-// Addresses ahead are numbers, not pointers: they may lie outside every object.
+// Prefetch addresses are integers, not pointers: they may be no valid address.
 HWY_INLINE void FetchLine(std::uintptr_t address) {
   hwy::Prefetch(reinterpret_cast<const std::uint8_t*>(address));
 }

@@ -1,18 +1,18 @@
-// Stores that go past the caches.
+// Non-temporal stores and prefetch.
 #pragma once
 
 #include <cstdint>
 
 namespace ashlar::cpu {
 
-// Copies `bytes` bytes; whole cache lines of the destination are written to memory without being
-// read first and without displacing others. The rest, at either end, is stored as usual. While it
-// goes it fetches the `prefetch_bytes` bytes at `ahead` into L1 (they need not exist).
-// parallel_for() orders these stores before its return.
+// Copies `bytes` bytes with non-temporal stores for whole cache lines of the destination: no
+// read-for-ownership, no cache pollution. Partial lines at both ends use ordinary stores.
+// Prefetches the `prefetch_bytes` bytes at `prefetch` into L1 meanwhile (the address may be
+// invalid). parallel_for() fences these stores before it returns.
 void stream_row(const void* source, std::int64_t bytes, void* destination,
                 const void* prefetch = nullptr, std::int64_t prefetch_bytes = 0);
 
-// Fetches memory into L1 that is soon to be read; it need not exist.
+// Prefetches memory into L1; the address may be invalid.
 void prefetch_to_l1(const void* prefetch, std::int64_t bytes);
 
 }  // namespace ashlar::cpu

@@ -1,3 +1,4 @@
+// Transposes of 1, 2, 4 and 8-byte elements in register tiles.
 #include "cpu/kernels/transpose_elements.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -11,9 +12,8 @@ namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
-// A square of as many rows as 16 bytes have elements, in registers. Interleaving row i with row
-// i + n/2 moves one bit of every element's row number into its column number; after log2(n) rounds
-// the two have changed places.
+// An n x n register tile, n elements per 16 bytes. Interleaving row i with row i + n/2 moves one
+// bit of every element's row index into its column index; log2(n) rounds exchange the two.
 template <class T>
 HWY_INLINE void TransposeSquare(const T* source, std::int64_t source_stride, T* destination,
                                 std::int64_t destination_stride) {

@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see transpose_tile.cpp.
+// Float transposes in 16 x 16 register tiles. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_TRANSPOSE_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_TRANSPOSE_TILE_INL_H_
 #undef ASHLAR_CPU_KERNELS_TRANSPOSE_TILE_INL_H_
@@ -20,7 +20,7 @@ inline constexpr std::int64_t kTileSide = 16;
 
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
 
-// At most 16 x 16, in registers: pairs, then fours within 128-bit blocks, then the blocks.
+// At most 16 x 16 in registers: interleaves pairs, then fours within 128-bit blocks, then blocks.
 HWY_INLINE void TransposeSide(const float* HWY_RESTRICT source, std::int64_t source_row,
                               std::int64_t rows, std::int64_t columns,
                               float* HWY_RESTRICT destination, std::int64_t destination_row) {

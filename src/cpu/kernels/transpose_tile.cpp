@@ -1,3 +1,4 @@
+// Dispatches float transposes to the best SIMD target.
 #include "cpu/kernels/transpose_tile.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,3 +1,4 @@
+// Element-wise folds of several rows, for pooling.
 #include "cpu/kernels/window_rows.hpp"
 
 #include <limits>
@@ -12,8 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// y[i] = finish(fold of rows[r][i] from `first` on), four vectors side by side, so that no fold
-// waits for the one before.
+// y[i] = finish(fold of rows[r][i] from `first` on), four vectors side by side to hide latency.
 template <class T, class Combine, class Finish>
 HWY_INLINE void FoldRows(const T* const* rows, std::int64_t n, std::int64_t count, T first,
                          Combine combine, Finish finish, T* HWY_RESTRICT y) {
@@ -42,7 +42,7 @@ HWY_INLINE void FoldRows(const T* const* rows, std::int64_t n, std::int64_t coun
   const auto load = [&](const T* p) HWY_ATTR { return hn::LoadU(d, p); };
   for (; i + lanes <= count; i += lanes) hn::StoreU(fold_from(i, load), d, y + i);
   if (i == count) return;
-  // The last vector overlaps the one before: y is none of the rows.
+  // The last vector overlaps the previous one: y aliases no row.
   if (count >= lanes) {
     hn::StoreU(fold_from(count - lanes, load), d, y + count - lanes);
   } else {
@@ -57,7 +57,7 @@ void MaximumOfRows(const T* const* rows, std::int64_t n, std::int64_t count, T* 
   FoldRows(
       rows, n, count, -std::numeric_limits<T>::infinity(),
       [](auto best, auto x) HWY_ATTR {
-        // Comparisons with NaN are false: a NaN takes the place of `best` and keeps it.
+        // Comparisons with NaN are false: NaN replaces `best` and stays.
         return hn::IfThenElse(hn::Or(hn::Gt(x, best), hn::IsNaN(x)), x, best);
       },
       [](auto best) HWY_ATTR { return best; }, y);

@@ -1,14 +1,14 @@
-// Maxima, sums and averages of several rows, element by element.
+// Element-wise maxima, sums and averages of several rows (pooling).
 #pragma once
 
 #include <cstdint>
 
 namespace ashlar::cpu {
 
-// y overlaps none of the others.
+// y must not overlap any other row.
 template <class T>
 struct WindowRows {
-  // y[i] = max over r < n of rows[r][i]: NaN where there is one, -infinity for no rows.
+  // y[i] = max over r < n of rows[r][i]: propagates NaN, -infinity for n = 0.
   void (*maximum)(const T* const* rows, std::int64_t n, std::int64_t count, T* y);
   // y[i] = sum over r < n of rows[r][i]
   void (*sum)(const T* const* rows, std::int64_t n, std::int64_t count, T* y);
@@ -18,7 +18,7 @@ struct WindowRows {
   void (*divide)(const T* x, const T* divisors, T factor, std::int64_t count, T* y);
 };
 
-// The best for this processor.
+// The best implementation for this CPU.
 template <class T>
 WindowRows<T> window_rows();
 

@@ -1,4 +1,4 @@
-// Compiled once per SIMD target; see winograd.cpp.
+// Winograd input, filter and output transforms. Compiled once per SIMD target.
 #if defined(ASHLAR_CPU_KERNELS_WINOGRAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_WINOGRAD_INL_H_
 #undef ASHLAR_CPU_KERNELS_WINOGRAD_INL_H_
@@ -20,8 +20,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using WinogradTag = hn::ScalableTag<float>;
 using WinogradVector = hn::Vec<WinogradTag>;
 
-// The points of n = 6 and what the matrices are made of. Points come in pairs +-p, whose rows
-// differ in the sign of every second entry only: even and odd parts are computed once for both.
+// Interpolation points of n = 6 and derived constants. Points come in pairs +-p whose matrix rows
+// differ only in the sign of every second entry: even and odd parts are computed once for both.
 inline constexpr double kPointA = kWinogradPoints6[0], kPointB = kWinogradPoints6[1];
 inline constexpr double kSquareA = kPointA * kPointA, kSquareB = kPointB * kPointB;
 
@@ -122,7 +122,7 @@ void WinogradInput(const float* HWY_RESTRICT x, std::int64_t row, std::int64_t p
   const WinogradTag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t c = 0; c < channels; c += lanes) {
-    WinogradVector half[kPoints][kPoints];  // by column, then point of the first axis
+    WinogradVector half[kPoints][kPoints];  // [column][point of the first axis]
 #pragma GCC unroll 6
     for (int j = 0; j < kPoints; ++j) {
       WinogradVector column[kPoints];
@@ -168,10 +168,10 @@ void WinogradFilter(const float* HWY_RESTRICT w, std::int64_t row, std::int64_t 
   }
 }
 
-// What becomes of a sum before the clamp, and the clamp: a NaN stays.
+// Clamp that propagates NaN.
 HWY_INLINE WinogradVector Clamp(WinogradVector sum, WinogradVector low, WinogradVector high) {
 #if HWY_ARCH_X86
-  // The second operand where one is NaN.
+  // x86 min and max return the second operand if one is NaN.
   return hn::Min(high, hn::Max(low, sum));
 #else
   sum = hn::IfThenElse(hn::Lt(sum, low), low, sum);
@@ -187,7 +187,7 @@ HWY_INLINE WinogradVector ApplyPostOps(WinogradVector sum, WinogradVector factor
   return Clamp(sum, hn::Set(d, post_ops.low), hn::Set(d, post_ops.high));
 }
 
-// kFinishes: tile.finish is there; kAdds: with a residual.
+// kFinishes: tile.post_ops is set; kAdds: with a residual.
 template <int kPoints, int kOutputs, bool kFinishes, bool kAdds>
 HWY_INLINE void WriteTile(const float* HWY_RESTRICT m, std::int64_t point, std::int64_t channels,
                           const WinogradTile& tile) {

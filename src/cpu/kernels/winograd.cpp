@@ -1,3 +1,4 @@
+// Dispatches the Winograd transforms to the best SIMD target.
 #include "cpu/kernels/winograd.hpp"
 
 #undef HWY_TARGET_INCLUDE

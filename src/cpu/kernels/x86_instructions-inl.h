@@ -1,6 +1,5 @@
-// Instructions of AVX-512 that Highway has no name for, one function each, and what has to be said
-// to the compiler in assembly. The only place for intrinsics and assembly on the CPU; every caller
-// has a portable path beside it.
+// AVX-512 instructions without a Highway wrapper, one function each, and compiler barriers. The
+// only place for intrinsics and assembly on the CPU; every caller also has a portable path.
 #if defined(ASHLAR_CPU_KERNELS_X86_INSTRUCTIONS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_X86_INSTRUCTIONS_INL_H_
 #undef ASHLAR_CPU_KERNELS_X86_INSTRUCTIONS_INL_H_
@@ -16,8 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Says that a value may have changed, so that it is kept in a register and addresses are made from
-// it. Compilers tend to hold one address per load instead, more than there are registers for.
+// Compiler barrier that keeps a pointer in a register, so that addresses are derived from it.
+// Compilers tend to keep one address per load instead, more than there are registers.
 template <class T>
 HWY_INLINE void KeepInRegister(T& value) {
 #if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
@@ -31,18 +30,18 @@ HWY_INLINE void KeepInRegister(T& value) {
 using Floats512 = hn::Vec<hn::ScalableTag<float>>;
 using Integers512 = hn::Vec<hn::ScalableTag<std::int32_t>>;
 
-// x * 2^n, for whole numbers n.
+// x * 2^n, for integers n.
 HWY_INLINE Floats512 ScaleByPowers(Floats512 x, Floats512 n) {
   return Floats512{_mm512_scalef_ps(x.raw, n.raw)};
 }
 
-// Every lane of `sum` plus the four products of the unsigned bytes of a and the signed ones of b.
-// VNNI is asked for at run, and written where the compiler need not know it.
+// vpdpbusd: adds to every lane of `sum` the four products of the unsigned bytes of a and the signed
+// bytes of b. VNNI is detected at run time and emitted as assembly, without compiler support.
 HWY_INLINE void VnniDotAccumulate(Integers512& sum, Integers512 a, Integers512 b) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
 }
 
-// 16 sums, saturated to bytes.
+// 16 accumulators, saturated to bytes.
 HWY_INLINE void StoreSaturated(Integers512 sums, std::int8_t* bytes) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes), _mm512_cvtsepi32_epi8(sums.raw));
 }
