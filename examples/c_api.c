@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Ends the program with the library's sentence when a call fails. */
+/* Exits with the library's error message if a call fails. */
 static void check(ashlar_status status, const char* call) {
   if (status == ASHLAR_OK) return;
   fprintf(stderr, "%s: %s: %s\n", call, ashlar_status_name(status), ashlar_last_error());

@@ -15,7 +15,7 @@ int main() {
   al::Plan plan = al::compile(g, al::Device::cpu());
   std::cout << plan.explain();
 
-  // Memory is the caller's: one allocation per tensor, and one for the workspace.
+  // The caller owns all memory: one allocation per tensor and one for the workspace.
   const auto allocate = [&](const char* name) {
     const al::Tensor& tensor = g.tensor(g.find_tensor(name));
     std::vector<std::byte> memory(static_cast<std::size_t>(al::byte_size(tensor)));

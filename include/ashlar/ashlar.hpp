@@ -1,4 +1,4 @@
-// Everything of the native C++ API.
+// The C++ API: includes all headers needed to build, compile, run and check a graph.
 #pragma once
 
 #include <ashlar/check.hpp>

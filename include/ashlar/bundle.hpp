@@ -1,5 +1,6 @@
-// Packs: the kernels of plans, compiled for a GPU that need not be here, in one file. Where a pack
-// is found (docs/jit.md), plans that need its kernels neither compile nor ask for a compiler.
+// Kernel bundles: ahead-of-time compiled kernels of plans in one file, built for a GPU that need
+// not be present. Plans whose kernels are in a bundle (docs/jit.md: search paths) need no NVRTC and
+// no compilation at first use.
 #pragma once
 
 #include <ashlar/plan.hpp>
@@ -21,29 +22,29 @@ struct BundleContents {
   };
   std::vector<Kernel> kernels;
 };
-// Throws Error(io) for what is no pack, or is damaged; every kernel is looked at.
+// Reads and verifies every kernel. Throws Error(io) for a file that is damaged or not a bundle.
 BundleContents read_bundle(const std::string& path);
 
 class BundleBuilder {
  public:
-  // "sm_90a", "sm_80": plans are made as for the known GPUs of that architecture. Throws
-  // Error(invalid_argument) for one that Ashlar has no kernels for.
+  // For all known GPUs of an architecture ("sm_90a", "sm_80"). Throws Error(invalid_argument) for
+  // an architecture without kernels.
   explicit BundleBuilder(const std::string& architecture);
-  // For one GPU only.
+  // For one GPU model.
   explicit BundleBuilder(const Device& device);
   ~BundleBuilder();
   BundleBuilder(BundleBuilder&& other) noexcept;
   BundleBuilder& operator=(BundleBuilder&& other) noexcept;
 
-  // Notes the kernels that compile() would want for this graph; with options.tune all those that
-  // it would time.
+  // Adds the kernels that compile() would use for this graph; with options.tune, all candidates
+  // that it would time.
   void add(const Graph& graph, const CompileOptions& options = {});
-  int kernel_count() const;  // different ones, so far
-  // Regions that no kernel takes: the processor runs them.
+  int kernel_count() const;  // distinct kernels added so far
+  // Regions without a GPU kernel: they run on the CPU.
   int regions_without_kernel() const;
 
-  // Compiles what was noted, on all processors, and returns the file's contents. Throws
-  // Error(device) when there is no NVRTC.
+  // Compiles all added kernels, on all CPU threads, and returns the contents of the file. Throws
+  // Error(device) if NVRTC is not found.
   std::string build(const std::function<void(int done, int all)>& progress = {}) const;
   const std::string& architecture() const;
 

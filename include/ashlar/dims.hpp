@@ -1,4 +1,4 @@
-// Extents and strides of a tensor: at most eight 64-bit numbers, held without allocation.
+// Extents and strides of a tensor: up to eight 64-bit integers, stored inline.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class Dims {
   Dims() = default;
   Dims(std::initializer_list<std::int64_t> values)
       : Dims(std::span(values.begin(), values.size())) {}
-  // Throws Error(invalid_argument) past kMaxRank values.
+  // Throws Error(invalid_argument) for more than kMaxRank values.
   explicit Dims(std::span<const std::int64_t> values) {
     for (std::int64_t value : values) push_back(value);
   }
@@ -51,10 +51,10 @@ class Dims {
 
 std::string to_string(const Dims& dims);  // "[16, 64, 56, 56]"
 
-// Product of the extents; throws Error(size_overflow) instead of wrapping.
+// Product of the extents; throws Error(size_overflow) if it exceeds 63 bits.
 std::int64_t element_count(const Dims& dims);
 
-// How a tensor's axes lie in memory: by a rule, or by explicit strides in elements.
+// Memory layout of a tensor: a named order, or explicit strides in elements.
 class Layout {
  public:
   enum class Order : std::uint8_t { row_major, channels_last, explicit_strides };
@@ -69,11 +69,11 @@ class Layout {
 };
 
 inline const Layout row_major{Layout::Order::row_major};
-// Axis 1 (channels) varies fastest, then the last axis, ... : NHWC for 4 axes written as NCHW.
+// Axis 1 (channels) varies fastest, then the last axis, and so on: NHWC for dims given as NCHW.
 inline const Layout channels_last{Layout::Order::channels_last};
 
-// Packed strides whose axes vary in the same order as in `like` (same rank): the layout a result
-// inherits.
+// Packed strides for `dims` with the axis order of the strides `like` (same rank): the layout that
+// a result inherits from its operand.
 Dims packed_strides_like(const Dims& dims, const Dims& like);
 
 }  // namespace ashlar

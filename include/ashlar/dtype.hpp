@@ -14,17 +14,17 @@ enum class DType : std::uint8_t {
   bf16,
   e4m3,  // fp8, 4 exponent bits, no infinity, largest finite 448
   e5m2,  // fp8, 5 exponent bits, largest finite 57344
-  e8m0,  // a power of two from 2^-127 to 2^127, or NaN: the scale of a block
-  e2m1,  // fp4: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives; two to a byte, low half first
+  e8m0,  // a power of two from 2^-127 to 2^127, or NaN: block scales
+  e2m1,  // fp4: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives; two per byte, low nibble first
   i64,
   i32,
   i8,
   u8,
   u32,
-  i4,  // two to a byte, low half first
+  i4,  // two per byte, low nibble first
   u4,
-  boolean,      // stored as bits, 8 to a byte, least significant bit first
-  complex_f32,  // real part, imaginary part
+  boolean,      // stored as bits, 8 per byte, least significant bit first
+  complex_f32,  // real part, then imaginary part
   complex_f64,
 };
 

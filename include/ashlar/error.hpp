@@ -1,4 +1,4 @@
-// The one exception type of the native API.
+// The exception type of the C++ API.
 #pragma once
 
 #include <stdexcept>
@@ -8,19 +8,18 @@ namespace ashlar {
 
 enum class ErrorCode {
   invalid_graph,     // the graph contradicts itself or an operation's rules
-  invalid_argument,  // a call was made with something it cannot use
+  invalid_argument,  // an argument of the call is invalid
   size_overflow,     // a size or offset does not fit into 63 bits
-  parse,             // outside data (JSON, .npy) is malformed
+  parse,             // input data (JSON, .npy) is malformed
   io,                // a file could not be read or written
   out_of_memory,     // host or device memory is exhausted
-  device,            // the device or its driver refused
+  device,            // the device or its driver reported an error
   internal,          // a defect in Ashlar
 };
 
 const char* to_string(ErrorCode code);
 
-// what() is a sentence a user can act on: it names the node or call, the attribute, what was
-// given and what was expected.
+// what() names the node or call, the attribute, the value found and the value expected.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}

@@ -1,4 +1,4 @@
-// A graph of operations on tensors, and the builder that makes one.
+// The operation graph and its builder.
 #pragma once
 
 #include <ashlar/dims.hpp>
@@ -22,11 +22,11 @@ using NodeId = std::int32_t;    // position in Graph::nodes()
 inline constexpr TensorId kNoTensor = -1;
 
 enum class TensorKind : std::uint8_t {
-  input,         // read from memory given at run
-  output,        // written to memory given at run
-  intermediate,  // an edge inside the graph ("virtual"); has no memory of the user's
-  scalar,        // one value, read at run from a host pointer
-  constant,      // one value, part of the graph
+  input,         // read from memory bound at run()
+  output,        // written to memory bound at run()
+  intermediate,  // an edge inside the graph ("virtual"): the caller binds no memory
+  scalar,        // one value, read from a host pointer by each run()
+  constant,      // one value, stored in the graph
 };
 
 struct Tensor {
@@ -34,40 +34,40 @@ struct Tensor {
   std::int64_t uid = 0;
   TensorKind kind = TensorKind::intermediate;
   DType dtype = f32;
-  bool infer_dtype = false;  // true until the node that makes this tensor has chosen its dtype
+  bool infer_dtype = false;  // true until the producing node has inferred the dtype
   Dims dims = {};            // empty until inferred
   Dims strides = {};         // in elements; empty until inferred
   double value = 0.0;        // constants only
-  // Ragged: axis 0 starts at ragged_offset[b] elements instead of b * strides[0]. The offsets are
-  // an i32 or i64 tensor [B + 1, 1, 1, ...].
+  // Ragged tensors: batch b starts at element ragged_offset[b] instead of b * strides[0]. The
+  // offsets are an i32 or i64 tensor [B + 1, 1, 1, ...].
   TensorId ragged_offset = kNoTensor;
 };
 
-// Bytes from the first to past the last element a tensor touches; throws Error(size_overflow). A
-// ragged tensor counts as padded to its longest row.
+// Size in bytes of the memory to bind: up to and including the last element, gaps of strides
+// included. A ragged tensor counts as padded to its longest sequence. Throws Error(size_overflow).
 std::int64_t byte_size(const Tensor& tensor);
 
 struct Node {
   std::string name;
   Op op;
-  std::vector<TensorId> inputs;   // by the op's In; kNoTensor where an optional one is absent
-  std::vector<TensorId> outputs;  // by the op's Out
-  DType compute = f32;            // the type arithmetic is done in
+  std::vector<TensorId> inputs;   // indexed by the op's In; kNoTensor: optional input absent
+  std::vector<TensorId> outputs;  // indexed by the op's Out
+  DType compute = f32;            // type of arithmetic and accumulation
 };
 
-// What a caller may ask of an operation's main result; anything left out is inferred.
+// Properties of an operation's first output; everything unset is inferred.
 struct Result {
-  std::string name = {};              // of the node and of its result
-  std::optional<DType> dtype = {};    // default: that of the first non-scalar operand
-  Dims dims = {};                     // needed where they cannot be inferred
+  std::string name = {};              // of the node and of its output
+  std::optional<DType> dtype = {};    // default: dtype of the first non-scalar operand
+  Dims dims = {};                     // required only where they cannot be inferred
   std::optional<Layout> layout = {};  // default: the axis order of the first operand of that rank
-  std::optional<DType> compute = {};  // default: f32, or f64 / i32 / i64 when the operands are
+  std::optional<DType> compute = {};  // default: f32; f64, i32 or i64 for operands of that type
 };
 
 class Graph;
 
-// A tensor of a graph under construction. Cheap to copy; valid as long as its graph's contents,
-// also when the Graph object is moved.
+// A handle to a tensor of a graph under construction. Cheap to copy. Valid while the graph exists;
+// moving the Graph object does not invalidate it.
 class Value {
  public:
   Value() = default;
@@ -88,9 +88,9 @@ class Value {
 // An operand of Graph::apply: slot is the operation's In.
 struct Operand {
   int slot;
-  Value value;  // an empty one is left out
+  Value value;  // empty: the optional operand is absent
 };
-// A result of Graph::apply: slot is the operation's Out.
+// An output requested from Graph::apply: slot is the operation's Out.
 struct Wanted {
   Wanted(int out, std::optional<DType> type = {}, Dims extents = {})
       : slot(out), dtype(type), dims(extents) {}
@@ -114,8 +114,9 @@ struct AttentionGradients {
   Value dq, dk, dv, dbias;
 };
 
-// Operations are inferred and checked as they are added: a bad one throws Error(invalid_graph) and
-// leaves the graph as it was. Not safe to build from several threads at once.
+// A directed acyclic graph of operations. Shape inference and validation happen as operations are
+// added: an invalid operation throws Error(invalid_graph) and leaves the graph unchanged. Not
+// thread-safe while under construction.
 class Graph {
  public:
   explicit Graph(std::string name = "graph");
@@ -129,20 +130,20 @@ class Graph {
   Value ragged_input(std::string name, Dims dims, DType dtype, const Layout& layout, Value offsets);
   Value scalar(std::string name, DType dtype = f32, int rank = 4);
   Value constant(double value, DType dtype = f32, int rank = 4);
-  // Names a result and makes it an output. `result` may still change its dtype and layout.
+  // Marks a computed tensor as an output and names it. `result` may change its dtype and layout.
   Value output(std::string name, Value value, const Result& result = {});
-  // Makes an output ragged: row b starts at offsets[b] elements.
+  // Makes an output ragged: batch b starts at element offsets[b].
   void set_ragged(Value tensor, Value offsets);
-  // Inputs, scalars and outputs need distinct uids; unless set, a tensor's is its position plus
-  // one.
+  // Uids of inputs, scalars and outputs must be distinct. The default is the tensor's id plus one.
   void set_uid(Value tensor, std::int64_t uid);
 
   // --- operations
-  // Any operation, with named operands:
+  // Adds any operation, with operands by slot:
   //   auto out = graph.apply(GenStats{}, {{GenStats::x, x}}, {GenStats::sum, GenStats::sq_sum});
   //   out[GenStats::sum]
-  // Results come by output slot, empty where not wanted; `result` speaks of the first slot, which
-  // is always made. The methods below are short forms for the common operations.
+  // The returned vector is indexed by output slot; outputs that were not requested are empty.
+  // `result` describes slot 0, which is always computed. The methods below are shorthands for the
+  // common operations.
   std::vector<Value> apply(Op op, const std::vector<Operand>& inputs,
                            const std::vector<Wanted>& outputs, const Result& result = {});
   Value conv(Value x, Value w, const ConvAttributes& = {}, const Result& = {}, Value z = {});
@@ -157,7 +158,8 @@ class Graph {
                                               DType index = i32);
   Value resample_backward(Value dy, const ResampleAttributes&, const Result&, Value x = {},
                           Value index = {});
-  // Optional outputs are made when the phase is training (batch: running ones when given).
+  // The statistics are outputs in the training phase only; batch norm updates running statistics if
+  // they are given.
   NormResults norm(Value x, Value scale, Value bias, const NormForward& = {}, const Result& = {},
                    Value running_mean = {}, Value running_var = {}, Value mean = {},
                    Value inv_variance = {});
@@ -165,7 +167,7 @@ class Graph {
                               Value inv_variance = {}, const Result& = {});
   Value softmax(Value x, const SoftmaxAttributes& = {}, const Result& = {});
   Value softmax_backward(Value y, Value dy, const SoftmaxAttributes& = {}, const Result& = {});
-  // {o, stats}; stats is empty unless asked for.
+  // Returns {o, stats}; stats is empty unless with_stats.
   std::pair<Value, Value> attention(Value q, Value k, Value v, const AttentionAttributes& = {},
                                     const AttentionOperands& = {}, bool with_stats = false,
                                     const Result& = {});
@@ -178,26 +180,27 @@ class Graph {
   Value slice(Value x, Dims start, Dims limit, Dims step = {}, const Result& = {});
   Value concat(std::span<const Value> inputs, std::int64_t axis, const Result& = {});
 
-  // --- the general form, used by the readers: tensors and nodes as records. Outputs may lack dims,
-  // strides (empty) and dtype (infer_dtype); add_node infers them. Returns the new id; throws and
-  // changes nothing on error.
+  // --- low-level form, used by the JSON reader and the C API. Outputs may leave dims and strides
+  // empty and set infer_dtype; add_node infers them. Returns the new id; on error throws and leaves
+  // the graph unchanged.
   TensorId add_tensor(Tensor tensor);
   NodeId add_node(Node node);
 
-  // Checks the graph as a whole (names, uids, producers, outputs). compile() calls it.
+  // Validates the graph as a whole: unique names and uids, one producer per tensor, at least one
+  // output. compile() calls it.
   void validate() const;
 
   const std::string& name() const;
   const std::vector<Tensor>& tensors() const;
-  const std::vector<Node>& nodes() const;  // every node stands after the producers of its inputs
+  const std::vector<Node>& nodes() const;  // in topological order
   const Tensor& tensor(TensorId id) const;
   Value value(TensorId id);
-  // Tensors bound at run, in order of creation: inputs, scalars and outputs.
+  // The tensors bound at run(), in order of creation: inputs, scalars and outputs.
   std::vector<TensorId> bound_tensors() const;
-  TensorId find_tensor(std::string_view name) const;  // kNoTensor when there is none
+  TensorId find_tensor(std::string_view name) const;  // kNoTensor if there is none
 
-  // Equal for graphs that compute the same thing in the same way: covers operations, attributes,
-  // dims, strides, dtypes and topology, not names and uids.
+  // Hash of operations, attributes, dims, strides, dtypes and topology; independent of names, uids
+  // and insertion order.
   std::uint64_t structural_hash() const;
   std::string to_text() const;
   std::string to_json(int indent = 2) const;
@@ -207,7 +210,7 @@ class Graph {
   friend class Value;
   friend class BorrowedGraph;
   friend struct GraphAccess;
-  // Throws Error(invalid_argument) naming `call` when the value is empty or of another graph.
+  // Throws Error(invalid_argument), naming `call`, for an empty value or one of another graph.
   void require_own(Value value, std::string_view call) const;
   std::vector<Value> add(Op op, std::span<const Value> inputs, const Result& result,
                          std::initializer_list<bool> wanted, std::optional<DType> second = {});
@@ -216,7 +219,7 @@ class Graph {
   std::unique_ptr<struct GraphData> data_;
 };
 
-// --- pointwise operations as functions of values
+// --- pointwise operations as free functions
 Value operator+(Value a, Value b);
 Value operator-(Value a, Value b);
 Value operator*(Value a, Value b);

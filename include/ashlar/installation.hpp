@@ -1,5 +1,5 @@
-// What this machine has of CUDA and of Ashlar, and which copies a program gets: what `ashlar
-// doctor` looks at.
+// Diagnosis of the installation, as `ashlar doctor` reports it: which CUDA libraries are found and
+// loaded, and the state of the kernel cache.
 #pragma once
 
 #include <cstdint>
@@ -10,39 +10,38 @@ namespace ashlar {
 
 struct LibraryCopy {
   std::string library;          // "libcuda", "libnvrtc", "libcublasLt", "libcudnn"
-  std::string path;             // under which it was found
-  std::string file;             // with links followed
+  std::string path;             // as found
+  std::string file;             // with symbolic links resolved
   std::string place;            // "LD_LIBRARY_PATH", "loader's cache", "Python package", ...
-  bool is_loaded = false;       // in this process, before it asked for it: LD_PRELOAD
-  bool on_loader_path = false;  // a program that asks for the name alone may get it
+  bool is_loaded = false;       // was in this process before Ashlar loaded it, e.g. by LD_PRELOAD
+  bool on_loader_path = false;  // dlopen() by name alone may find it
 };
-// Every copy, those of a library in the order in which they are preferred. Files are looked for,
-// none is opened.
+// All copies found; those of one library in order of preference. No file is opened.
 std::vector<LibraryCopy> library_copies();
 
 struct OpenedLibrary {
   std::string library;
   bool usable = false;
-  std::string reason;  // why not
-  std::string path;    // empty: none was found
-  int version = 0;     // 13000 for 13.0; 0: not known
+  std::string reason;  // why it is not usable
+  std::string path;    // empty: not found
+  int version = 0;     // 13000 for 13.0; 0: unknown
 };
-// What a plan for a GPU uses: driver, NVRTC and cuBLASLt, opened in this process.
+// Opens in this process the libraries that GPU plans use: driver, NVRTC and cuBLASLt.
 std::vector<OpenedLibrary> open_cuda_libraries();
 
 struct CacheHealth {
-  std::string directory;  // empty: none is known
-  std::string trouble;    // why nothing can be kept; empty when it can
+  std::string directory;  // empty: none is configured
+  std::string trouble;    // why the cache cannot store entries; empty if it can
   std::int64_t entries = 0, bytes = 0;
   std::vector<std::string> damaged;  // paths
 };
-// Of the kernels kept on disk. Every entry is read, and one is written and removed.
+// Checks the kernel cache on disk: reads every entry, and writes and removes a test entry.
 CacheHealth cache_health();
 
-// The packs that would be searched, whether they can be read or not.
+// Paths of the kernel bundles that would be searched, readable or not.
 std::vector<std::string> bundle_paths();
 
-// The folder whose kernel files come before the library's own (ASHLAR_KERNELS); empty: none.
+// The directory whose kernel sources override the embedded ones (ASHLAR_KERNELS); empty: none.
 std::string kernel_folder();
 
 }  // namespace ashlar

@@ -1,5 +1,5 @@
-// Memory of a device, and the time its work takes: what a program needs that has no other way to
-// reach a GPU. Plans take any device pointers; these are a convenience.
+// Device memory and timing for programs that use no other GPU API. A convenience: plans accept any
+// device pointer.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -9,8 +9,8 @@
 
 namespace ashlar {
 
-// Bytes on a device (on the host for a processor), aligned to 64 at least. Throws
-// Error(out_of_memory), Error(device) for a device that is not present.
+// A device allocation (host memory for the CPU), at least 64-byte aligned, freed on destruction.
+// Throws Error(out_of_memory), or Error(device) for a device that is not present.
 class Memory {
  public:
   Memory(const Device& device, std::int64_t bytes);
@@ -20,8 +20,8 @@ class Memory {
 
   void* data() const;
   std::int64_t bytes() const;
-  // From the first byte on, after all work of the default stream; done on return. Throw
-  // Error(invalid_argument) for more bytes than there are.
+  // Copies start at the first byte, after all work of the default stream, and are complete on
+  // return. Throw Error(invalid_argument) if `bytes` exceeds the allocation.
   void upload(const void* host, std::int64_t bytes);
   void download(void* host, std::int64_t bytes) const;
   void fill(std::byte value);
@@ -31,11 +31,11 @@ class Memory {
   std::unique_ptr<Data> data_;
 };
 
-// Waits until everything given to the stream is done. `stream` is a CUstream; null is the default
-// stream. A processor has nothing to wait for.
+// Blocks until all work enqueued on the stream is complete. `stream` is a CUstream, null for the
+// default stream. Returns immediately on the CPU.
 void synchronize(const Device& device, void* stream = nullptr);
 
-// The time from one point of a stream's work to another, as the device measures it.
+// Elapsed device time between two points of a stream (CUDA events on a GPU).
 class Timer {
  public:
   explicit Timer(const Device& device);
@@ -45,7 +45,7 @@ class Timer {
 
   void start(void* stream = nullptr);
   void stop(void* stream = nullptr);
-  double seconds() const;  // waits until the second point is reached
+  double seconds() const;  // blocks until stop() has been reached
 
  private:
   struct Data;

@@ -1,8 +1,8 @@
-// The operations: one plain struct per kind, holding its attributes and the names of its operands.
+// The operations: one plain struct per kind, with its attributes and its operand slots.
 //
-// `In` and `Out` number the operands as they stand in Node::inputs and Node::outputs. Every struct
-// lists its attributes once, in `attributes`, which feeds JSON, text, hashing and equality.
-// docs/ops/ defines what each operation computes.
+// `In` and `Out` enumerate the slots of Node::inputs and Node::outputs. Every struct lists its
+// attributes once, in `attributes`; JSON, text, hashing and equality are derived from that list.
+// docs/ops/ defines each operation.
 #pragma once
 
 #include <ashlar/ops/attention.hpp>

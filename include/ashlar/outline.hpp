@@ -1,4 +1,4 @@
-// What compile() would make of a graph, without making it.
+// Properties of the plan that compile() would build, without building kernels.
 #pragma once
 
 #include <ashlar/plan.hpp>
@@ -11,17 +11,17 @@ struct Outline {
   PlanNotes notes;
   std::int64_t workspace_size = 0;   // bytes, see Plan::workspace_size()
   std::int64_t owned_bytes = 0;      // see Plan::owned_bytes()
-  double seconds = 0.0;              // of one run, estimated
-  std::vector<std::string> engines;  // ids, region by region
-  int heaviest = 0;                  // the region that is expected to take the most time
+  double seconds = 0.0;              // estimated time of one run
+  std::vector<std::string> engines;  // engine ids by region
+  int heaviest = 0;                  // index of the region with the largest estimated time
 };
 
-// No GPU kernel is compiled, so it takes microseconds and the device need not be present. Throws
+// Compiles no GPU kernel: takes microseconds, and the device need not be present. Throws
 // Error(invalid_graph) where compile() does.
 Outline outline(const Graph& graph, const Device& device, const CompileOptions& options = {});
 
-// The most shared memory that a block of the plan's GPU kernels is launched with, in bytes, beside
-// fixed arrays of a few KB; 0 on a processor.
+// The largest dynamic shared memory per CTA of the plan's GPU kernels, in bytes, not counting
+// static arrays of a few KB; 0 on the CPU.
 std::int64_t shared_memory(const Graph& graph, const Device& device,
                            const CompileOptions& options = {});
 

@@ -1,4 +1,4 @@
-// A compiled graph.
+// Compiling a graph into an executable plan, and running it.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -16,42 +16,41 @@
 
 namespace ashlar {
 
-// Inputs whose contents never change, by name, with their memory. Kernels may read them while a
-// plan is made and keep them in a form of their own (weights packed once). run() still takes their
-// pointers and must find the same contents there; on a GPU it may read them while earlier work of
-// its stream is not done yet.
+// Inputs whose contents never change (weights), by name, with their memory. compile() may read them
+// and prepack them for its kernels. run() still requires their pointers, with unchanged contents;
+// on a GPU it may read them before earlier work of its stream has completed.
 using Constants = std::vector<std::pair<std::string, const void*>>;
 
 struct CompileOptions {
-  bool deterministic = false;  // only engines that give the same bits every time
-  bool allow_tf32 = true;      // lets f32 products be rounded to tf32 where the device is faster so
-  // Lets 3 x 3 convolutions of stride 1 be computed in Winograd tiles: a quarter of the products, a
-  // few times the rounding error, and one infinity or NaN spreads over its tile (docs/numerics.md).
+  bool deterministic = false;  // only engines whose results are bitwise reproducible
+  bool allow_tf32 = true;      // f32 matmuls and convolutions may round their operands to tf32
+  // 3 x 3 convolutions of stride 1 may use Winograd: a quarter of the multiplications, a few times
+  // the rounding error, and an infinity or NaN spreads over its tile (docs/numerics.md).
   bool allow_winograd = true;
-  // Upper limit of Plan::workspace_size(). A plan exists for every limit, 0 included: what does not
-  // fit goes into memory the plan owns (see Plan::owned_bytes).
+  // Upper limit of Plan::workspace_size() in bytes. Every limit is feasible, 0 included: memory
+  // beyond it is owned by the plan (Plan::owned_bytes).
   std::int64_t workspace_limit = std::numeric_limits<std::int64_t>::max();
   bool fuse = true;             // false: one region per operation
-  bool reference_only = false;  // true: every region runs on the reference engine ("naive")
-  // Puts guard bytes around every workspace reservation and checks them after each kernel; an
+  bool reference_only = false;  // every region runs on the reference engine
+  // Places guard bytes around every workspace reservation and checks them after each kernel; an
   // overrun throws Error(internal) naming the kernel and the reservation.
   bool guard = false;
-  // Times the candidates of every region on this device, on memory of its own, and takes the
-  // fastest instead of the cheapest by estimate. A saved plan keeps the choice.
+  // Times the candidates of every region on this device, in memory allocated for it, and selects
+  // the fastest instead of the cheapest by estimate. A saved plan stores the selection.
   bool tune = false;
-  // What tuning compares. True: a run among many, one after the other on tensors of their own, as a
-  // model runs its layers; on a GPU a CUDA graph, in which a launch may begin while the one before
-  // it ends. False: a run by itself, a GPU's caches cold.
+  // What tuning measures. True: back-to-back runs on distinct tensors, like the layers of a model;
+  // on a GPU as a CUDA graph, where a launch may overlap the end of the previous one. False: an
+  // isolated run with cold GPU caches.
   bool tune_back_to_back = false;
-  // Of each region tuning times so many candidates, the cheapest by estimate; 0: all.
+  // Tuning times at most this many candidates per region, cheapest by estimate first; 0: all.
   int max_candidates = 0;
-  // An engine ("cpu.conv_tiles") that is taken for every region it can run; empty: any.
+  // Engine id ("cpu.conv_tiles") to use for every region it supports; empty: no preference.
   std::string engine = {};
-  // See Constants. A saved plan keeps none of them.
+  // See Constants. Not stored in a saved plan.
   Constants constants = {};
 };
 
-// One pointer per bound tensor, in the order of Plan::bound_tensors(). Made once, used many times.
+// One pointer per bound tensor, set by name or uid once and reused for many runs.
 class Binding {
  public:
   void set(std::string_view name,
@@ -67,37 +66,39 @@ class Binding {
 
 struct PlanNotes {
   bool deterministic = true;
-  bool tf32 = false;  // f32 factors of products lose all but 11 of their bits
-  // Products of fp8 numbers are added to 14 bits, and to f32 after every 128 (docs/numerics.md).
+  bool tf32 = false;  // f32 operands of matmuls and convolutions keep 11 significant bits
+  // fp8 products accumulate with 14 bits and are promoted to f32 after every 128 terms
+  // (docs/numerics.md).
   bool reduced_precision_accumulation = false;
   bool truncating_accumulation =
-      false;  // matrix units add products, truncating where f32 would round
+      false;  // tensor cores truncate where IEEE f32 addition would round
   bool runtime_compiled = false;
-  int winograd = 0;  // pixels per tile and axis of the largest Winograd convolution; 0: none
+  int winograd = 0;  // output pixels per tile and axis of the largest Winograd tile; 0: none
   auto operator<=>(const PlanNotes&) const = default;
 };
 
-// Immutable: any number of threads may run one plan at once, each with its own workspace. Copies
-// share the compiled kernels.
+// A compiled graph. Immutable: any number of threads may run a plan concurrently, each with its own
+// workspace. Copies share the compiled kernels.
 class Plan {
  public:
-  std::int64_t workspace_size() const;  // bytes run() needs, 64-byte aligned
-  std::int64_t owned_bytes()
-      const;  // bytes of intermediates the plan keeps itself, per concurrent run
+  std::int64_t workspace_size() const;  // bytes that run() requires, 64-byte aligned
+  std::int64_t owned_bytes() const;     // bytes of workspace owned by the plan, per concurrent run
   const PlanNotes& notes() const;
   const Graph& graph() const;
   const DeviceProps& device() const;
   int region_count() const;
-  double flops() const;  // arithmetic of one run, 2 per multiply-add; masks do not lower it
+  double flops() const;  // FLOPs of one run, 2 per multiply-add; masked work is counted
   // The bound tensors in binding order.
   const std::vector<TensorId>& bound_tensors() const;
-  // Regions, the engine and configuration of each, every engine for its operation with its estimate
-  // or the reason of its refusal, workspace and notes.
+  // Text: the regions, the engine and configuration of each, the estimate or refusal of every other
+  // engine for the operation, workspace and notes.
   std::string explain() const;
 
-  // Every pointer is checked for null, the rest is the caller's promise: memory of byte_size()
-  // bytes, outputs that overlap nothing (except `z` of a convolution, which may be its output). By
-  // name is the convenience; by Binding or pointers does no allocation, lookup or lock.
+  // Executes the plan. Pointers refer to memory of the plan's device (host memory for scalars) of
+  // byte_size() bytes each; only null pointers are detected. Outputs must not overlap other
+  // tensors, except that `z` of a convolution may be its output. `workspace` has workspace_size()
+  // bytes. `stream` is a CUstream, null for the default stream; the CPU ignores it. The overloads
+  // with a Binding or a span of pointers, in binding order, do no allocation, lookup or locking.
   void run(std::initializer_list<std::pair<std::string_view, const void*>> pointers,
            void* workspace = nullptr, void* stream = nullptr) const;
   void run(std::span<const std::pair<std::int64_t, const void*>> pointers_by_uid,
@@ -107,8 +108,8 @@ class Plan {
   void run(std::span<void* const> pointers, void* workspace = nullptr,
            void* stream = nullptr) const;
 
-  // The graph, device and choices as versioned JSON. Loading builds the same kernels without
-  // searching; constants are given anew.
+  // Graph, device, options and selected engines as versioned JSON. from_json() builds the same
+  // kernels without selection or tuning; constants have to be passed again.
   std::string to_json() const;
   static Plan from_json(std::string_view text, const Constants& constants = {});
 
@@ -118,27 +119,27 @@ class Plan {
   std::shared_ptr<const class PlanData> data_;
 };
 
-// Throws Error(invalid_graph) for a graph that contradicts itself; every valid graph gets a plan. A
-// plan runs on memory of its device: without one named it is the host's.
+// Builds a plan. Every valid graph has one; an invalid graph throws Error(invalid_graph). Throws
+// Error(device) for a device that is not present.
 Plan compile(const Graph& graph, const Device& device = Device::cpu(),
              const CompileOptions& options = {});
 
-// What compile() would choose, for a device that need not be present.
+// Plan::explain() of the plan that compile() would build; the device need not be present.
 std::string explain(const Graph& graph, const Device& device, const CompileOptions& options = {});
 
 struct EngineInfo {
   std::string id;           // "cpu.matmul_gemm"
   std::string kind;         // "generic fusion", ...
   std::string description;  // one line
-  bool is_reference;        // scalar loops in double precision, the last resort
+  bool is_reference;        // scalar double-precision loops: the last resort
 };
 std::vector<EngineInfo> engines(DeviceKind kind);
 
 struct RegionEngines {
   std::string region;               // "conv_forward + add"
-  std::vector<EngineInfo> engines;  // those that take it, in the order they are tried
+  std::vector<EngineInfo> engines;  // those that support it, in the order of the engine table
 };
-// The engines that take each region of the graph, for a device that need not be present.
+// The engines that support each region of the graph; the device need not be present.
 std::vector<RegionEngines> engines_for(const Graph& graph, const Device& device,
                                        const CompileOptions& options = {});
 

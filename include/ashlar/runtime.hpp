@@ -1,5 +1,5 @@
-// For libraries inside another program: whose GPU it works on, and copies in the order of its
-// streams. `stream` is a CUstream, null is the default stream; processors ignore it.
+// For libraries embedded in another program: the GPU that the program uses, and stream-ordered
+// copies. `stream` is a CUstream, null for the default stream; the CPU ignores it.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -8,16 +8,16 @@
 
 namespace ashlar {
 
-// The GPU whose context is current in the calling thread, else Device::best(). Makes no context.
+// The GPU whose context is current in the calling thread, else Device::best(). Creates no context.
 Device current_device();
 
-// Between memory of the host and of the device (both the host's for a processor), after the
-// stream's earlier work, and done on return. Throw Error(device) for what the driver refuses.
+// Copies between host and device memory (both host memory for the CPU), ordered after earlier work
+// of the stream and complete on return. Throw Error(device) for driver errors.
 void upload(const Device& device, void* to, const void* from_host, std::int64_t bytes,
             void* stream = nullptr);
 void download(const Device& device, void* to_host, const void* from, std::int64_t bytes,
               void* stream = nullptr);
-// In the stream's order; may still be under way on return.
+// Stream-ordered and asynchronous: may not have completed on return.
 void fill(const Device& device, void* to, std::byte value, std::int64_t bytes,
           void* stream = nullptr);
 

@@ -1,3 +1,4 @@
+// Kernel bundles: reading them, and building them from the kernels of plans.
 #include <ashlar/bundle.hpp>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ BundleContents read_bundle(const std::string& path) {
 struct BundleBuilder::Data {
   std::string architecture;
   std::vector<DeviceProps> devices;
-  std::map<std::string, cuda::KernelSource> sources;  // by text
+  std::map<std::string, cuda::KernelSource> sources;  // by source text
   int without_kernel = 0;
 };
 

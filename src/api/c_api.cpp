@@ -1,4 +1,4 @@
-// The library as a whole: version, statuses, errors, devices, engines.
+// C API: version, status codes, errors, devices, engines.
 #include "api/c_api.hpp"
 
 #include <algorithm>

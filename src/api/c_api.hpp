@@ -1,5 +1,5 @@
-// What the files behind ashlar.h share: the handles, the guard around every entry, checks of
-// arguments.
+// Shared by the implementation of ashlar.h: handles, the exception guard of every entry point,
+// argument checks.
 #pragma once
 
 #include <ashlar/ashlar.h>
@@ -25,7 +25,7 @@ struct ashlar_plan {
 
 namespace ashlar::capi {
 
-// Keeps the sentence for ashlar_last_error. Never fails: what is too long is cut.
+// Stores the message for ashlar_last_error. Never fails: a long message is truncated.
 void remember_error(const char* sentence) noexcept;
 
 // Runs the body of an entry point; no exception leaves it.
@@ -44,12 +44,12 @@ ashlar_status guard(Body&& body) noexcept {
     remember_error(error.what());
     return ASHLAR_INTERNAL;
   } catch (...) {
-    remember_error("an exception of an unknown kind");
+    remember_error("an exception of unknown type");
     return ASHLAR_INTERNAL;
   }
 }
 
-// The pointer as a reference; a null one is an error that names the argument.
+// Dereferences the pointer; null is an error that names the argument.
 template <class T>
 T& require(T* pointer, const char* argument) {
   if (!pointer) fail(ErrorCode::invalid_argument, "{}: got a null pointer", argument);
@@ -58,7 +58,7 @@ T& require(T* pointer, const char* argument) {
 
 std::string_view require_text(const char* text, const char* argument);
 
-// A count and its array; the array may be null only when the count is 0.
+// An array and its size; the array may be null only if the size is 0.
 template <class T>
 std::span<T> require_array(T* values, std::int64_t count, const char* argument) {
   if (count < 0)
@@ -68,10 +68,11 @@ std::span<T> require_array(T* values, std::int64_t count, const char* argument) 
   return {values, static_cast<std::size_t>(count)};
 }
 
-// Hands text out by the rules at the head of ashlar.h.
+// Copies text to the caller by the rules at the head of ashlar.h.
 void copy_text(std::string_view text, char* buffer, std::size_t capacity, std::size_t* needed);
 
-// A struct of a caller compiled against this or another version: the part both know, over defaults.
+// Reads a struct of a caller compiled against this or another version: the common prefix, over the
+// defaults.
 template <class Struct>
 Struct read_sized(const Struct& given, std::size_t least, Struct defaults) {
   if (given.size < least)
@@ -94,7 +95,7 @@ void write_sized(Struct& target, std::size_t least, Struct result) {
 
 DType dtype_from_c(ashlar_dtype dtype);
 Device device_from_c(const char* name);
-// Text of the result points into `tensor`.
+// Strings of the result point into `tensor`.
 ashlar_tensor tensor_to_c(const Tensor& tensor);
 
 }  // namespace ashlar::capi

@@ -1,4 +1,4 @@
-// The oracle behind ashlar.h.
+// C API: the reference oracle.
 #include "api/c_api.hpp"
 
 namespace ashlar::capi {

@@ -1,4 +1,4 @@
-// Graphs and tensors behind ashlar.h.
+// C API: graphs and tensors.
 #include "api/c_api.hpp"
 
 namespace ashlar::capi {

@@ -1,4 +1,4 @@
-// Nodes behind ashlar.h: any operation, its attributes and operands by name.
+// C API: nodes of any operation, with attributes and operands by name.
 #include "api/c_api.hpp"
 
 #include "graph/enum_names.hpp"
@@ -13,7 +13,7 @@ using AttributeValue = std::variant<std::int64_t, double, bool, Dims, std::strin
 constexpr const char* kValueNames[] = {"an integer", "a number", "a boolean", "a list of integers",
                                        "a string"};
 
-// Sets the attribute called `name`. Every field type has one overload of assign.
+// Sets the attribute `name`. assign() has one overload per field type.
 class AttributeSetter {
  public:
   AttributeSetter(std::string_view name, const AttributeValue& value)
@@ -97,7 +97,7 @@ TensorId operand_at(const std::vector<TensorId>& ids, std::size_t slot) {
   return slot < ids.size() ? ids[slot] : kNoTensor;
 }
 
-// The node as Graph::add_node takes it: every operand has its place, the compute type is chosen.
+// The node as Graph::add_node requires it: one entry per operand slot, compute type set.
 Node complete(const ashlar_node& source, const Graph& graph) {
   Node node = source.node;
   const OpSchema& schema = schema_of(node.op);

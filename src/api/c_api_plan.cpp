@@ -1,4 +1,4 @@
-// Plans behind ashlar.h.
+// C API: plans.
 #include <limits>
 
 #include "api/c_api.hpp"

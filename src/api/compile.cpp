@@ -1,4 +1,4 @@
-// compile(), explain() and engines(): where the layers meet.
+// compile(), explain(), tune() and engines(): connects the planner to the backends.
 #include <ashlar/plan.hpp>
 
 #include "base/log.hpp"
@@ -10,8 +10,8 @@
 namespace ashlar {
 
 const Backend& backend(DeviceKind kind) {
-  // Never destroyed: plans in static storage give memory back to them. What no kernel of the GPU
-  // takes, the processor computes for it.
+  // Never destroyed: plans in static storage release memory through them. Regions without a GPU
+  // kernel run on the CPU's last-resort engine.
   static const Backend* const cpu = cpu::make_backend().release();
   static const Backend* const cuda = cuda::make_backend(*cpu->engines().back()).release();
   return kind == DeviceKind::cuda ? *cuda : *cpu;
@@ -24,12 +24,12 @@ Plan compile(const Graph& graph, const Device& device, const CompileOptions& opt
     fail(ErrorCode::device, "compile: device '{}' is not present here; explain() works without it",
          device.props().name);
   Plan plan(build_plan(graph, device.props(), options, nullptr, true));
-  if (log_enabled(LogLevel::explain)) log_text(plan.explain());  // else it is not put together
+  if (log_enabled(LogLevel::explain)) log_text(plan.explain());  // not formatted otherwise
   return plan;
 }
 
 std::string explain(const Graph& graph, const Device& device, const CompileOptions& options) {
-  // Kernels know their scratch memory; for a device that is not here the choice alone is explained.
+  // Built kernels know their scratch memory; for an absent device only the selection is explained.
   return build_plan(graph, device.props(), options, nullptr, device.props().present)->explain();
 }
 

@@ -1,3 +1,4 @@
+// populate() and update(): plans as nodes of explicitly constructed CUDA graphs.
 #include <ashlar/cuda_graph.hpp>
 
 #include "base/fail.hpp"

@@ -1,3 +1,4 @@
+// Device: the CPU, detected GPUs and known devices by name.
 #include <ashlar/device.hpp>
 #include <charconv>
 #include <optional>

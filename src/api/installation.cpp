@@ -1,3 +1,4 @@
+// Diagnosis of the installation: libraries, kernel cache, kernel bundles.
 #include <ashlar/installation.hpp>
 
 #include "base/file_cache.hpp"

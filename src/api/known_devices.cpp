@@ -1,3 +1,4 @@
+// Properties of known devices.
 #include "api/known_devices.hpp"
 
 #include "cuda/known_gpus.hpp"

@@ -1,4 +1,4 @@
-// Processors that plans can be explained for without having one.
+// Properties of known devices, for explaining plans where the device is not present.
 #pragma once
 
 #include <ashlar/device.hpp>

@@ -1,3 +1,4 @@
+// Memory, Timer and synchronize() on top of the backends.
 #include <ashlar/memory.hpp>
 
 #include "plan/backend.hpp"

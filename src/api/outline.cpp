@@ -1,3 +1,4 @@
+// outline() and shared_memory(): properties of a plan without compiling GPU kernels.
 #include <ashlar/outline.hpp>
 
 #include "cuda/launch/kernel_design.hpp"
@@ -7,8 +8,8 @@ namespace ashlar {
 
 namespace {
 
-// Kernels of a processor are built as quickly as they are chosen, and then their scratch memory is
-// known and not estimated. Those of a GPU say it exactly beforehand.
+// CPU kernels are built, which is fast, so their scratch memory is known exactly. GPU engines
+// report their scratch memory exactly without building.
 std::shared_ptr<const PlanData> outlined(const Graph& graph, const Device& device,
                                          const CompileOptions& options) {
   const bool is_cpu = device.props().kind == DeviceKind::cpu && device.props().present;

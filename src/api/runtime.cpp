@@ -1,3 +1,4 @@
+// current_device() and stream-ordered copies.
 #include <ashlar/runtime.hpp>
 
 #include "cuda/cuda_device.hpp"

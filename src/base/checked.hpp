@@ -21,7 +21,7 @@ inline std::int64_t checked_add(std::int64_t a, std::int64_t b) {
   return result;
 }
 
-// Runs `body`; a size overflow in it is reported with whose() before its sentence.
+// Runs `body` and prefixes the message of a size overflow in it with whose().
 template <class Whose, class Body>
 decltype(auto) naming_overflow(const Whose& whose, const Body& body) {
   try {

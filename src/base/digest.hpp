@@ -12,15 +12,14 @@ namespace ashlar {
 class Digest {
  public:
   void add(std::uint64_t word) {
-    // The finaliser of SplitMix64, so that every bit of a word reaches every bit of
-    // the state.
+    // The finaliser of SplitMix64: every bit of the word affects every bit of the state.
     state_ = mix(state_ ^ mix(word + 0x9E3779B97F4A7C15u));
   }
   void add(std::string_view text) {
     add(static_cast<std::uint64_t>(text.size()));
     for (unsigned char c : text) add(static_cast<std::uint64_t>(c));
   }
-  // Eight bytes at a time, for long texts. (Another digest than that of add().)
+  // Eight bytes at a time, for long texts. The digest differs from that of add().
   void add_bytes(std::string_view bytes) {
     add(static_cast<std::uint64_t>(bytes.size()));
     while (!bytes.empty()) {

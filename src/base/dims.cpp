@@ -1,3 +1,4 @@
+// Dims and Layout: element counts and packed strides.
 #include <ashlar/dims.hpp>
 #include <limits>
 #include <numeric>
@@ -35,8 +36,7 @@ std::string to_string(const Dims& dims) {
 }
 
 std::int64_t element_count(const Dims& dims) {
-  // A zero extent makes the product zero whatever the others are, so it must not be reported as
-  // overflow.
+  // With a zero extent the product is 0 and cannot overflow, whatever the other extents are.
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
   return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, checked_mul);
 }

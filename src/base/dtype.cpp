@@ -1,3 +1,4 @@
+// Names of the dtypes.
 #include <ashlar/dtype.hpp>
 
 namespace ashlar {

@@ -1,3 +1,4 @@
+// Conversion of single tensor elements from and to double.
 #include "base/element.hpp"
 
 #include <algorithm>
@@ -30,7 +31,7 @@ template <class T>
 T saturate(double value) {
   if (std::isnan(value)) return 0;
   const double rounded = std::nearbyint(value);
-  // 2^63 - 1 is no double: it compares as the power of two above it.
+  // 2^63 - 1 is not representable in double: it compares as 2^63.
   if (rounded >= static_cast<double>(std::numeric_limits<T>::max()))
     return std::numeric_limits<T>::max();
   if (rounded <= static_cast<double>(std::numeric_limits<T>::min()))
@@ -57,7 +58,7 @@ void store_bit(void* data, std::int64_t index, bool value) {
     byte.fetch_and(static_cast<std::uint8_t>(~mask), std::memory_order_relaxed);
 }
 
-// Two numbers share a byte, and so may two threads.
+// Two elements share a byte and may be written by two threads, hence the atomic update.
 void store_nibble(void* data, std::int64_t index, std::uint32_t bits) {
   std::atomic_ref<std::uint8_t> byte(static_cast<std::uint8_t*>(data)[index >> 1]);
   const int shift = static_cast<int>(index & 1) * 4;
@@ -99,7 +100,7 @@ double load_element(DType dtype, const void* data, std::int64_t index) {
     case DType::boolean:
       return (static_cast<const std::uint8_t*>(data)[index >> 3] >> (index & 7)) & 1;
     case DType::complex_f32:
-    case DType::complex_f64: break;  // two numbers: read as f32 or f64
+    case DType::complex_f64: break;  // accessed as two f32 or f64 elements
   }
   return 0.0;
 }

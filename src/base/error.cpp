@@ -1,3 +1,4 @@
+// Names of the error codes.
 #include <ashlar/error.hpp>
 
 namespace ashlar {

@@ -1,4 +1,4 @@
-// Raising ashlar::Error with a formatted sentence.
+// Throws ashlar::Error with a formatted message.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// The file cache: entry format, atomic writes, locks, inspection.
 #include "base/file_cache.hpp"
 
 #include <fcntl.h>
@@ -21,7 +22,7 @@ namespace ashlar {
 
 namespace {
 
-constexpr std::string_view kFamily = "ashlar cache entry ";  // of whichever version
+constexpr std::string_view kFamily = "ashlar cache entry ";  // prefix of every version
 constexpr std::string_view kMagic = "ashlar cache entry 2\n";
 
 std::uint64_t digest_of(std::string_view text, std::uint64_t seed) {
@@ -31,7 +32,7 @@ std::uint64_t digest_of(std::string_view text, std::uint64_t seed) {
   return digest.value();
 }
 
-// magic, sizes and digest of the payload, key, payload
+// File layout: magic, sizes and digest of the payload, key, payload.
 std::string header_of(std::string_view key, std::string_view bytes) {
   return fmt::format("{}{} {} {:016x}\n", kMagic, key.size(), bytes.size(), digest_of(bytes, 3));
 }
@@ -78,7 +79,7 @@ class File {
   int descriptor_;
 };
 
-// Every directory of the path, as far as missing.
+// Creates the missing directories of the path.
 bool make_directories(const std::string& path) {
   for (std::size_t at = 1; at != std::string::npos;) {
     at = path.find('/', at + 1);
@@ -91,20 +92,20 @@ bool make_directories(const std::string& path) {
 std::string reason_against(const std::string& directory) {
   struct stat status {};
   if (stat(directory.c_str(), &status) != 0) return {};  // made later
-  if (!S_ISDIR(status.st_mode)) return fmt::format("{} is no directory", directory);
+  if (!S_ISDIR(status.st_mode)) return fmt::format("{} is not a directory", directory);
   if (status.st_uid != geteuid())
     return fmt::format("{} belongs to another user; set ASHLAR_CACHE to a directory of your own",
                        directory);
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return fmt::format("others may write to {}; chmod 700 makes it safe", directory);
+    return fmt::format("{} is writable by other users; run chmod 700 on it", directory);
   return {};
 }
 
 }  // namespace
 
-// The lock goes with the file's descriptor, also when the process is killed. Its name is removed
-// first: who waits for the old file and who makes a new one both look for the entry before they
-// make it.
+// The lock is released with the file descriptor, even if the process is killed. The lock file is
+// unlinked before: a process waiting on the old file and one that creates a new file both look up
+// the entry again before they build it.
 class FileCache::BuildLock {
  public:
   explicit BuildLock(std::string path)
@@ -130,7 +131,7 @@ FileCache::FileCache(std::string directory)
 
 namespace {
 
-// An entry of whichever key, under the name that belongs to it.
+// Whether `bytes` is an undamaged entry stored under the file name of its key.
 bool is_whole(std::string_view bytes, std::string_view name) {
   const std::size_t line = bytes.find('\n', kMagic.size());
   std::size_t key_bytes = 0;
@@ -164,7 +165,7 @@ std::optional<std::string> FileCache::get(std::string_view key) const {
     if (std::string_view(*bytes).substr(0, start) == header_of(key, payload) + std::string(key))
       return std::string(payload);
   }
-  log(LogLevel::info, "cache: {} is damaged or of another version and will be made again", path);
+  log(LogLevel::info, "cache: {} is damaged or of another version and will be rebuilt", path);
   return std::nullopt;
 }
 
@@ -183,7 +184,7 @@ bool FileCache::put(std::string_view key, std::string_view bytes) const {
   const std::string temporary = fmt::format("{}.{}.{}", path, getpid(), count.fetch_add(1));
   const auto give_up = [&](const char* step) {
     const int reason = errno;
-    log(LogLevel::info, "cache: {} {}: {}; nothing was kept", step, temporary,
+    log(LogLevel::info, "cache: {} {}: {}; the entry is not stored", step, temporary,
         std::strerror(reason));
     unlink(temporary.c_str());
     errno = reason;  // for inspect()
@@ -213,10 +214,10 @@ FileCache::Health FileCache::inspect() const {
   std::error_code error;
   for (const auto& item : std::filesystem::directory_iterator(directory_, error)) {
     const std::string name = item.path().filename().string();
-    if (name.find('.') != std::string::npos) continue;  // a lock, or being written
+    if (name.find('.') != std::string::npos) continue;  // a lock or temporary file
     const File file(::open(item.path().c_str(), O_RDONLY | O_CLOEXEC));
     const std::optional<std::string> bytes = file.is_open() ? file.read_all() : std::nullopt;
-    // Entries of other versions are theirs.
+    // Entries of other versions are not checked.
     if (bytes && bytes->starts_with(kFamily) && !bytes->starts_with(kMagic)) continue;
     ++health.entries;
     if (bytes) health.bytes += static_cast<std::int64_t>(bytes->size());

@@ -1,5 +1,6 @@
-// Files that any number of processes share: named by what they were made from, written beside and
-// renamed into place, checked when read. No lock is needed for that; one only saves work.
+// A content-addressed file cache shared by any number of processes. Entries are named by the digest
+// of their key, written to a temporary file, renamed into place and verified when read. Correctness
+// needs no lock; BuildLock only avoids duplicate work.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +14,25 @@ namespace ashlar {
 
 class FileCache {
  public:
-  // Under `directory`, which is made on the first put (mode 0700). A directory that another user
-  // owns or may write to is not used. Empty: nothing is ever kept.
+  // `directory` is created by the first put() with mode 0700. A directory that another user owns or
+  // can write to is not used. An empty path disables the cache.
   explicit FileCache(std::string directory);
 
-  // The bytes stored under `key`; nothing when there are none or they are damaged. `key` may be any
-  // text: its digest names the file, and the file holds it whole.
+  // The bytes stored under `key`; nullopt if there are none or they are damaged. `key` may be any
+  // text: its digest names the file, which also stores the whole key.
   std::optional<std::string> get(std::string_view key) const;
-  // False, with a line in the log at level info, where the disk is full or may not be written: what
-  // was to be kept is only made again next time.
+  // Returns false and logs at level info if the entry cannot be written (disk full, read-only). The
+  // only consequence is that it is built again next time.
   bool put(std::string_view key, std::string_view bytes) const;
 
-  // Held while an entry that takes long is being made: whoever else wants to make it waits for the
-  // first to be done, and finds it with get(). Null, at once, where the file system has no locks.
+  // Held while building an entry that takes long: other processes that want to build it block until
+  // it is released, and then find the entry with get(). Returns null at once if the file system has
+  // no locks.
   class BuildLock;
   std::shared_ptr<BuildLock> lock_for_build(std::string_view key) const;
 
   struct Health {
-    std::string trouble;  // why nothing can be kept; empty when it can
+    std::string trouble;  // why entries cannot be stored; empty if they can
     std::int64_t entries = 0, bytes = 0;
     std::vector<std::string> damaged;  // paths
   };
@@ -38,7 +40,7 @@ class FileCache {
   Health inspect() const;
 
   const std::string& directory() const { return directory_; }
-  // Why the directory is not used; empty when it is.
+  // Why the directory is not used; empty if it is.
   const std::string& refusal() const { return refusal_; }
   static std::string file_name(std::string_view key);
 

@@ -1,5 +1,5 @@
-// Small floating-point formats: exact widening, and narrowing from double with one rounding (to
-// nearest, ties to even).
+// Narrow floating-point formats: exact widening to double, and narrowing from double with one
+// rounding (to nearest, ties to even).
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ constexpr double widen(const FloatFormat& format, std::uint32_t bits) {
     if (format.has_nan && mantissa == mantissa_mask)
       return std::numeric_limits<double>::quiet_NaN();
   }
-  if (exponent == 0) {  // zero and subnormals count steps of the smallest one
+  if (exponent == 0) {  // zero and subnormals: multiples of the smallest subnormal
     const auto step =
         static_cast<std::uint64_t>(format.smallest_normal_exponent() - format.mantissa_bits + 1023)
         << 52;
@@ -53,8 +53,8 @@ constexpr double widen(const FloatFormat& format, std::uint32_t bits) {
   return sign * std::bit_cast<double>(biased << 52 | fraction);
 }
 
-// Out of range: to infinity where the format has one; fp8 saturates to its largest value, as cuDNN
-// does for both fp8 types.
+// Overflow becomes infinity if the format has one; fp8 saturates to its largest value, as in cuDNN
+// for both fp8 types.
 inline std::uint32_t narrow(const FloatFormat& format, double value) {
   const std::uint32_t sign =
       std::signbit(value) ? 1u << (format.mantissa_bits + format.exponent_bits) : 0u;
@@ -93,8 +93,8 @@ inline double widen_e8m0(std::uint32_t bits) {
   return bits == 255 ? std::numeric_limits<double>::quiet_NaN()
                      : std::ldexp(1.0, static_cast<int>(bits) - 127);
 }
-// To the nearest power of two, the larger one when halfway; what has no logarithm (NaN, negative
-// numbers) becomes NaN, and zero the smallest scale.
+// Rounds to the nearest power of two, ties upwards. NaN and negative values become NaN; zero
+// becomes the smallest scale.
 inline std::uint32_t narrow_e8m0(double value) {
   if (std::isnan(value) || value < 0.0) return 255;
   if (value == 0.0) return 0;

@@ -1,6 +1,6 @@
-// fmt's functions, compiled once. Every other file only declares them: as a header-only library fmt
-// costs each of them several seconds. Taking an address emits a definition; they stay weak, so that
-// a program may link fmt itself as well.
+// Compiles the functions of fmt once for the library. All other files only declare them:
+// header-only fmt costs several seconds per file. Taking an address emits a definition; the symbols
+// are weak, so a program may link fmt as well.
 #define FMT_HEADER_ONLY 1
 #include <fmt/format.h>
 

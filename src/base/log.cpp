@@ -1,3 +1,4 @@
+// Log output on stderr.
 #include "base/log.hpp"
 
 #include <cstdio>

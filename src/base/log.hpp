@@ -1,4 +1,4 @@
-// Lines for people on stderr, at the level that ASHLAR_LOG asks for.
+// Log lines on stderr, at the level set by ASHLAR_LOG.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,11 +9,11 @@ namespace ashlar {
 
 inline bool log_enabled(LogLevel level) { return level <= settings().log_level; }
 
-// Writes the text with "ashlar: " before its first line, in one piece also when threads write at
-// once.
+// Writes the text with the prefix "ashlar: ", in a single write: lines of concurrent threads do not
+// interleave.
 void log_text(std::string_view text);
 
-// Arguments are formatted only when the level is on.
+// Formats its arguments only if the level is enabled.
 template <class... Args>
 void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
   if (log_enabled(level)) log_text(fmt::format(format, std::forward<Args>(args)...));

@@ -1,4 +1,4 @@
-// Philox4x32-10, the counter-based generator of Salmon et al. (SC'11): the same numbers on every
+// Philox4x32-10, the counter-based generator of Salmon et al. (SC'11): the same values on every
 // device.
 #pragma once
 
@@ -36,8 +36,7 @@ constexpr std::uint32_t philox_element(std::uint64_t seed, std::uint64_t offset,
   return philox4x32(offset + index / 4, seed)[index % 4];
 }
 
-// Uniform in (0, 1): never 0, so that its logarithm is finite. Exact in f32 arithmetic as well: 24
-// bits.
+// Uniform in (0, 1): never 0, so its logarithm is finite. 24 bits, hence exact in f32.
 constexpr float uniform_open(std::uint32_t bits) {
   return (static_cast<float>(bits >> 9) + 0.5f) * 0x1p-23f;
 }

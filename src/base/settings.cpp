@@ -1,3 +1,4 @@
+// Reads the settings from environment variables.
 #include "base/settings.hpp"
 
 #include <algorithm>

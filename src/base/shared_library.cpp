@@ -1,3 +1,4 @@
+// Loading of shared libraries with dlopen, and the search path of the loader.
 #include "base/shared_library.hpp"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// A library opened while the program runs.
+// A shared library loaded at run time.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@ namespace ashlar {
 class SharedLibrary {
  public:
   SharedLibrary() = default;  // none
-  // Stays open until the process ends: what it gave out may outlive every owner. `error()` tells
-  // why, when is_open() is false.
+  // Never closed: pointers obtained from the library may outlive every owner. If is_open() is
+  // false, error() is the reason.
   static SharedLibrary open(const std::string& path);
-  // Only if something in this process has opened it already.
+  // Opens the library only if it is already loaded in this process.
   static SharedLibrary already_loaded(const std::string& name);
 
   bool is_open() const { return handle_ != nullptr; }
   const std::string& error() const { return error_; }
   std::string path() const;  // of the file, as the loader found it
-  // Null when the library has no such symbol.
+  // Null if the library has no such symbol.
   void* symbol(const char* name) const;
   template <class Function>
   bool load(Function*& function, const char* name) const {
@@ -31,9 +31,9 @@ class SharedLibrary {
   std::string error_ = "not opened";
 };
 
-// Where the loader looks for a name, as LD_LIBRARY_PATH has it: before its cache.
+// The directories of LD_LIBRARY_PATH, which the loader searches before its cache.
 std::vector<std::string> loader_folders_of_environment();
-// All folders that the loader knows without its cache, in order; the system's are the last.
+// All directories the loader searches besides its cache, in search order; system directories last.
 std::vector<std::string> loader_folders();
 
 }  // namespace ashlar

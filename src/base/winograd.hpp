@@ -1,13 +1,14 @@
 // Winograd's minimal filtering F(m, r): m outputs of an r-tap filter from n = m + r - 1 inputs with
-// n products per axis instead of m r. In one dimension, with (*) element by element,
+// n multiplications per axis instead of m r. In one dimension, with (*) element-wise,
 //   y = A^T [ (G w) (*) (B^T x) ]
 // and in two dimensions with every matrix applied along both axes.
 //
-// The matrices follow from n - 1 points p and infinity: A^T raises the points to powers, G holds
-// powers over the product of distances to the other points, B^T the coefficients of the polynomials
-// that vanish at all other points. Rounding errors grow with the norms of their rows, so the points
-// matter. For n = 6, of all multiples of 1/16 whose growth in the 1-norm is within 5 % of the
-// least, those below have the least in the 2-norm (tests/reference/winograd_test.cpp).
+// The matrices follow from n - 1 interpolation points p and infinity: A^T holds powers of the
+// points, G powers divided by the product of distances to the other points, B^T the coefficients of
+// the polynomials that vanish at all other points. Rounding errors grow with the norms of the rows,
+// so the choice of points matters. For n = 6, of all multiples of 1/16 whose growth in the 1-norm
+// is within 5 % of the minimum, the points below have the smallest growth in the 2-norm
+// (tests/reference/winograd_test.cpp).
 #pragma once
 
 #include <array>
@@ -41,7 +42,7 @@ constexpr WinogradMatrices<kOutputs, kTaps> winograd_from_points(
   }
   for (int j = 0; j < kPoints; ++j) {
     const bool infinite = j == kFinite;
-    // The polynomial with the other finite points as zeros; `distances` is its value at this one.
+    // The polynomial with the other finite points as roots; `distances` is its value at this point.
     double distances = 1.0;
     int degree = 0;
     result.input[j][0] = 1.0;

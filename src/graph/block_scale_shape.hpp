@@ -1,4 +1,4 @@
-// Where the scales of a tensor's blocks stand.
+// Extents of the scale tensor of a block-scaled tensor, and the index of a block's scale in it.
 #pragma once
 
 #include <ashlar/ops/quantization.hpp>
@@ -31,12 +31,12 @@ class BlockScaleShape {
   const Dims& blocks() const { return blocks_; }  // along each axis
   const Dims& stored() const { return stored_; }  // extents of the tensor of scales
   bool tiled() const { return tiled_; }
-  // Of the tiles; 0 where there are none.
+  // Axes of the 128 x 4 tiles; 0 for the linear layout.
   int row_axis() const { return row_axis_; }
   int column_axis() const { return column_axis_; }
 
-  // The index in the tensor of scales of the scale of a block. Tiles stand one after the other, row
-  // by row; the indices of the last two axes count the places of that sequence.
+  // The index in the scale tensor of a block's scale. Tiles are stored consecutively in row-major
+  // order; the last two axes index the elements of that sequence.
   Dims place(const Dims& block) const {
     if (!tiled_) return block;
     const std::int64_t r = block[row_axis_], c = block[column_axis_];

@@ -1,4 +1,4 @@
-// The builder methods of Graph: each makes one node and its result tensors.
+// The builder methods of Graph: each adds one node and its output tensors.
 #include <array>
 
 #include "base/checked.hpp"
@@ -10,7 +10,7 @@ namespace ashlar {
 
 namespace {
 
-// Takes back what was added to a graph when a later step fails.
+// Removes the tensors added to a graph if a later step throws.
 class Rollback {
  public:
   explicit Rollback(GraphData& graph)
@@ -77,8 +77,8 @@ std::vector<Value> Graph::add(Op op, std::span<const Value> inputs, const Result
   return add(std::move(op), inputs, result, outputs);
 }
 
-// Adds a node with the wanted outputs (the first always). Results come by output slot, empty where
-// not wanted.
+// Adds a node with the requested outputs (slot 0 always). The result is indexed by output slot and
+// empty for outputs not requested.
 std::vector<Value> Graph::add(Op op, std::span<const Value> inputs, const Result& result,
                               std::span<const std::optional<Wanted>> wanted) {
   GraphData& graph = *data_;
@@ -165,10 +165,10 @@ Value Graph::constant(double value, DType dtype, int rank) {
 
 namespace {
 
-// Whether the node that computes a tensor would also compute it as `changed`: throws where not.
+// Throws unless the producer of a tensor accepts it with the description `changed`.
 void check_producer(GraphData& graph, TensorId id, const Tensor& changed) {
   Node node = graph.nodes[static_cast<std::size_t>(graph.producers[static_cast<std::size_t>(id)])];
-  // Inference takes a node that is not in the graph yet: its results have no producer.
+  // Inference requires a node that is not in the graph yet: its outputs have no producer.
   struct Apart {
     GraphData& graph;
     std::vector<TensorId> results;
@@ -200,7 +200,7 @@ Value Graph::output(std::string name, Value value, const Result& result) {
   require_own(value, fmt::format("output '{}'", name));
   if (name.empty())
     fail(ErrorCode::invalid_argument, "output: name: got an empty one, expected a name");
-  // Only a main result that nobody reads yet may still change; anything else is copied.
+  // Only output 0 of a node, and only while it has no reader, may change; anything else is copied.
   bool changeable = false;
   for (const Node& node : data_->nodes) {
     changeable = changeable || node.outputs[0] == value.id_;

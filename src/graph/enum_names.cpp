@@ -1,3 +1,4 @@
+// The names of all enumerators.
 #include "graph/enum_names.hpp"
 
 #include <array>

@@ -168,7 +168,7 @@ void Graph::validate() const {
       fail(ErrorCode::invalid_graph,
            "graph '{}': names: got two tensors named '{}', expected unique names", data_->name,
            tensor.name);
-    // Uids serve to bind memory, so those of intermediates and constants may repeat.
+    // Uids identify bound memory, so those of intermediates and constants may repeat.
     const bool bound =
         tensor.kind != TensorKind::intermediate && tensor.kind != TensorKind::constant;
     const auto [uid, new_uid] = bound ? uids.emplace(tensor.uid, i) : std::pair(uids.end(), true);

@@ -1,4 +1,4 @@
-// What a Graph holds. Values point here, so that moving a Graph keeps them valid.
+// The contents of a Graph. Values point here, so moving a Graph does not invalidate them.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -14,14 +14,14 @@ struct GraphData {
   std::vector<NodeId> producers;  // by tensor; kNoNode for inputs, scalars and constants
 };
 
-// The planner's way into a graph it owns.
+// Mutable access for the planner to a graph that it owns.
 struct GraphAccess {
   static GraphData& data(Graph& graph) { return *graph.data_; }
   static const GraphData& data(const Graph& graph) { return *graph.data_; }
 };
 
-// The compute type of a node that was given none: f64 if an operand is, f32 if one is a smaller
-// float, else the widest integer.
+// The default compute type of a node: f64 if an operand is f64, f32 if one is a narrower float,
+// else i64 or i32.
 DType default_compute(const GraphData& graph, const Node& node);
 
 }  // namespace ashlar

@@ -1,4 +1,4 @@
-// Graph <-> JSON, version 1. docs/graph-json.md is the format's description.
+// Reads and writes graphs as JSON, version 1. docs/graph-json.md specifies the format.
 #include <functional>
 #include <queue>
 #include <unordered_map>
@@ -163,7 +163,7 @@ Json node_to_json(const Graph& graph, const Node& node) {
 
 // --- reading
 
-// Tensors by name; those a node mentions without a declaration are intermediates made on first use.
+// Tensors by name; an undeclared name becomes an intermediate on first use.
 class TensorNames {
  public:
   // `tensors` is the list of declarations, or null.
@@ -210,7 +210,7 @@ class TensorNames {
     ids_[name] = graph_.add_tensor(std::move(tensor));
   }
 
-  // Offsets may be declared after the tensor that they cut into rows.
+  // Offsets may be declared after the ragged tensor that refers to them.
   void connect_offsets(const JsonReader& json) {
     if (!json.has("ragged_offset")) return;
     const auto offsets = ids_.find(json.at("ragged_offset").string());
@@ -218,7 +218,7 @@ class TensorNames {
     graph_.set_ragged(graph_.value(ids_[json.at("name").string()]), graph_.value(offsets->second));
   }
 
-  // The smallest positive uid that is neither in the document nor taken already.
+  // The smallest positive uid that is neither in the document nor in use.
   std::int64_t next_uid() {
     while (given_uids_.contains(++last_uid_)) {
     }
@@ -294,8 +294,7 @@ Node read_node(const JsonReader& json, TensorNames& names, bool& has_compute) {
   return node;
 }
 
-// Positions of `nodes` such that every node follows the producers of its inputs: of those that
-// could come next, the first written.
+// A topological order of `nodes`; among the nodes that are ready, the first in the document.
 std::vector<std::size_t> execution_order(const std::vector<Node>& nodes) {
   std::unordered_map<TensorId, std::size_t> producer;
   for (std::size_t i = 0; i < nodes.size(); ++i)
@@ -324,8 +323,7 @@ std::vector<std::size_t> execution_order(const std::vector<Node>& nodes) {
   const auto stuck =
       std::find_if(waiting.begin(), waiting.end(), [](int count) { return count > 0; });
   const Node& node = nodes[static_cast<std::size_t>(stuck - waiting.begin())];
-  fail(ErrorCode::invalid_graph,
-       "{} '{}': inputs: got a cycle, expected a graph whose nodes can be put in order",
+  fail(ErrorCode::invalid_graph, "{} '{}': inputs: got a cycle, expected an acyclic graph",
        schema_of(node.op).name, node.name);
 }
 

@@ -1,5 +1,5 @@
-// Structural hash: a tensor is what computes it; an input is its description and, so that two equal
-// ones are told apart, its number.
+// Structural hash: a computed tensor hashes its producer; an input hashes its description and its
+// number, which distinguishes inputs with equal descriptions.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -39,7 +39,7 @@ struct AttributeHasher {
     digest.add(static_cast<std::uint64_t>(dims.rank()));
     for (std::int64_t value : dims) digest.add(static_cast<std::uint64_t>(value));
   }
-  // All NaNs are one value.
+  // All NaNs hash alike.
   void add(double value) {
     digest.add(std::bit_cast<std::uint64_t>(
         std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value));
@@ -51,9 +51,9 @@ class GraphHasher {
   explicit GraphHasher(const GraphData& graph) : graph_(graph) {}
 
   std::uint64_t hash() {
-    // Inputs are numbered in the order in which the outputs reach them, so that the order in which
-    // tensors and nodes were added does not matter. Outputs are ordered by what a first pass,
-    // without numbers, makes of them; a tie keeps their order.
+    // Inputs are numbered in the order of a traversal from the outputs, so that insertion order
+    // does not matter. Outputs are sorted by their hashes of a first pass without numbers; ties
+    // keep their order.
     std::vector<std::uint64_t> numbers(graph_.tensors.size(), 0);
     const auto unnumbered = tensor_hashes(numbers);
     auto outputs = all_outputs();
@@ -76,8 +76,8 @@ class GraphHasher {
     return outputs;
   }
 
-  // Depth first from the outputs, operands in their order; an explicit stack, because graphs may be
-  // deep.
+  // Depth-first from the outputs, operands in slot order. The stack is explicit: deep graphs would
+  // overflow the call stack.
   void number_inputs(const std::vector<std::size_t>& outputs,
                      std::vector<std::uint64_t>& numbers) const {
     std::vector<bool> seen(graph_.tensors.size());
@@ -110,7 +110,7 @@ class GraphHasher {
       digest.add(static_cast<std::uint64_t>(tensor.dtype));
       hasher.add(tensor.dims);
       hasher.add(tensor.strides);
-      // Constants are told apart by value alone.
+      // Constants are distinguished by value alone.
       if (tensor.kind == TensorKind::constant)
         hasher.add(tensor.value);
       else

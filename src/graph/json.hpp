@@ -1,4 +1,5 @@
-// JSON values shared by the graph and plan forms. Included by .cpp files only.
+// JSON parsing with bounds and error messages, shared by graphs and plans. Included by .cpp files
+// only.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,11 +13,11 @@ using Json = nlohmann::ordered_json;
 
 inline constexpr std::size_t kMaxJsonBytes = std::size_t{64} << 20;
 
-// Parses and bounds outside text; throws Error(parse).
+// Parses untrusted text within size and nesting limits; throws Error(parse).
 Json parse_json(std::string_view text);
 
-// The members of an object, each read with a sentence on error: "nodes[3].attributes.padding: got
-// ..., expected ...".
+// A JSON value with its path; a wrong type or value throws Error(parse) with the path:
+// "nodes[3].attributes.padding: got ..., expected ...".
 class JsonReader {
  public:
   JsonReader(const Json& value, std::string path) : value_(value), path_(std::move(path)) {}

@@ -1,3 +1,4 @@
+// Parsing of untrusted JSON, and JsonReader.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -17,8 +18,8 @@ std::string shorten(const Json& value) {
   return text;
 }
 
-// Watches the parser: outside text may not nest deeply, nor hold large objects (a member is looked
-// up by walking over the others), nor say something twice.
+// Parser callback with limits for untrusted text: nesting depth, members per object (lookup is
+// linear), no duplicate keys.
 struct JsonBounds {
   static constexpr int kMaxDepth = 64;
   static constexpr std::size_t kMaxMembers = 4096;
@@ -135,7 +136,7 @@ bool JsonReader::boolean() const {
 Json number_to_json(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  // Whole numbers print without a fraction, except the negative zero that would lose its sign.
+  // Integral values print without a fraction, except -0, which would lose its sign.
   if (value == 0.0 && std::signbit(value)) return value;
   if (value == std::floor(value) && std::fabs(value) < 1e15)
     return static_cast<std::int64_t>(value);

@@ -1,5 +1,5 @@
-// The extents of a multi-head attention and the order of its weights: what inference, the oracle,
-// the planner and the cuDNN front end have to agree on.
+// Extents of multi-head attention and the layout of its weights, shared by inference, the oracle,
+// the planner and the cuDNN front end.
 #pragma once
 
 #include <array>
@@ -69,8 +69,8 @@ struct MultiHeadShape {
   Dims o_dims() const { return {batch, beams, queries, o_size}; }
   // Which of k's beams a beam of q attends to.
   std::int64_t key_beam(std::int64_t beam) const { return key_beams == 1 ? 0 : beam; }
-  // The tensor of attention weights whose row-major positions dropout counts: beams that share
-  // their keys lie next to each other.
+  // Row-major position of an attention weight, the index of its dropout decision. Beams that share
+  // keys are adjacent.
   std::int64_t weight_position(std::int64_t b, std::int64_t beam, std::int64_t head, std::int64_t i,
                                std::int64_t j) const {
     const std::int64_t row = key_beams == 1 ? ((b * heads + head) * beams + beam) * queries + i

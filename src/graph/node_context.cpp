@@ -1,4 +1,4 @@
-// Helpers that the inference functions of src/graph/ops share.
+// NodeContext: operand checks and helpers shared by the inference functions of src/graph/ops.
 #include "base/fail.hpp"
 #include "graph/schema.hpp"
 
@@ -71,7 +71,7 @@ const Tensor& NodeContext::input(int slot) const {
 
 std::string NodeContext::input_name(int slot) const {
   const std::size_t last =
-      schema_.inputs.size() - 1;  // the operands of a variadic one share its name
+      schema_.inputs.size() - 1;  // the operands of a variadic slot share its name
   const Slot& row = schema_.inputs[std::min(static_cast<std::size_t>(slot), last)];
   return fmt::format("{} '{}'", row.name, input(slot).name);
 }
@@ -149,7 +149,7 @@ void NodeContext::require_floating(int slot) const {
 
 void NodeContext::require_arithmetic(int slot) const {
   if (has_input(slot) && input(slot).dtype == DType::boolean)
-    reject(fmt::format("dtype of {}", input_name(slot)), input(slot).dtype, "a number type");
+    reject(fmt::format("dtype of {}", input_name(slot)), input(slot).dtype, "a numeric type");
 }
 
 void NodeContext::require_integer(int slot) const {
@@ -159,15 +159,15 @@ void NodeContext::require_integer(int slot) const {
 
 void NodeContext::require_usable(const std::string& what, DType dtype) const {
   if (is_complex(dtype) && !std::holds_alternative<Matmul>(node_.op))
-    reject(what, dtype, "a real type: only matmul takes complex numbers");
+    reject(what, dtype, "a real type: only matmul supports complex types");
   if (dtype != DType::e8m0) return;
   const auto* pointwise = std::get_if<Pointwise>(&node_.op);
   const bool converts =
       pointwise && pointwise->mode == PointwiseMode::identity && pointwise->alpha1 == 1.0;
   if (!converts && schema_.doc_page != "block_scale" && schema_.doc_page != "data_movement")
     reject(what, dtype,
-           "another type: e8m0 holds scales of blocks, which only block_scale_quantize, "
-           "block_scale_dequantize, conversions (identity) and moves take");
+           "another type: e8m0 (block scales) is supported only by block_scale_quantize, "
+           "block_scale_dequantize, conversions (identity) and data movement");
 }
 
 void NodeContext::require_one_element(int slot) const {

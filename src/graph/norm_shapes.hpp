@@ -1,4 +1,4 @@
-// Which axes a normalisation runs over, and the shapes of its parameters and statistics.
+// Shapes of the parameters and statistics of a normalisation.
 #pragma once
 
 #include <ashlar/ops.hpp>

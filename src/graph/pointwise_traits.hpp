@@ -1,4 +1,4 @@
-// Facts about pointwise modes.
+// Traits of pointwise modes.
 #pragma once
 
 #include <ashlar/ops.hpp>

@@ -1,21 +1,20 @@
-// Which steps the sequences of a batch have, and in which rows they lie.
+// Sequence lengths of an RNN batch, and the rows of its time steps.
 #pragma once
 
 #include "graph/rnn_shapes.hpp"
 
 namespace ashlar {
 
-// Lengths are outside data: they are clamped to what the tensors hold. In the packed layout the
-// rows go to the sequences step by step, within a step by sequence; where they run out, the
-// sequences end.
+// Lengths are untrusted data: they are clamped to the extents of the tensors. In the packed layout
+// rows are ordered by time step, then by sequence; sequences end where the rows run out.
 class RnnSequences {
  public:
-  // Integers of memory the caller lends.
+  // Number of integers in the caller's buffer.
   static std::int64_t integers(const RnnShape& shape) {
     return checked_add(shape.batch, checked_add(shape.steps, 1));
   }
 
-  // given(n) is the length the caller asks for.
+  // given(n) is the unclamped length of sequence n.
   template <class Given>
   RnnSequences(const RnnShape& shape, std::int64_t* memory, const Given& given)
       : packed_(shape.packed),
@@ -39,14 +38,14 @@ class RnnSequences {
     }
   }
 
-  std::int64_t steps() const { return steps_; }  // of the longest
+  std::int64_t steps() const { return steps_; }  // of the longest sequence
   std::int64_t length(std::int64_t n) const { return lengths_[n]; }
   bool runs(std::int64_t step, std::int64_t n) const { return step >= 0 && lengths_[n] > step; }
   // Rows in use before `step`, counted without padding.
   std::int64_t start(std::int64_t step) const { return starts_[step]; }
   std::int64_t used_rows() const { return starts_[steps_]; }
 
-  // The row of x, y and the records where sequence n has this step.
+  // The row of x, y and the records that holds this step of sequence n.
   std::int64_t row(std::int64_t step, std::int64_t n) const {
     if (!packed_) return step * batch_ + n;
     std::int64_t result = starts_[step];
@@ -58,7 +57,7 @@ class RnnSequences {
   bool packed_;
   std::int64_t batch_;
   std::int64_t* lengths_;
-  std::int64_t* starts_;  // steps_ + 1 of them
+  std::int64_t* starts_;  // steps_ + 1 entries
   std::int64_t steps_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// The sizes of a recurrent network, and where everything lies in its weights, `reserve` and
-// `dgates`: the one place that knows. docs/ops/recurrent.md describes the same.
+// Extents of a recurrent network and the layout of its weights, `reserve` and `dgates`: the single
+// definition of what docs/ops/recurrent.md specifies.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace ashlar {
 
-// A row-major matrix in the flat tensor of weights; without rows it is not there.
+// A row-major matrix in the flat weight tensor; absent if rows is 0.
 struct RnnMatrix {
   std::int64_t offset = 0, rows = 0, columns = 0;
 
@@ -17,8 +17,8 @@ struct RnnMatrix {
   std::int64_t size() const { return rows * columns; }
 };
 
-// The parameters of one pseudo-layer (a direction of a layer). Matrices hold all gates one below
-// the other, biases one after the other.
+// The parameters of one pseudo-layer (a direction of a layer). Matrices and biases of the gates are
+// concatenated along rows.
 struct RnnWeights {
   RnnMatrix input;       // [gates * hidden, input of the layer]
   RnnMatrix recurrent;   // [gates * hidden, output]
@@ -35,7 +35,7 @@ struct RnnShape {
   RnnMode mode = RnnMode::lstm;
   RnnBias bias = RnnBias::both;
   bool skip = false;    // no input matrices in the first layer
-  bool packed = false;  // rows follow each other without padding
+  bool packed = false;  // rows without padding
   std::int64_t layers = 1, directions = 1;
   std::int64_t hidden = 0, projection = 0;  // projection 0: none
   std::int64_t input = 0;                   // features of x
@@ -43,7 +43,8 @@ struct RnnShape {
   std::int64_t batch = 0;
   std::int64_t rows = 0;  // T * N; packed: the first extent of x
 
-  // `sequence` are the dims of x, y or their gradients; `batch` matters for packed ones only.
+  // `sequence` are the dims of x, y or their gradients; `batch_size` is used by packed layouts
+  // only.
   RnnShape(const RnnAttributes& op, const Dims& sequence, std::int64_t batch_size,
            std::int64_t input_size)
       : mode(op.mode),
@@ -68,7 +69,7 @@ struct RnnShape {
   bool has_input_bias() const { return bias == RnnBias::input || bias == RnnBias::both; }
   bool has_recurrent_bias() const { return bias == RnnBias::recurrent || bias == RnnBias::both; }
 
-  // --- the flat tensor of weights: the matrices of all pseudo-layers, then the biases of all
+  // --- the flat weight tensor: the matrices of all pseudo-layers, then the biases of all
   std::int64_t weight_count() const {
     return checked_add(matrices_before(pseudo_layers()),
                        checked_mul(pseudo_layers(), bias_count()));
@@ -108,7 +109,7 @@ struct RnnShape {
 
   // --- a record of `reserve`, one per pseudo-layer and row: the gates after their activation, then
   // lstm: cell state (clipped), hidden state [, projected output]
-  // gru:  recurrent product of the new gate with its bias, hidden state
+  // gru:  R h + b of the new gate, hidden state
   // relu and tanh: the only gate is the hidden state.
   std::int64_t cell() const { return 4 * hidden; }
   std::int64_t recurrent_new() const { return 3 * hidden; }
@@ -136,8 +137,7 @@ struct RnnShape {
   }
   Dims state(std::int64_t width) const { return {pseudo_layers(), batch, width}; }
 
-  // Multiply-adds of the forward pass, in floating-point operations; each backward pass takes as
-  // many.
+  // FLOPs of the forward pass, 2 per multiply-add; each backward pass has as many.
   double flops() const {
     double per_row = 0;
     for (std::int64_t layer = 0; layer < std::min<std::int64_t>(layers, 2); ++layer) {
@@ -152,7 +152,7 @@ struct RnnShape {
   bool has_input_matrix(std::int64_t layer) const { return !(skip && layer == 0); }
 };
 
-// The features of x for which there are `count` weights, or -1 when there are none.
+// The number of features of x that yields `count` weights, or -1 if there is none.
 inline std::int64_t rnn_input_size(const RnnAttributes& op, std::int64_t count) {
   if (op.input == RnnInput::skip) return op.hidden_size;
   const std::int64_t fixed = RnnShape(op, {0, 0, 0}, 0, 0).weight_count();

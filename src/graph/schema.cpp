@@ -1,3 +1,4 @@
+// The schema table: one row per operation.
 #include "graph/schema.hpp"
 
 #include <algorithm>

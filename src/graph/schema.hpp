@@ -1,5 +1,5 @@
-// One row per operation: its name, its operands, and how missing facts are inferred and wrong ones
-// rejected.
+// The schema table, one row per operation: name, operands, and the function that infers and
+// validates a node.
 #pragma once
 
 #include <fmt/format.h>
@@ -30,12 +30,12 @@ struct OpSchema {
   bool is_variadic() const { return inputs[0].need == Slot::Need::variadic; }
 };
 
-// Rows stand in the order of the Op variant.
+// Rows are in the order of the Op variant.
 std::span<const OpSchema> schema_table();
 const OpSchema& schema_of(const Op& op);
 const OpSchema* find_schema(std::string_view name);
 std::string known_operations();               // their names, for messages
-Op default_op(std::string_view schema_name);  // throws Error(parse) naming the known ones
+Op default_op(std::string_view schema_name);  // throws Error(parse) listing the known names
 
 // The node being inferred, with copies of its outputs that are committed only on success.
 class NodeContext {
@@ -80,12 +80,12 @@ class NodeContext {
   void require_integer(int input_slot) const;
   void require_one_element(int input_slot) const;
 
-  // Complex numbers are for matmul, powers of two (e8m0) for scales: no other operation computes
-  // with them.
+  // Rejects complex types outside of matmul, and e8m0 outside of block scaling, conversions and
+  // data movement.
   void require_usable(const std::string& what, DType dtype) const;
 
-  // An attribute with one value per axis: empty becomes `filler`, a wrong length or a value below
-  // `least` is rejected.
+  // Normalises an attribute with one value per axis: empty becomes `filler` everywhere; a wrong
+  // length or a value below `least` is rejected.
   void normalise_per_axis(std::string_view name, Dims& values, int count, std::int64_t filler,
                           std::int64_t least) const;
   // A negative axis counts from the end.

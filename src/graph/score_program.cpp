@@ -1,3 +1,4 @@
+// Validation and symbolic differentiation of score programs.
 #include "graph/score_program.hpp"
 
 #include <fmt/format.h>
@@ -169,7 +170,7 @@ class Differentiator {
     }
   }
 
-  // Keeps what the last step needs, and numbers it anew.
+  // Eliminates steps that the last step does not need, and renumbers the rest.
   ScoreProgram without_unused() const {
     std::vector<bool> needed(steps_.size());
     needed.back() = true;

@@ -1,5 +1,4 @@
-// Programs on the attention score (ScoreProgram, ashlar/ops/attention.hpp): what makes one valid,
-// and the derivative of one.
+// Validation and differentiation of score programs (ScoreProgram, ashlar/ops/attention.hpp).
 #pragma once
 
 #include <ashlar/ops/attention.hpp>
@@ -9,8 +8,8 @@
 
 namespace ashlar {
 
-// The list of steps as docs/graph-json.md writes it; throws Error(parse) with `path` in the
-// sentence.
+// Parses the list of steps that docs/graph-json.md specifies; throws Error(parse) with `path` in
+// the message.
 ScoreProgram parse_score_program(std::string_view json, const std::string& path);
 
 // Which values outside its own steps a program may read.
@@ -19,7 +18,7 @@ struct ScoreOperands {
   bool gradient = false;  // value kScoreGradient
 };
 
-// The first thing wrong with a program, in the words of a message, or nothing.
+// The first error of a program, as parts of the error message; nullopt if it is valid.
 struct ScoreProgramFault {
   std::size_t step = 0;
   std::string got, expected;
@@ -31,13 +30,13 @@ std::optional<ScoreProgramFault> find_fault(const ScoreProgram& program,
 // depends on the score.
 std::optional<std::size_t> undifferentiable_step(const ScoreProgram& program);
 
-// The program of d new score / d score. At a kink it takes one side: max and min that of the first
-// operand when both are equal, abs 0, activations what their gradient modes take. Steps (floor,
-// ceil, comparisons) have derivative 0. Steps that do not matter are left out, so the result has
-// at most kMaxDerivedSteps. `program` must be valid and differentiable.
+// The program that computes d(modified score) / d(score). At a kink the derivative is one-sided:
+// max and min use the first operand for equal operands, abs has 0, activations follow their
+// gradient modes. Step functions (floor, ceil, comparisons) have derivative 0. Dead steps are
+// removed, so the result has at most kMaxDerivedSteps. `program` must be valid and differentiable.
 ScoreProgram differentiate(const ScoreProgram& program);
 inline constexpr std::size_t kMaxDerivedSteps = 16 * kMaxScoreSteps;
-// The same as a score_modifier_gradient: times value kScoreGradient.
+// The derivative as a score_modifier_gradient: multiplied by value kScoreGradient.
 ScoreProgram gradient_of(const ScoreProgram& program);
 
 }  // namespace ashlar

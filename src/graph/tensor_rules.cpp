@@ -1,3 +1,4 @@
+// Validation of tensors: dims, strides, ragged offsets, overlap, size.
 #include "graph/tensor_rules.hpp"
 
 #include <vector>
@@ -36,8 +37,7 @@ void check_ragged(const GraphData& graph, const Tensor& tensor) {
     reject(tensor, "dims of ragged_offset", to_string(offsets.dims),
            "[{}, 1, ...]: one more than the batch", rows);
   if (rows > 1 && offsets.strides[0] != 1)
-    reject(tensor, "strides of ragged_offset", to_string(offsets.strides),
-           "offsets that are packed");
+    reject(tensor, "strides of ragged_offset", to_string(offsets.strides), "packed offsets");
 }
 
 void check_facts(const GraphData& graph, Tensor& tensor) {
@@ -87,8 +87,8 @@ void check_tensor(const GraphData& graph, Tensor& tensor) {
 void check_no_overlap(const Tensor& tensor) {
   const std::int64_t count = element_count(tensor.dims);
   if (count <= 1) return;
-  // Nested axes: each step jumps past everything the smaller axes reach. Where the rows of a ragged
-  // tensor start is known only at run.
+  // Nested axes: each stride exceeds the reach of all axes with smaller strides. The batch axis of
+  // a ragged tensor is skipped: its offsets are known only at run time.
   std::vector<std::pair<std::int64_t, std::int64_t>> axes;
   for (int axis = tensor.ragged_offset == kNoTensor ? 0 : 1; axis < tensor.dims.rank(); ++axis)
     if (tensor.dims[axis] > 1) axes.emplace_back(tensor.strides[axis], tensor.dims[axis]);
@@ -117,14 +117,14 @@ void check_no_overlap(const Tensor& tensor) {
   }
   if (!distinct)
     reject(tensor, "strides", to_string(tensor.strides),
-           "strides that give every element of {} an address of its own", to_string(tensor.dims));
+           "strides that map every element of {} to a distinct address", to_string(tensor.dims));
 }
 
 std::int64_t byte_size(const Tensor& tensor) {
   if (element_count(tensor.dims) == 0) return 0;
   std::int64_t last = 0;
   for (int axis = 0; axis < tensor.dims.rank(); ++axis) {
-    // A ragged tensor's batch stride means nothing; count its rows as packed.
+    // The batch stride of a ragged tensor is unused; its batches count as packed.
     if (axis == 0 && tensor.ragged_offset != kNoTensor) continue;
     last = checked_add(last, checked_mul(tensor.dims[axis] - 1, tensor.strides[axis]));
   }

@@ -1,4 +1,4 @@
-// The text form of a graph: one line per tensor that is bound, one per node.
+// The text form of a graph: one line per bound tensor and one per node.
 #include <fmt/format.h>
 
 #include "graph/enum_names.hpp"

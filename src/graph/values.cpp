@@ -1,4 +1,4 @@
-// Pointwise operations written as functions of values.
+// Pointwise operations as free functions of Values.
 #include <array>
 
 #include "base/fail.hpp"
@@ -6,7 +6,7 @@
 
 namespace ashlar {
 
-// A Value knows only the graph's contents; this wraps them in a Graph for the length of a call.
+// A Value refers to the contents of a graph (GraphData); this wraps them in a Graph for one call.
 class BorrowedGraph {
  public:
   explicit BorrowedGraph(Value value) {
@@ -26,7 +26,7 @@ class BorrowedGraph {
 
 namespace {
 
-// Constants take part at the precision of a floating operand, and as f32 beside integers.
+// A constant has the precision of a floating-point operand, and f32 with integer operands.
 Value constant_like(Value like, double value) {
   BorrowedGraph graph(like);
   return graph->constant(value, like.dtype() == f64 ? f64 : f32, like.dims().rank());

@@ -1,4 +1,4 @@
-// Walks the attributes of any operation: visit(name, value) for each, in the order of ops.hpp.
+// Visits the attributes of any operation: visit(name, value) for each, in the order of ops.hpp.
 #pragma once
 
 #include <ashlar/ops.hpp>

@@ -1,3 +1,4 @@
+// Arena: slots of owned memory for concurrent runs of a plan.
 #include "plan/arena.hpp"
 
 #include <bit>
@@ -38,7 +39,7 @@ Arena::Lease::Lease(Arena& arena, void* stream) : arena_(arena), stream_(stream)
 }
 
 Arena::Lease::~Lease() {
-  // A device that is beyond use says so in the run itself, or in the next one.
+  // A destructor must not throw; a device error shows up in this run or in the next one.
   try {
     if (Marker* last_use = arena_.last_uses_[static_cast<std::size_t>(slot_)].get())
       last_use->record(stream_);

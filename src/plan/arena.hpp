@@ -1,4 +1,4 @@
-// Memory a plan keeps for its intermediates when the caller grants no workspace.
+// Memory owned by a plan for intermediates and scratch that exceed the workspace limit.
 #pragma once
 
 #include <atomic>
@@ -8,15 +8,15 @@
 
 namespace ashlar {
 
-// One slot per concurrent run. A processor reserves address space at once and takes pages on first
-// use, so slots that are never used cost nothing. On a GPU a stream that is given a slot waits for
-// the slot's last user. (Not while it is being captured: a graph that was captured from a plan with
-// an arena must not run beside other runs of that plan.)
+// One slot per concurrent run. On the CPU, address space is reserved up front and pages are
+// committed on first use, so unused slots cost nothing. On a GPU, a stream that leases a slot waits
+// for the last stream that used it. Exception: a stream under capture does not wait, so a graph
+// captured from a plan with an arena must not run concurrently with other runs of that plan.
 class Arena {
  public:
   Arena(const DeviceProps& device, std::int64_t slot_bytes);  // throws Error(out_of_memory)
 
-  // Takes a free slot without lock or allocation; waits while all slots are taken.
+  // Acquires a free slot without lock or allocation; blocks while all slots are in use.
   class Lease {
    public:
     Lease(Arena& arena, void* stream);
@@ -35,7 +35,7 @@ class Arena {
  private:
   std::int64_t slot_bytes_;
   OwnedMemory memory_;
-  std::vector<std::unique_ptr<Marker>> last_uses_;  // by slot; null where there is nothing to order
+  std::vector<std::unique_ptr<Marker>> last_uses_;  // by slot; null if the device has no streams
   std::atomic<std::uint64_t> taken_;                // one bit per slot
 };
 

@@ -1,3 +1,4 @@
+// OwnedMemory.
 #include "plan/backend.hpp"
 
 #include <algorithm>
@@ -7,7 +8,7 @@ namespace ashlar {
 
 OwnedMemory::OwnedMemory(const DeviceProps& device, std::int64_t bytes)
     : device_(device), bytes_(bytes) {
-  // Something to point at even where nothing is asked for.
+  // A size of 0 still gets a valid pointer.
   data_ = backend(device.kind).allocate(device, std::max(bytes, kWorkspaceAlignment));
 }
 

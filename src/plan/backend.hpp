@@ -1,5 +1,5 @@
-// What a plan asks of the kind of device it runs on: its engines, memory, and the order of its
-// work. `stream` is a CUstream on a GPU; processors ignore it and do everything at once.
+// The interface between plans and a kind of device: engines, memory, streams and events. `stream`
+// is a CUstream on a GPU; the CPU ignores it and executes synchronously.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -12,19 +12,19 @@
 
 namespace ashlar {
 
-// A point in a stream's work.
+// An event: a point in a stream's work.
 class Marker {
  public:
   virtual ~Marker() = default;
   virtual void record(void* stream) = 0;
-  // Work given to `stream` from now on begins after this point; nothing where none was recorded.
-  // Never makes the calling thread wait.
+  // Makes work enqueued on `stream` from now on wait for this point; no effect if none was
+  // recorded. Never blocks the calling thread.
   virtual void stream_wait(void* stream) = 0;
-  // Waits until both points are reached.
+  // Blocks until both points are reached.
   virtual double seconds_since(const Marker& earlier) const = 0;
 };
 
-// Work that is given to a device at once, as often as wanted.
+// Work recorded once and launched as a unit any number of times (a CUDA graph on a GPU).
 class Recording {
  public:
   virtual ~Recording() = default;
@@ -35,30 +35,31 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual EngineTable engines() const = 0;
-  // How many runs of one plan may use memory the plan owns at once, each in a part of its own.
+  // Number of slots of owned memory: the maximum number of concurrent runs of one plan that use it.
   virtual int owned_slots() const = 0;
 
   // Aligned to kWorkspaceAlignment; throws Error(out_of_memory).
   virtual std::byte* allocate(const DeviceProps& device, std::int64_t bytes) const = 0;
   virtual void release(const DeviceProps& device, std::byte* memory,
                        std::int64_t bytes) const noexcept = 0;
-  // After the stream's earlier work, and done on return.
+  // Ordered after the stream's earlier work and complete on return.
   virtual void upload(const DeviceProps& device, void* to, const void* from, std::int64_t bytes,
                       void* stream) const = 0;
   virtual void download(const DeviceProps& device, void* to, const void* from, std::int64_t bytes,
                         void* stream) const = 0;
-  // In the stream's order.
+  // Stream-ordered, asynchronous.
   virtual void fill(const DeviceProps& device, void* to, std::byte value, std::int64_t bytes,
                     void* stream) const = 0;
   virtual void synchronize(const DeviceProps& device, void* stream) const = 0;
   virtual std::unique_ptr<Marker> marker(const DeviceProps& device) const = 0;
-  // Of what `work` gives to the stream it is called with: now, or at every replay.
+  // Records what `work` enqueues on the stream it is called with. A backend may instead call `work`
+  // at every replay.
   virtual std::unique_ptr<Recording> recording(const DeviceProps& device,
                                                std::function<void(void* stream)> work) const = 0;
 };
 const Backend& backend(DeviceKind kind);
 
-// Memory of a device, given back at the end of its life.
+// A device allocation, released on destruction.
 class OwnedMemory {
  public:
   OwnedMemory() = default;

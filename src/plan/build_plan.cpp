@@ -1,4 +1,5 @@
-// Graph -> regions -> engines -> memory layout -> kernels.
+// Builds a plan: lowers the graph, partitions it into regions, selects engines, lays out memory and
+// builds kernels.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -24,7 +25,7 @@ bool has_engine(const Region& region, EngineTable table, const DeviceProps& devi
 bool is_no_reference(EngineKind kind) { return kind != EngineKind::reference; }
 bool is_special(EngineKind kind) { return !is_last_resort(kind); }
 
-// By node: whether a special engine takes it with nothing fused to it.
+// By node: whether a specialised engine supports it unfused.
 std::vector<bool> supported_unfused(const LoweredGraph& lowered, EngineTable table,
                                     const DeviceProps& device) {
   const std::size_t nodes = lowered.graph.nodes().size();
@@ -35,8 +36,8 @@ std::vector<bool> supported_unfused(const LoweredGraph& lowered, EngineTable tab
   return result;
 }
 
-// Estimated time of all regions that have one of the nodes. Where reductions stay with a product, a
-// special engine must take both, and the one that was asked for.
+// Estimated time of all regions that contain one of the nodes. Infinite if a region with tail
+// reductions is not selected for a specialised engine, or not for the engine the caller requested.
 double seconds_of(const std::vector<NodeId>& nodes, const LoweredGraph& lowered,
                   const std::vector<FusionLimits>& limits, EngineTable table,
                   const DeviceProps& device, const CompileOptions& options) {
@@ -49,7 +50,7 @@ double seconds_of(const std::vector<NodeId>& nodes, const LoweredGraph& lowered,
     const bool is_taken = choice.engine && !is_last_resort(choice.engine->kind()) &&
                           (options.engine.empty() || choice.engine->id() == options.engine);
     if (!region.reductions.empty() && !is_taken) return std::numeric_limits<double>::infinity();
-    // Last resorts launch a few kernels, which their estimates do not count.
+    // Last-resort engines launch several kernels, which their estimates do not include.
     constexpr double kFewLaunches = 5e-6;
     const bool is_last = choice.engine && is_last_resort(choice.engine->kind());
     seconds += is_last ? std::max(choice.seconds, kFewLaunches) : choice.seconds;
@@ -57,7 +58,7 @@ double seconds_of(const std::vector<NodeId>& nodes, const LoweredGraph& lowered,
   return seconds;
 }
 
-// The limits without one kind of fusion for all nodes of a region.
+// The limits with one kind of fusion disabled for all nodes of a region.
 std::vector<FusionLimits> without(bool FusionLimits::*fusion, const Region& region,
                                   std::vector<FusionLimits> limits) {
   for (const NodeId id : region.nodes) limits[static_cast<std::size_t>(id)].*fusion = false;
@@ -71,13 +72,13 @@ std::string estimate_text(double seconds) {
 void note_estimates(const Region& region, double fused, double unfused,
                     std::vector<FusionLimits>& limits) {
   for (const NodeId id : region.nodes)
-    limits[static_cast<std::size_t>(id)].reason = fmt::format(
-        "estimated together {}, apart {}", estimate_text(fused), estimate_text(unfused));
+    limits[static_cast<std::size_t>(id)].reason =
+        fmt::format("estimated {} fused, {} unfused", estimate_text(fused), estimate_text(unfused));
 }
 
-// Of a region with reductions behind a product: whether it is left as it is. Else the limits are
-// narrower now: by what comes before the product, if that keeps engines from taking the reductions,
-// or by the reductions.
+// For a region with tail reductions: returns true if fusing them pays off. Otherwise narrows the
+// limits: drops the prologue if it keeps engines from supporting the reductions, or else the
+// reductions.
 bool tails_pay(const Region& region, const LoweredGraph& lowered, std::vector<FusionLimits>& limits,
                EngineTable table, const DeviceProps& device, const CompileOptions& options) {
   const auto seconds = [&](const std::vector<FusionLimits>& of) {
@@ -92,7 +93,7 @@ bool tails_pay(const Region& region, const LoweredGraph& lowered, std::vector<Fu
   return false;
 }
 
-// Whether work comes before an anchor that does it again for every tap or tile.
+// Whether the region has a prologue that its anchor recomputes for every filter tap or tile.
 bool repeats_prologue(const Region& region) {
   const bool repeats = region.anchor_as<ConvForward>() || region.anchor_as<ConvBackwardData>() ||
                        region.anchor_as<ConvBackwardFilter>() ||
@@ -103,8 +104,8 @@ bool repeats_prologue(const Region& region) {
                                 });
 }
 
-// Of a region with such work: whether it is left as it is. Else the limits are narrower now. Doing
-// the work again may cost more than a trip through memory.
+// For such a region: returns true if the fused prologue pays off; otherwise narrows the limits.
+// Recomputing the prologue may cost more than a round trip through memory.
 bool prologue_pays(const Region& region, const LoweredGraph& lowered,
                    std::vector<FusionLimits>& limits, EngineTable table, const DeviceProps& device,
                    const CompileOptions& options) {
@@ -119,7 +120,7 @@ bool prologue_pays(const Region& region, const LoweredGraph& lowered,
   return false;
 }
 
-// What the special engines of a region's operation say against the whole of it.
+// The refusals of the specialised engines for the region's operation.
 std::string refusals(const Region& region, const Graph& graph, EngineTable table,
                      const DeviceProps& device) {
   std::string text;
@@ -129,18 +130,18 @@ std::string refusals(const Region& region, const Graph& graph, EngineTable table
     if (support || support.is_other_operation()) continue;
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", engine->id(), support.reason());
   }
-  return fmt::format("no fast engine takes {} ({})", region.to_text(graph), text);
+  return fmt::format("no specialised engine supports {} ({})", region.to_text(graph), text);
 }
 
-// Cuts as large as possible, then takes fusions back where they would leave a region to the
-// reference engine, or to another last resort although a special engine takes less of it.
+// Partitions into maximal regions, then undoes fusions that would leave a region to the reference
+// engine, or to another last-resort engine although a specialised engine supports a smaller region.
 std::vector<Region> partition_for_device(const LoweredGraph& lowered, EngineTable table,
                                          const DeviceProps& device, const CompileOptions& options,
                                          std::vector<FusionLimits>& limits) {
   const bool fuse = options.fuse, on_gpu = fuse && device.kind == DeviceKind::cuda;
   limits.assign(lowered.graph.nodes().size(),
                 FusionLimits{fuse, fuse, on_gpu, on_gpu && !options.reference_only});
-  std::optional<std::vector<bool>> alone;  // asked for rarely
+  std::optional<std::vector<bool>> alone;  // computed on first use: rarely needed
   const auto is_too_large = [&](const Region& region) {
     if (region.nodes.size() == 1 || has_engine(region, table, device, is_special)) return false;
     if (!has_engine(region, table, device, is_no_reference)) return true;
@@ -178,7 +179,7 @@ std::vector<Region> partition_for_device(const LoweredGraph& lowered, EngineTabl
         FusionLimits& limit = limits[static_cast<std::size_t>(id)];
         narrowed = narrowed || limit.prologue || limit.epilogue;
         limit.reason = reason;
-        // First the prologue goes, then the epilogue.
+        // Drop the prologue first, then the epilogue.
         limit.epilogue = limit.epilogue && limit.prologue;
         limit.prologue = false;
       }
@@ -214,7 +215,7 @@ class MemoryPlanner {
     if (plan_.owned_bytes > 0) plan_.arena.emplace(plan_.device, plan_.owned_bytes);
   }
 
-  // Before kernels are built: what they will need, by what their configurations expect.
+  // Without built kernels: sizes from the configurations' scratch estimates.
   void estimate() {
     collect_intermediates();
     for (std::size_t i = 0; i < plan_.steps.size(); ++i)
@@ -224,7 +225,7 @@ class MemoryPlanner {
   }
 
  private:
-  // What the caller gives, or else the plan keeps.
+  // Memory within the workspace limit comes from the caller; otherwise the plan owns it.
   void divide(std::int64_t total) {
     (total <= plan_.options.workspace_limit ? plan_.workspace_bytes : plan_.owned_bytes) = total;
   }
@@ -243,7 +244,7 @@ class MemoryPlanner {
     }
   }
 
-  // Shows the kernels the inputs that never change.
+  // Lets the kernels prepack constant inputs.
   void keep_constants() {
     if (plan_.options.constants.empty()) return;
     std::vector<void*> pointers(plan_.bound.size(), nullptr);
@@ -262,11 +263,10 @@ class MemoryPlanner {
     }
     const KernelContext context(plan_.locations, pointers, nullptr, nullptr);
     for (PlanData::Step& step : plan_.steps) step.kernel->keep_constants(context);
-    plan_.options.constants.clear();  // the memory may go after compile()
+    plan_.options.constants.clear();  // the caller may free the memory after compile()
   }
 
-  // Intermediates that pass through memory live from the step that writes them to the last that
-  // reads them.
+  // An intermediate in memory is live from the step that writes it to the last step that reads it.
   void collect_intermediates() {
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
       const int step = static_cast<int>(i);
@@ -328,7 +328,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
       partition_for_device(plan->lowered, table, device, options, plan->limits);
   if (saved && saved->size() != regions.size())
     fail(ErrorCode::invalid_argument,
-         "plan: got {} saved regions, expected the {} this version cuts; compile the graph again",
+         "plan: got {} saved regions, expected {} from this version; compile the graph again",
          saved->size(), regions.size());
   for (std::size_t i = 0; i < regions.size(); ++i) {
     Choice choice =

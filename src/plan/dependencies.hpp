@@ -1,4 +1,4 @@
-// Who must run before whom, through memory: tensors may be views of one another.
+// Data dependencies between nodes through memory: tensors may be views of one another.
 #pragma once
 
 #include <vector>
@@ -21,9 +21,9 @@ class Dependencies {
         readers_[root(id)].push_back(static_cast<NodeId>(i));
   }
 
-  // The node that fills the memory `id` is seen in; kNoNode for inputs, scalars, constants.
+  // The node that writes the memory of `id`; kNoNode for inputs, scalars and constants.
   NodeId writer(TensorId id) const { return writers_[root(id)]; }
-  // Everything a node reads.
+  // All tensors a node reads.
   std::vector<TensorId> reads(NodeId id) const {
     std::vector<TensorId> tensors;
     const Node& node = lowered_.graph.nodes()[static_cast<std::size_t>(id)];
@@ -31,7 +31,7 @@ class Dependencies {
       if (input != kNoTensor) tensors.push_back(input);
     return tensors;
   }
-  // Nodes that read the memory `id` is seen in.
+  // The nodes that read the memory of `id`.
   const std::vector<NodeId>& readers(TensorId id) const { return readers_[root(id)]; }
   std::size_t root(TensorId id) const {
     return static_cast<std::size_t>(lowered_.views[static_cast<std::size_t>(id)].tensor);

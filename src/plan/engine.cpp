@@ -1,3 +1,4 @@
+// Cost and Config.
 #include "plan/engine.hpp"
 
 #include <algorithm>
@@ -5,7 +6,7 @@
 namespace ashlar {
 
 double Cost::seconds(const DeviceProps& device, DType precision) const {
-  // f64 runs at half the f32 rate on the vector units we know.
+  // f64 runs at half the f32 rate on the supported SIMD units.
   const double peak = precision == f64 ? device.flops_f32 / 2 : device.flops_f32;
   const double arithmetic = flops / (peak * flops_fraction);
   const double memory = bytes / (device.bytes_per_second * bytes_fraction);

@@ -1,4 +1,4 @@
-// The engine contract: one way to run a kind of region on a kind of device.
+// The engine interface. An engine is one implementation of a kind of region for a kind of device.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -16,7 +16,7 @@
 
 namespace ashlar {
 
-// Acceptance, or a refusal with its reason.
+// The answer of Engine::supports: yes, or no with a reason.
 class Support {
  public:
   static Support yes() { return {}; }
@@ -26,7 +26,7 @@ class Support {
     support.reason_ = fmt::format(reason, std::forward<Args>(args)...);
     return support;
   }
-  // The region is none of this engine's business: explain only counts such refusals.
+  // The engine is for another operation: explain() only counts such refusals.
   template <class... Args>
   static Support other_operation(fmt::format_string<Args...> reason, Args&&... args) {
     Support support = no(reason, std::forward<Args>(args)...);
@@ -42,22 +42,22 @@ class Support {
   bool is_other_operation_ = false;
 };
 
-// What a configuration is expected to cost, in named units.
+// The estimated cost of a configuration.
 struct Cost {
-  double flops = 0;           // arithmetic done, including redundant work
-  double bytes = 0;           // memory traffic
-  double flops_fraction = 1;  // share of the device's peak this code reaches when arithmetic limits
-  double bytes_fraction = 1;  // share of the memory's speed this code reaches when bytes limit
+  double flops = 0;           // FLOPs, including redundant work
+  double bytes = 0;           // memory traffic in bytes
+  double flops_fraction = 1;  // achievable fraction of peak FLOP/s when compute-bound
+  double bytes_fraction = 1;  // achievable fraction of peak bandwidth when memory-bound
   double seconds(const DeviceProps& device, DType precision) const;
 };
 
 struct Config {
-  std::vector<std::pair<std::string, std::int64_t>> knobs;  // named choices; all a saved plan keeps
+  std::vector<std::pair<std::string, std::int64_t>> knobs;  // named parameters, stored in plans
   Cost cost;
   std::int64_t scratch_bytes = 0;
   PlanNotes notes;
 
-  std::int64_t knob(std::string_view name) const;  // throws Error(internal) when absent
+  std::int64_t knob(std::string_view name) const;  // throws Error(internal) if absent
   std::string to_text() const;                     // "mr=6 nr=32 kc=256"
 };
 
@@ -65,10 +65,10 @@ enum class EngineKind : std::uint8_t {
   precompiled_single,
   generic_fusion,
   specialised_fusion,
-  naive,  // one thread per output: right for everything, fast for nothing
+  naive,  // one thread per output element: supports everything, slow
   reference
 };
-// Kinds that take every region, for want of anything better.
+// Kinds that support every region and are used only if no other engine does.
 constexpr bool is_last_resort(EngineKind kind) {
   return kind == EngineKind::naive || kind == EngineKind::reference;
 }
@@ -82,15 +82,15 @@ class Engine {
   virtual EngineKind kind() const = 0;
   virtual std::string_view description() const = 0;
   virtual Support supports(const Region& region, const DeviceProps& device) const = 0;
-  // Legal configurations, cheapest first; at least one for a supported region.
+  // Valid configurations, cheapest first; at least one for a supported region.
   virtual std::vector<Config> configs(const Region& region, const DeviceProps& device) const = 0;
-  // The graph and the region live as long as the kernel.
+  // The graph and the region outlive the kernel.
   virtual std::unique_ptr<Kernel> build(const Graph& graph, const Region& region,
                                         const Config& config, const DeviceProps& device) const = 0;
 };
 
-// The engines of a backend, most special first, the one that runs everything last. Dispatch, tests
-// and benchmarks all walk this table.
+// The engines of a backend, most specialised first, the last-resort engine last. Selection, tests
+// and benchmarks iterate over this table.
 using EngineTable = std::span<const Engine* const>;
 EngineTable engine_table(DeviceKind kind);
 

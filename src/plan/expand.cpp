@@ -1,3 +1,4 @@
+// Expansion: building blocks for replacing a composite node, and the pass itself.
 #include "plan/expand.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +10,7 @@ namespace ashlar {
 
 namespace {
 
-constexpr std::size_t kMaxPrefix = 64;  // new names must not outgrow the limit on names
+constexpr std::size_t kMaxPrefix = 64;  // keeps new names below kMaxNameBytes
 
 }  // namespace
 
@@ -59,7 +60,8 @@ TensorId Expansion::matmul(TensorId a, TensorId b, const std::string& role) {
 }
 
 TensorId Expansion::constant(double value, int rank, const std::string& role) {
-  // One tensor per value: what two expansions compute alike is merged only when they read the same.
+  // One tensor per value: equal nodes of two expansions are merged only if they read the same
+  // tensors.
   for (TensorId id = 0; id < editor_.tensor_count(); ++id) {
     const Tensor& other = tensor(id);
     if (other.kind == TensorKind::constant && other.dtype == dtype_ && other.value == value &&

@@ -1,5 +1,5 @@
-// Replacing an operation that is a composition by the smaller operations it is made of, so that
-// their engines run it: the inverse of raising.
+// Expansion of composite operations into primitive ones, so that the engines of those run them: the
+// inverse of raising.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace ashlar {
 
-// The node that is being replaced, and what stands for it. New nodes compute in its compute type
-// (f32 at least), which is the dtype of what passes between them.
+// The node being replaced and its replacement. New nodes use the node's compute type (at least
+// f32), which is also the dtype of the intermediates between them.
 class Expansion {
  public:
   Expansion(GraphEditor& editor, NodeId id);
@@ -24,10 +24,10 @@ class Expansion {
   const Tensor& tensor(TensorId id) const { return editor_.tensor(id); }
   const Dims& dims(TensorId id) const { return tensor(id).dims; }
 
-  // Takes the node out of the graph. Comes first: its outputs get new producers.
+  // Removes the node from the graph. Call it first: its outputs get new producers.
   void begin() { editor_.remove(id_); }
 
-  // Results are named after the node and `role`. What they leave open is inferred.
+  // Results are named after the node and `role`. Unset properties are inferred.
   struct Result {
     std::string role;
     Dims dims = {}, strides = {};
@@ -42,24 +42,24 @@ class Expansion {
 
   TensorId pointwise(PointwiseMode mode, std::vector<TensorId> inputs, const Result& result,
                      std::optional<DType> compute = {});
-  // factor * x where `predicate` holds, else 0.
+  // factor * x where `predicate` is true, else 0.
   TensorId select_or_zero(TensorId predicate, TensorId x, double factor, const std::string& role);
   TensorId matmul(TensorId a, TensorId b, const std::string& role);
   TensorId constant(double value, int rank, const std::string& role);
-  // Views, of the operand's dtype: the operand itself where nothing changes.
+  // Views with the operand's dtype; they return the operand itself if nothing changes.
   TensorId reshape(TensorId x, Dims dims);
   TensorId transpose(TensorId x, const Dims& permutation);
   TensorId slice(TensorId x, const Dims& start, const Dims& limit);
-  // x times `count`, one after the other along `axis`.
+  // `count` copies of x, concatenated along `axis`.
   TensorId repeat(TensorId x, std::int64_t axis, std::int64_t count, const std::string& role);
-  // `x` becomes an output of the node: reshaped, converted.
+  // Makes `x` an output of the node, reshaped and converted as needed.
   void store(TensorId x, int output_slot);
-  // An operation with one result, which is an output of the node as it is.
+  // Adds an operation whose only result is an output of the node.
   void make(Op op, std::vector<TensorId> inputs, int output_slot);
 
  private:
   std::string name_of(const std::string& role) const;
-  // What a view of x is called.
+  // The role in the name of a view of x.
   std::string view_role(TensorId x, const char* change) const;
 
   GraphEditor& editor_;
@@ -70,7 +70,7 @@ class Expansion {
   int count_ = 0;
 };
 
-// One per operation that can be expanded. False: this node has to stay whole.
+// One overload per operation that can be expanded. Returns false if this node cannot be.
 bool expand(const MultiHeadAttentionForward& op, Expansion& expansion);
 bool expand(const MultiHeadAttentionBackwardData& op, Expansion& expansion);
 bool expand(const MultiHeadAttentionBackwardWeights& op, Expansion& expansion);

@@ -1,6 +1,6 @@
-// The gradients of a mixture of experts, which share no work: that of the weights stays what it is,
-// and that of the tokens is a forward product of the gradient of the output, with weights turned
-// and the routing the other way round. What was gathered is scattered back, and adds up.
+// Splits the MoE backward into its two gradients, which share no work. dweight stays an
+// MoeGroupedMatmulBackward; dtoken becomes a forward grouped matmul of doutput with transposed
+// weights and inverse routing: rows that were gathered are scattered back and summed.
 #include "plan/expand.hpp"
 
 namespace ashlar {
@@ -10,8 +10,8 @@ namespace {
 using Backward = MoeGroupedMatmulBackward;
 using Forward = MoeGroupedMatmul;
 
-// Where a row went: token_index * top_k + token_ks, outside the output where it went nowhere. In
-// f64, which holds the place of every row there can be; an index below 0 gives one below 0.
+// The output row of each routed row: token_index * top_k + token_ks, out of range for dropped rows.
+// In f64, which represents every possible row exactly; a negative index yields a negative row.
 TensorId destination_rows(const Backward& op, Expansion& e) {
   const TensorId index = e.input(Backward::token_index), rank = e.input(Backward::token_ks);
   const auto compare = [&](PointwiseMode mode, double limit, const char* role) {
@@ -33,7 +33,7 @@ TensorId destination_rows(const Backward& op, Expansion& e) {
 }  // namespace
 
 bool expand(const MoeGroupedMatmulBackward& op, Expansion& e) {
-  constexpr std::int64_t kMaxRanks = 1 << 24;  // that a constant of f32 holds
+  constexpr std::int64_t kMaxRanks = 1 << 24;  // exactly representable in an f32 constant
   if (e.node().outputs.size() <= Backward::dtoken || e.output(Backward::dtoken) == kNoTensor ||
       op.top_k > kMaxRanks)
     return false;
@@ -42,7 +42,7 @@ bool expand(const MoeGroupedMatmulBackward& op, Expansion& e) {
                  first = e.input(Backward::first_token_offset);
 
   std::vector<TensorId> of_weights = e.node().inputs;
-  // The weights only tell how many experts there are.
+  // dweight reads only the number of experts from the weights.
   if (e.dims(weight)[0] == e.dims(first)[0]) of_weights[Backward::weight] = kNoTensor;
   e.make(op, of_weights, Backward::dweight);
 

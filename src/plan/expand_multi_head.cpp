@@ -1,8 +1,8 @@
-// Multi-head attention as projections (matmul), attention and its gradient.
+// Expands multi-head attention into projections (matmul), attention and their gradients.
 //
-// Vectors are matrices [steps, size], where the steps are those of all batches and beams; heads are
-// [G, H, R, size]. Beams that share their keys are one long query sequence: G = B, R = beams * Tq.
-// Beams with keys of their own are batches: G = B * beams, R = Tq.
+// Vectors are matrices [steps, size] over the steps of all batches and beams; heads are
+// [G, H, R, size]. Beams that share keys form one long query sequence: G = B, R = beams * Tq. Beams
+// with separate keys are batches: G = B * beams, R = Tq.
 #include <limits>
 
 #include "graph/multi_head_shapes.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 using Part = MultiHeadPart;
 
-// The operands the three operations have in common; d_o is absent forward.
+// The operands common to the three operations; d_o is absent in the forward operation.
 struct Operands {
   TensorId q, k, v, weights, d_o = kNoTensor;
   TensorId seq_len_q, seq_len_kv, window_low, window_high;
@@ -56,7 +56,7 @@ class MultiHeadExpansion {
     if (!is_floating(e_.node().compute)) return false;
     for (TensorId id : {in_.q, in_.k, in_.v})
       if (element_count(e_.dims(id)) == 0) return false;
-    // Attention gives 8-bit operands a meaning of their own (scales); projected ones are wider.
+    // Attention treats 8-bit operands as scaled fp8; projected operands are wider.
     for (Part part : {Part::query, Part::key, Part::value})
       if (!shape_[part].present && bit_width(e_.tensor(source(part)).dtype) < 16) return false;
     return true;
@@ -67,7 +67,7 @@ class MultiHeadExpansion {
     const TensorId x = source(part);
     return e_.reshape(x, {element_count(e_.dims(x)) / e_.dims(x)[3], e_.dims(x)[3]});
   }
-  // The same with zeros past the lengths, whatever is there.
+  // The same with zeros past the sequence lengths.
   TensorId masked_vectors(Part part) {
     const bool query = part == Part::query;
     const TensorId lengths = query ? in_.seq_len_q : in_.seq_len_kv;
@@ -103,7 +103,7 @@ class MultiHeadExpansion {
     return e_.pointwise(PointwiseMode::add, {product, bias}, {role + "_with_bias"});
   }
 
-  // --- heads [G, H, R, size], from and to vectors of all heads one after the other
+  // --- heads [G, H, R, size], from and to vectors with all heads concatenated
   TensorId to_heads(TensorId x, std::int64_t heads) {
     const std::int64_t steps = e_.dims(x)[0], size = e_.dims(x)[1];
     return e_.transpose(e_.reshape(x, {groups_, steps / groups_, heads, size / heads}),
@@ -113,13 +113,13 @@ class MultiHeadExpansion {
     const Dims dims = e_.dims(x);
     return e_.reshape(e_.transpose(x, {0, 2, 1, 3}), {dims[0] * dims[2], dims[1] * dims[3]});
   }
-  // Heads next to each other in every step, so that from_heads() moves nothing.
+  // A layout with the heads of a step contiguous, so that from_heads() is a view.
   Expansion::Result heads_result(std::string role, const Dims& dims) {
     return {.role = std::move(role),
             .dims = dims,
             .strides = {dims[1] * dims[2] * dims[3], dims[3], dims[1] * dims[3], 1}};
   }
-  // Keys and values that are not projected serve all heads; the query has to be there for each.
+  // Unprojected keys and values are shared by all heads; an unprojected query is repeated per head.
   TensorId heads_of(Part part, TensorId x) {
     if (shape_[part].present) return to_heads(project(part, x), shape_.heads);
     const TensorId one = to_heads(x, 1);
@@ -185,7 +185,7 @@ class MultiHeadExpansion {
     return from_heads(d_heads);
   }
 
-  // --- what every gradient starts with
+  // --- common start of every gradient
   struct Backward {
     TensorId q, k, v;  // vectors
     TensorId d_o;      // before post dropout [steps, o_size]
@@ -211,8 +211,7 @@ class MultiHeadExpansion {
     b.heads = attend_backward(b.forward, to_heads(d_heads, shape_.heads));
     return b;
   }
-  // The gradient of a projection from those of its results: the matrix, and the bias if there is
-  // one.
+  // The gradients of a projection's matrix and bias, if any, from the gradient of its result.
   void add_weight_gradient(Part part, TensorId d_result, TensorId x,
                            std::vector<TensorId>& matrices, std::vector<TensorId>& biases) {
     const MultiHeadProjection& p = shape_[part];
@@ -277,7 +276,7 @@ class MultiHeadExpansion {
     return e_.reshape(e_.repeat(bias, 1, copies, "window_bias_of_every_beam"),
                       {1, 1, rows_, shape_.keys});
   }
-  // Beams of one group may have different lengths: then their padding is left to the masks.
+  // Beams of one group may have different lengths; then masks handle their padding.
   TensorId query_lengths() {
     const bool one_each = rows_ == shape_.queries;
     return in_.seq_len_q == kNoTensor || !one_each ? kNoTensor
@@ -333,7 +332,7 @@ bool expand(const MultiHeadAttentionBackwardWeights& op, Expansion& e) {
   if (!m.is_possible()) return false;
   e.begin();
   const auto b = m.backward();
-  // In the order of the weights: all matrices, then all biases.
+  // In the order of the weight tensor: all matrices, then all biases.
   std::vector<TensorId> parts, biases;
   m.add_weight_gradient(Part::query, m.from_heads(b.heads.q), b.q, parts, biases);
   m.add_weight_gradient(Part::key, m.from_heads(b.heads.k), b.k, parts, biases);

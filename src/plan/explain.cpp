@@ -1,3 +1,4 @@
+// The text of Plan::explain().
 #include "plan/plan_data.hpp"
 
 namespace ashlar {
@@ -26,8 +27,8 @@ std::string tensor_names(const Graph& graph, const std::vector<TensorId>& ids) {
   return text.empty() ? "nothing" : text;
 }
 
-// Operations per second that the device could do for the region. Matrix units multiply numbers of 8
-// bits twice as fast as those of 16, and tf32 half as fast; the wider factor decides.
+// Peak FLOP/s of the device for the region. Relative to 16-bit operands, tensor cores run 8-bit
+// operands at twice and tf32 at half the rate; the wider operand decides.
 double peak_of(const Region& region, const DeviceProps& device, bool allow_tf32) {
   if (!region.anchor || region.anchor->inputs.empty()) return device.flops_f32;
   const auto& inputs = region.anchor->inputs;
@@ -42,22 +43,22 @@ double peak_of(const Region& region, const DeviceProps& device, bool allow_tf32)
   return bit_width(dtype) <= 16 ? device.flops_f16 : device.flops_f32;
 }
 
-// The least time the device could take, and what sets it.
+// The roofline time of the region and whether it is compute- or memory-bound.
 std::string roofline_of(const Region& region, const DeviceProps& device, bool allow_tf32) {
   const double arithmetic = region.flops() / peak_of(region, device, allow_tf32);
   const double memory = region.bytes() / device.bytes_per_second;
-  return fmt::format("{} ({}, {}; limited by {})", in_time(std::max(arithmetic, memory)),
+  return fmt::format("{} ({}, {}; {}-bound)", in_time(std::max(arithmetic, memory)),
                      in_units(region.flops(), "FLOP"), in_units(region.bytes(), "B"),
-                     arithmetic > memory ? "arithmetic" : "memory");
+                     arithmetic > memory ? "compute" : "memory");
 }
 
-// What the kernel booked; before it is built, what its configuration expects.
+// Scratch bytes reserved by the kernel; before it is built, the estimate of its configuration.
 std::int64_t scratch_of(const PlanData::Step& step) {
   return step.kernel ? step.kernel->scratch_layout().total_bytes()
                      : step.choice.config.scratch_bytes;
 }
 
-// By step: what keeps it apart from earlier ones.
+// By step: its fusion boundaries with earlier steps.
 std::vector<std::string> explain_boundaries(const PlanData& plan) {
   std::vector<std::size_t> step_of(plan.lowered.graph.nodes().size(), 0);
   for (std::size_t i = 0; i < plan.steps.size(); ++i)
@@ -65,7 +66,7 @@ std::vector<std::string> explain_boundaries(const PlanData& plan) {
   std::vector<std::string> texts(plan.steps.size());
   for (const FusionBoundary& one : fusion_boundaries(plan.lowered, plan.limits))
     texts[step_of[static_cast<std::size_t>(one.to)]] += fmt::format(
-        "  apart     from region {}, '{}': {}\n", step_of[static_cast<std::size_t>(one.from)] + 1,
+        "  boundary  with region {}, '{}': {}\n", step_of[static_cast<std::size_t>(one.from)] + 1,
         plan.lowered.graph.tensor(one.value).name, one.reason);
   return texts;
 }
@@ -78,7 +79,7 @@ std::string explain_step(const PlanData& plan, std::size_t index, const std::str
   text += fmt::format("  reads     {}\n  writes    {}\n", tensor_names(graph, step.region.reads),
                       tensor_names(graph, step.region.writes));
   text += apart;
-  text += fmt::format("  limit     {}\n",
+  text += fmt::format("  roofline  {}\n",
                       roofline_of(step.region, plan.device, plan.options.allow_tf32));
   if (step.choice.engine) {
     text += fmt::format("  engine    {} ({})\n", step.choice.engine->id(),
@@ -109,8 +110,7 @@ std::string explain_step(const PlanData& plan, std::size_t index, const std::str
 std::string PlanData::explain() const {
   std::string text =
       fmt::format("plan for '{}' on {} ({})\n", graph.name(), device.name, device.description);
-  if (!device.present)
-    text += "this device is not present here: the choice is explained, not built\n";
+  if (!device.present) text += "this device is not present: the plan is explained, not built\n";
   text += fmt::format("{} operation(s) in {} region(s)\n", graph.nodes().size(), steps.size());
   for (const std::string& note : lowered.notes) text += fmt::format("rewrite: {}\n", note);
   double seconds = 0;
@@ -119,16 +119,16 @@ std::string PlanData::explain() const {
     text += explain_step(*this, i, apart[i]);
     seconds += steps[i].choice.seconds;
   }
-  text += fmt::format("estimate: {} in all\n", in_time(seconds));
+  text += fmt::format("estimate: {} in total\n", in_time(seconds));
   text += device.present
-              ? fmt::format("workspace: {} bytes from the caller, {} bytes kept by the plan\n",
+              ? fmt::format("workspace: {} bytes from the caller, {} bytes owned by the plan\n",
                             workspace_bytes, owned_bytes)
               : "workspace: known when the plan is built\n";
   text += fmt::format(
       "notes: {}, {}, accumulation {}, {}, {}\n",
       notes.deterministic ? "deterministic" : "not deterministic", notes.tf32 ? "tf32" : "no tf32",
       notes.reduced_precision_accumulation ? "in reduced precision"
-      : notes.truncating_accumulation      ? "truncated by matrix units"
+      : notes.truncating_accumulation      ? "truncated by tensor cores"
                                            : "in the compute type",
       notes.winograd ? fmt::format("winograd tiles of {}", notes.winograd) : "no winograd",
       notes.runtime_compiled ? "compiled at run time" : "no run-time compilation");

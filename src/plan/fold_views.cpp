@@ -1,3 +1,4 @@
+// The pass that turns transposes, slices, reshapes and widening casts into views.
 #include "plan/graph_editor.hpp"
 #include "plan/lowered.hpp"
 
@@ -5,7 +6,7 @@ namespace ashlar {
 
 namespace {
 
-// The view that a transpose, slice or reshape of `view` is, if it is one.
+// A transpose, slice or reshape of `view` as a view; nullopt if strides cannot express it.
 std::optional<View> moved_view(const Op& op, const View& view, const Dims& dims) {
   View result = view;
   result.dims = dims;
@@ -31,7 +32,7 @@ std::optional<View> moved_view(const Op& op, const View& view, const Dims& dims)
   return std::nullopt;
 }
 
-// Every value of `from` is one of `to`.
+// Whether every value of type `from` is representable in type `to`.
 bool widens(DType from, DType to) {
   if (from == to) return true;
   switch (to) {
@@ -49,7 +50,7 @@ bool widens(DType from, DType to) {
   }
 }
 
-// An identity that only renames or widens.
+// Whether the node is an identity that only renames or widens.
 bool is_renaming(const GraphEditor& editor, const Node& node) {
   const auto* op = std::get_if<Pointwise>(&node.op);
   if (!op || op->mode != PointwiseMode::identity || op->alpha1 != 1.0) return false;
@@ -67,8 +68,8 @@ void fold_views(LoweredGraph& lowered) {
     views.push_back(view_of(lowered.graph, static_cast<TensorId>(i)));
   const auto view = [&](TensorId id) -> View& { return views[static_cast<std::size_t>(id)]; };
 
-  // From the results back: an intermediate that is only transposed or reshaped into `y` is written
-  // there at once.
+  // From the outputs backwards: an intermediate that is only transposed or reshaped into `y` is
+  // written directly to y's memory.
   for (NodeId id = editor.node_count(); id-- > 0;) {
     const Node& node = editor.node(id);
     if (node.inputs.size() != 1 || node.outputs.size() != 1) continue;
@@ -78,17 +79,16 @@ void fold_views(LoweredGraph& lowered) {
     if (source.kind != TensorKind::intermediate || editor.uses(x) != 1 ||
         source.dtype != target.dtype)
       continue;
-    // Worth it only when y has memory of its own: an output, or the way to one.
+    // Useful only if y is an output or a view of one.
     if (target.kind != TensorKind::output && view(y).tensor == y) continue;
     const auto undo = inverse_movement(node.op, source.dims);
     const auto moved = undo ? moved_view(*undo, view(y), source.dims) : std::nullopt;
-    // Elements written by other nodes through a view that broadcasts would collide; inverses never
-    // broadcast.
+    // Writing through a broadcasting view would make elements collide; inverses never broadcast.
     if (!moved) continue;
     view(x) = *moved;
     editor.remove(id);
   }
-  // From the inputs on: an intermediate that is a window onto `x` needs no memory.
+  // From the inputs forwards: an intermediate that is a view of `x` needs no memory.
   for (NodeId id = 0; id < editor.node_count(); ++id) {
     if (editor.removed(id)) continue;
     const Node& node = editor.node(id);
@@ -111,7 +111,7 @@ void fold_views(LoweredGraph& lowered) {
       view(y) = *moved;
       editor.remove(id);
     } else {
-      // y must be filled or converted: an identity from the window.
+      // y needs memory or a conversion: an identity that reads the view.
       const TensorId window =
           editor.add_intermediate(source.name + ".view", target.dims, source.dtype, target.strides);
       views.push_back(*moved);

@@ -1,3 +1,4 @@
+// The reasons why values between regions were not fused.
 #include <algorithm>
 #include <map>
 
@@ -8,7 +9,7 @@ namespace ashlar {
 
 namespace {
 
-// Why `to`, a step of programs, does not follow what made `value`.
+// Why `to`, which could be a step of a program, is not in the epilogue of the producer of `value`.
 std::string why_not_epilogue(const PartitionGroups& groups, TensorId value, NodeId from,
                              NodeId to) {
   const int g = groups.group_of(from);
@@ -16,28 +17,28 @@ std::string why_not_epilogue(const PartitionGroups& groups, TensorId value, Node
   if (anchor != kNoNode && !groups.limits(anchor).epilogue) return groups.limits(anchor).reason;
   if (!groups.limits(to).epilogue) return groups.limits(to).reason;
   if (groups.producer_of(value) == kNoNode) return "it is read through a view";
-  if (!groups.is_value_of(g, value)) return "it is not the operation's first result";
-  if (groups.view(value).ragged_offset != kNoTensor) return "its rows are ragged";
+  if (!groups.is_value_of(g, value)) return "it is not the operation's first output";
+  if (groups.view(value).ragged_offset != kNoTensor) return "it is ragged";
   if (const char* obstacle = groups.epilogue_obstacle(g, to)) return obstacle;
-  return "what reads it ends another kernel";
+  return "its reader is in the epilogue of another kernel";
 }
 
-// Why `from`, a step of programs, is not done on the way into `to`.
+// Why `from`, which could be a step of a program, is not in a prologue of `to`.
 std::string why_not_prologue(const PartitionGroups& groups, TensorId value, NodeId from,
                              NodeId to) {
-  // Work that ends one kernel is no work before another.
+  // Nodes in the epilogue of one kernel cannot be in the prologue of another.
   if (groups.group(groups.group_of(from)).anchor != kNoNode) return {};
   const Node& node = groups.node(to);
   const auto slot = static_cast<int>(std::find(node.inputs.begin(), node.inputs.end(), value) -
                                      node.inputs.begin());
   const std::vector<int> fusible = fusible_inputs(node.op);
   if (std::find(fusible.begin(), fusible.end(), slot) == fusible.end())
-    return "this input is taken as it lies in memory";
+    return "this input is read from memory without a prologue";
   if (!groups.limits(to).prologue) return groups.limits(to).reason;
   if (const char* obstacle = groups.prologue_obstacle(to, to, value, groups.tensor(value).dims, {},
                                                       may_store_input(node.op, slot)))
     return obstacle;
-  return reads_inputs_often(node.op) ? "it would be computed again for every window" : "";
+  return reads_inputs_often(node.op) ? "it would be recomputed for every window" : "";
 }
 
 }  // namespace

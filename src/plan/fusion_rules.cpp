@@ -1,11 +1,11 @@
+// Which fusions each operation allows.
 #include "plan/fusion_rules.hpp"
 
 namespace ashlar {
 
 namespace {
 
-// Inputs whose elements an engine reads as numbers, so that pointwise work can be done on the way
-// in.
+// Inputs that may have a fused pointwise prologue, by operation.
 struct FusibleInputs {
   std::vector<int> operator()(const ConvForward&) const { return {ConvForward::x, ConvForward::w}; }
   std::vector<int> operator()(const ConvBackwardData&) const {

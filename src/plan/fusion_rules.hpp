@@ -1,4 +1,4 @@
-// What may be fused with an operation.
+// Rules that say which fusions an operation allows.
 #pragma once
 
 #include <ashlar/ops.hpp>
@@ -6,25 +6,25 @@
 
 namespace ashlar {
 
-// Inputs whose elements an engine reads as numbers, so that pointwise work can be done on the way
-// in.
+// Inputs that may have a fused pointwise prologue.
 std::vector<int> fusible_inputs(const Op& op);
 
-// Operations that read an input many times would repeat the work fused into it: there it has to be
-// cheap.
+// Operations that read each input element many times recompute a fused prologue; it must be cheap:
+// at most kCheapFlops per element.
 inline constexpr double kCheapFlops = 4;
 bool reads_inputs_often(const Op& op);
 
-// Epilogues that draw random numbers: their engines walk the whole space of output 0 through
-// programs, with the position of every element at hand.
+// Whether the epilogue may generate random numbers: the engines of the operation run programs over
+// the whole space of output 0 and know the position of every element.
 bool may_draw(const Op& op);
 
-// Products that take weights with the scales of their blocks (Step::blocks).
+// Whether the operation is a GEMM whose prologue may dequantise block-scaled weights
+// (Step::blocks).
 bool may_dequantize(const Op& op);
 
-// Norms of rows need all of x, gradients of norms all of dy, and can write what they compute on the
-// way in: x is often asked for itself, as the sum that goes on beside the norm, and dy as the
-// gradient of what was added before the activation.
+// Whether the prologue of an input may also store its result. Row norms read all of x and norm
+// gradients all of dy exactly once. x is often an output too (the residual sum), and so is dy (the
+// gradient of the residual branch).
 bool may_store_input(const Op& op, int slot);
 
 }  // namespace ashlar

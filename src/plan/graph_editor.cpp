@@ -1,3 +1,4 @@
+// GraphEditor: rewriting a graph.
 #include "plan/graph_editor.hpp"
 
 #include <algorithm>
@@ -107,7 +108,7 @@ void GraphEditor::finish() {
           const NodeId before = input == kNoTensor ? kNoNode : producer_id(input);
           if (before == kNoNode || state[static_cast<std::size_t>(before)] == 2) continue;
           if (state[static_cast<std::size_t>(before)] == 1)
-            fail(ErrorCode::internal, "rewriting graph '{}' made a cycle at '{}'", data_.name,
+            fail(ErrorCode::internal, "rewriting graph '{}' created a cycle at '{}'", data_.name,
                  node(id).name);
           stack.push_back(before);
         }

@@ -1,5 +1,5 @@
-// Rewriting a graph: look at producers and consumers, remove nodes, add others, then restore the
-// order.
+// Graph rewriting: query producers and consumers, remove and add nodes, then restore the
+// topological order with finish().
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -22,7 +22,7 @@ class GraphEditor {
 
   NodeId producer_id(TensorId id) const;
   const Node* producer(TensorId id) const;  // null for inputs, scalars and constants
-  // The node that makes `id`, when it is of that kind (and mode).
+  // The producer of `id` if it is of that kind (and mode), else null.
   template <class OpType>
   const Node* produced_by(TensorId id) const {
     const Node* node = id == kNoTensor ? nullptr : producer(id);
@@ -33,7 +33,7 @@ class GraphEditor {
   const std::vector<NodeId>& consumers(TensorId id) const {
     return consumers_[static_cast<std::size_t>(id)];
   }
-  // Times a tensor is read, counting being an output as one.
+  // Number of reads of a tensor; being an output counts as one.
   int uses(TensorId id) const;
 
   TensorId add_intermediate(std::string name, const Dims& dims, DType dtype,
@@ -42,15 +42,15 @@ class GraphEditor {
   NodeId add(Node node);
   void set_input(NodeId id, int slot, TensorId tensor);
   void remove(NodeId id);
-  // Every reader of `from` reads `to` instead.
+  // Redirects every reader of `from` to `to`.
   void replace_uses(TensorId from, TensorId to);
 
-  // Drops removed nodes and puts the rest in an order in which producers come first.
+  // Erases removed nodes and sorts the rest topologically.
   void finish();
 
  private:
   void index();
-  TensorId add_tensor(Tensor tensor);  // under a name and uid of its own
+  TensorId add_tensor(Tensor tensor);  // makes its name and uid unique
   Graph& graph_;
   GraphData& data_;
   std::vector<char> removed_;

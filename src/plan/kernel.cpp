@@ -1,3 +1,4 @@
+// Layout of the scratch memory of a kernel.
 #include "plan/kernel.hpp"
 
 #include "base/checked.hpp"

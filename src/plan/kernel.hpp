@@ -1,4 +1,4 @@
-// A compiled region, and what it is given to run.
+// Kernel: the executable form of a region, and the context it runs with.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 namespace ashlar {
 
 inline constexpr std::int64_t kWorkspaceAlignment = 64;
-// Guard mode: how many painted bytes stand before and after every reservation.
+// Guard mode: bytes of guard pattern before and after every reservation.
 inline constexpr std::int64_t kGuardBytes = 64;
 
-// Scratch memory a kernel books at build and is granted at run. Bookings are named for guard
-// reports.
+// The scratch memory of a kernel: reservations made at build time and granted by every run. They
+// are named for the reports of guard mode.
 class ScratchLayout {
  public:
-  // Returns the reservation's number.
+  // Returns the index of the reservation.
   int add(std::string name, std::int64_t bytes);
   std::int64_t total_bytes() const { return total_; }
 
   struct Reservation {
     std::string name;
-    std::int64_t offset;  // from the kernel's scratch, a multiple of kWorkspaceAlignment
+    std::int64_t offset;  // into the kernel's scratch, a multiple of kWorkspaceAlignment
     std::int64_t bytes;
   };
   std::span<const Reservation> reservations() const { return reservations_; }
@@ -36,11 +36,11 @@ class ScratchLayout {
   std::int64_t total_ = 0;
 };
 
-// Where a tensor's memory is found at run.
+// The location of a tensor's memory at run time.
 struct Location {
   enum class Kind : std::uint8_t { none, bound, workspace, constant };
   Kind kind = Kind::none;
-  std::int64_t index = 0;  // bound: position in the binding; workspace: byte offset
+  std::int64_t index = 0;  // bound: index in the binding; workspace: byte offset
   const void* constant = nullptr;
 };
 
@@ -61,7 +61,7 @@ class KernelContext {
     }
     return nullptr;
   }
-  // First byte of a reservation of the running kernel.
+  // Address of a reservation of the running kernel.
   template <class T>
   T* scratch(const ScratchLayout& scratch_layout, int reservation) const {
     return reinterpret_cast<T*>(
@@ -78,15 +78,15 @@ class KernelContext {
   void* stream_;
 };
 
-// Immutable after build; run() is called from many threads at once and does no allocation, lock,
-// hashing, formatting or environment read.
+// Immutable after build. run() is called concurrently and does no allocation, locking, hashing,
+// formatting or environment access.
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(const KernelContext& context) const = 0;
-  // Called at most once, before the scratch book is read and before any run, when inputs of the
-  // plan never change. `constants` knows the memory of those tensors and gives null for all others.
-  // What a kernel makes of them it keeps; it may then book less scratch.
+  // Called at most once, before the scratch layout is read and before any run, if the plan has
+  // constant inputs. `constants` returns their memory, and null for all other tensors. The kernel
+  // stores what it derives from them (packed weights) and may then reserve less scratch.
   virtual void keep_constants(const KernelContext& constants) { static_cast<void>(constants); }
   ScratchLayout& scratch_layout() { return scratch_layout_; }
   const ScratchLayout& scratch_layout() const { return scratch_layout_; }

@@ -1,5 +1,5 @@
-// The planner's own copy of a graph, rewritten step by step until it can be cut into regions:
-// expand compositions -> simplify -> raise patterns -> move reshapes -> fold views -> cut.
+// The planner's copy of a graph and the passes that rewrite it before it is partitioned:
+// expand composites -> simplify -> raise patterns -> move reshapes -> fold views -> partition.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -12,18 +12,19 @@ namespace ashlar {
 
 struct LoweredGraph {
   Graph graph;
-  std::vector<View> views;         // by tensor: where its elements really are
-  std::vector<std::string> notes;  // what was rewritten, for explain()
+  std::vector<View> views;         // by tensor: the memory of its elements
+  std::vector<std::string> notes;  // the rewrites, for explain()
 };
 
-// Replaces operations that are compositions by the smaller ones they are made of (plan/expand.hpp).
+// Replaces composite operations by primitive ones (plan/expand.hpp).
 void expand_compositions(LoweredGraph& lowered);
 
-// Drops nodes nothing needs and optional outputs nobody reads, and merges equal nodes.
+// Removes dead nodes and unread optional outputs, and merges equal nodes (common subexpressions).
 void simplify(LoweredGraph& lowered);
 
-// Turns softmax, layer norm, RMS norm, attention and dequantisation of groups written as strings of
-// small operations back into one operation, and convolutions that sum nothing into multiplications.
+// Pattern-matches softmax, layer norm, RMS norm, attention and group dequantisation written as
+// sequences of primitive operations, and raises each to one operation. Also replaces convolutions
+// without a reduction by multiplications.
 void raise_patterns(LoweredGraph& lowered);
 void simplify_convolutions(LoweredGraph& lowered);
 void raise_dequantization(LoweredGraph& lowered);
@@ -31,15 +32,16 @@ void raise_softmax(LoweredGraph& lowered);
 void raise_norm(LoweredGraph& lowered);
 void raise_attention(LoweredGraph& lowered);
 
-// Pointwise work behind a reshape or transpose of a product's result goes before it, where it can
-// end the product's kernel: view -> matmul -> view -> add is how linear layers are written.
+// Moves pointwise operations behind a reshape or transpose of a GEMM result in front of it, so that
+// they can be fused into the GEMM's epilogue. Frameworks write linear layers as
+// view -> matmul -> view -> add.
 void move_reshapes(LoweredGraph& lowered);
 
-// Turns transposes, slices, reshapes and widening casts into views where strides can express them;
-// what has to be copied becomes an identity.
+// Turns transposes, slices, reshapes and widening casts into views if strides can express them;
+// otherwise they become an identity that copies.
 void fold_views(LoweredGraph& lowered);
 
-// `expand` false: compositions stay whole, for the reference to run them as one operation.
+// `expand` = false keeps composites, for the reference to run them as one operation.
 LoweredGraph lower(const Graph& graph, bool fuse, bool expand = true);
 
 }  // namespace ashlar

@@ -1,3 +1,4 @@
+// Recognition of attention masks as linear inequalities over row and column indices.
 #include "plan/mask_analysis.hpp"
 
 #include <map>
@@ -56,7 +57,7 @@ class MaskAnalysis {
     }
     const Node* node = editor_.produced_by<Pointwise>(id);
     if (!node) {
-      // A tensor of lengths, one per batch.
+      // A tensor of sequence lengths, one per batch.
       const Tensor& tensor = editor_.tensor(id);
       if (editor_.producer(id) || !is_integer(tensor.dtype) || tensor.dims.rank() <= row_axis_ ||
           element_count(tensor.dims) != tensor.dims[0])

@@ -1,3 +1,4 @@
+// Merging and reordering of the axes of pointwise programs.
 #include "plan/merge_axes.hpp"
 
 #include <limits>
@@ -54,7 +55,7 @@ bool program_allows(const Dims& full, const PointwiseProgram& program, int axis)
   return allowed;
 }
 
-// Axis `axis` and the one after it become one.
+// Merges `axis` with the next one.
 void merge(PointwiseProgram& program, int axis) {
   const bool keep_first_stride = program.space[axis + 1] == 1;
   const std::int64_t extent = program.space[axis] * program.space[axis + 1];
@@ -147,7 +148,7 @@ bool flatten(const std::vector<PointwiseProgram*>& programs, int last) {
 }
 
 int choose_row_axis(const Dims& space, const std::vector<const PointwiseProgram*>& programs) {
-  // In elements moved contiguously: what starting a row costs, and what a strided element costs.
+  // Costs in units of one contiguously moved element: starting a row, and a strided element.
   constexpr double kRowStart = 64.0, kStridedElement = 4.0;
   int best = space.rank() - 1;
   double best_cost = std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-// Joining axes that memory does not tell apart, so that rows get as long as they can be.
+// Merges axes that are contiguous in all tensors of a program, to get the longest possible rows.
 #pragma once
 
 #include <vector>
@@ -7,19 +7,19 @@
 
 namespace ashlar {
 
-// `shapes[0]` is the full space; every other shape and every program's space has, on each axis, its
-// extent, 1, or a divisor of it. Joins neighbouring axes wherever all of them allow it and rewrites
-// all of them.
+// `shapes[0]` is the full space; on each axis every other shape and every program's space has its
+// extent, 1, or a divisor of it. Merges adjacent axes where all programs and shapes allow it, and
+// rewrites all of them.
 void merge_axes(const std::vector<PointwiseProgram*>& programs, const std::vector<Dims*>& shapes);
 
-// The programs with their elements in one row, when every tensor they touch lies without gaps in
-// the same order, `last` varying fastest; false, leaving them as they are, when not.
+// Flattens the programs to one axis if all their tensors are packed in the same axis order, with
+// `last` varying fastest. Otherwise returns false and leaves the programs unchanged.
 bool flatten(const std::vector<PointwiseProgram*>& programs, int last);
 
-// The same program with `axis` as the last one; the order of the others stays.
+// Moves `axis` to the end; the order of the other axes is preserved.
 void move_axis_last(PointwiseProgram& program, int axis);
 
-// The axis along which rows of these programs are read and written fastest.
+// The axis along which the rows of these programs are cheapest to read and write.
 int choose_row_axis(const Dims& space, const std::vector<const PointwiseProgram*>& programs);
 
 }  // namespace ashlar

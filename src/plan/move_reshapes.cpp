@@ -1,3 +1,4 @@
+// The pass that moves pointwise operations in front of reshapes and transposes of GEMM results.
 #include <set>
 
 #include <fmt/format.h>
@@ -11,8 +12,9 @@ namespace ashlar {
 
 namespace {
 
-// What an operand that broadcasts to `from` becomes when `from` is reshaped to `to`: the same along
-// every group of axes that the two share, or 1. Nothing where it is 1 along a part of a group.
+// The dims of an operand that broadcasts to `from` after `from` is reshaped to `to`. Axes of `from`
+// and `to` form groups with equal element counts; the operand must span a whole group or be 1 along
+// it. nullopt if it is 1 along a part of a group.
 std::optional<Dims> regrouped(const Dims& operand, const Dims& from, const Dims& to) {
   Dims result = Dims::filled(to.rank(), 1);
   int old_axis = from.rank(), new_axis = to.rank();
@@ -42,7 +44,7 @@ struct Movement {
   TensorId x, y;
 
   bool is_transpose() const { return std::holds_alternative<Transpose>(op); }
-  // The extents that an operand of y's rank has where x stands for y.
+  // The dims of an operand of y's rank after y is replaced by x.
   std::optional<Dims> moved_back(const Dims& operand, const Dims& x_dims,
                                  const Dims& y_dims) const {
     if (!is_transpose()) return regrouped(operand, y_dims, x_dims);
@@ -58,7 +60,7 @@ class ReshapeMover {
   explicit ReshapeMover(LoweredGraph& lowered) : lowered_(lowered), editor_(lowered.graph) {}
 
   void run() {
-    // Nodes that are added while this runs come at the end, and are looked at as well.
+    // Nodes added by this loop are appended and visited as well.
     for (NodeId id = 0; id < editor_.node_count(); ++id) {
       if (editor_.removed(id)) continue;
       const Node& node = editor_.node(id);
@@ -92,7 +94,7 @@ class ReshapeMover {
     return false;
   }
 
-  // A movement to another type, which is pointwise work and a movement.
+  // A reshape or transpose that also converts the dtype.
   bool converts(const Node& node) const {
     return is_movement(node) &&
            editor_.tensor(node.inputs[0]).dtype != editor_.tensor(node.outputs[0]).dtype;
@@ -109,7 +111,8 @@ class ReshapeMover {
     editor_.set_input(id, 0, converted);
   }
 
-  // The reshape or transpose of a product's result that `node` reads as `input`, over its space.
+  // The reshape or transpose of a GEMM result that produces `input` of `node`, with the dims of the
+  // node's result.
   std::optional<Movement> movement_to(TensorId input, const Node& node) const {
     if (input == kNoTensor || !gemm_values_.contains(input)) return std::nullopt;
     const Tensor& y = editor_.tensor(input);
@@ -121,7 +124,7 @@ class ReshapeMover {
     return Movement{made->op, made->inputs[0], input};
   }
 
-  // Whether strides can express `tensor` with other extents, so that nothing is copied.
+  // Whether strides can express the tensor with the extents `dims`, so that nothing is copied.
   bool is_view(TensorId id, const Movement& movement, const Dims& dims) const {
     const Tensor& tensor = editor_.tensor(id);
     if (tensor.ragged_offset != kNoTensor) return false;
@@ -129,7 +132,7 @@ class ReshapeMover {
            reshaped_strides(view_of(lowered_.graph, id), dims).has_value();
   }
 
-  // `id` reads the movement's x, and its result is moved instead.
+  // Makes `id` read the movement's x and moves its result instead.
   bool move(NodeId id, const Movement& movement) {
     const Node node = editor_.node(id);
     const TensorId result = node.outputs[0];
@@ -158,11 +161,11 @@ class ReshapeMover {
     editor_.add(std::move(moved));
     editor_.add({name, movement.op, {before}, {result}, node.compute});
     if (editor_.uses(movement.y) == 0) editor_.remove(old);
-    lowered_.notes.push_back(fmt::format("'{}' goes before '{}'", node.name, name));
+    lowered_.notes.push_back(fmt::format("moved '{}' before '{}'", node.name, name));
     return true;
   }
 
-  // Whether moving what `made` moved back to `dims` gives what it moved.
+  // Whether the inverse movement to `dims` undoes the movement `made`.
   bool undoes(const Movement& movement, const Node& made, const Dims& dims) const {
     if (made.op.index() != movement.op.index() || converts(made)) return false;
     return movement.is_transpose() ? same_attributes(made.op, movement.op)
@@ -183,8 +186,8 @@ class ReshapeMover {
 
   LoweredGraph& lowered_;
   GraphEditor editor_;
-  std::set<TensorId> gemm_values_;  // what became of products, seen in whatever order
-  std::set<TensorId> excluded_;     // made here for one operand: moving these too would never end
+  std::set<TensorId> gemm_values_;  // values derived pointwise from GEMM results, reshaped or not
+  std::set<TensorId> excluded_;  // views added here for an operand: moving them would not terminate
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+// The partitioner: grows groups of nodes around anchors and builds their regions.
 #include "plan/partition.hpp"
 
 #include <algorithm>
@@ -60,7 +61,7 @@ class Cutter : public PartitionGroups {
     }
   }
 
-  // Anchors that joined nothing.
+  // Groups for anchors that were not fused into another group.
   template <class Wanted>
   std::vector<int> seed_unfused(const Wanted& is_wanted) {
     std::vector<int> seeded;
@@ -80,8 +81,7 @@ class Cutter : public PartitionGroups {
     group_of_[static_cast<std::size_t>(id)] = g;
   }
 
-  // A pointwise node computed for this epilogue alone (the anchor would need it earlier), from
-  // things that do not need the group.
+  // Adds pointwise producers read by this epilogue only, if they do not depend on the group.
   void join_side_producers(int g, NodeId id) {
     for (TensorId input : dependencies_.reads(id)) {
       const NodeId producer = producer_of(input);
@@ -139,7 +139,8 @@ class Cutter : public PartitionGroups {
     }
   }
 
-  // Adds the producer of `input` and what it needs to `nodes`, as long as nothing else reads them.
+  // Adds the producer of `input` and its operands, recursively, to `nodes` while they have no other
+  // reader.
   void collect_prologue(NodeId anchor, NodeId reader, TensorId input, const Dims& space,
                         std::set<NodeId>& nodes, bool may_be_output = false) {
     const NodeId producer = producer_of(input);
@@ -195,14 +196,13 @@ class Cutter : public PartitionGroups {
     return order;
   }
 
-  // A value is stored when the user asked for it or another region reads it.
+  // A value is stored if it is an output or another region reads it.
   bool is_needed_outside(const Group& group, TensorId id) const {
     if (tensor(id).kind == TensorKind::output || view(id).tensor != id) return true;
     const int g = group_of(group.anchor != kNoNode ? group.anchor : *group.after.begin());
     const auto& readers = dependencies_.readers(id);
     return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      // A node of this group that reads the memory through a view, not the register, cannot be
-      // here: can_join refuses it.
+      // No node of this group reads the value through a view of its memory: the rules forbid it.
       return group_of(reader) != g;
     });
   }

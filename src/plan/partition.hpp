@@ -1,4 +1,4 @@
-// Cutting a lowered graph into regions.
+// Partitioning a lowered graph into fusion regions.
 #pragma once
 
 #include <string>
@@ -9,29 +9,30 @@
 
 namespace ashlar {
 
-// Which fusions an anchor may have; by node. The planner narrows this when no fast engine takes a
-// region.
+// The fusions allowed for an anchor, by node. The planner narrows them if no specialised engine
+// supports the fused region.
 struct FusionLimits {
   bool prologue = true;
   bool epilogue = true;
-  // Whether BlockScaleDequantize may become steps of a prologue: programs then have Step::blocks.
+  // Whether BlockScaleDequantize may be fused into a prologue, whose program then has Step::blocks.
   bool dequantize = false;
-  // Whether this node, a reduction, may end the region of the product it reduces the result of.
+  // Whether this node, a reduction, may be fused behind the epilogue of the GEMM it reduces.
   bool tail = false;
   // Why the planner narrowed this, for explain().
   std::string reason = {};
 };
 
-// Regions in execution order. Every node of the graph is in exactly one.
+// The regions in execution order. Every node of the graph is in exactly one region.
 std::vector<Region> partition(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits);
 
-// A value that passes through memory although pointwise work makes or reads it, and why.
+// A value that passes through memory between two regions although its producer or reader is a
+// pointwise operation, and the reason why it was not fused.
 struct FusionBoundary {
   NodeId from, to;
   TensorId value;
   std::string reason;
 };
-// Of the regions that cut() makes; one for each two of them.
+// The boundaries between the regions that partition() returns, at most one per pair of regions.
 std::vector<FusionBoundary> fusion_boundaries(const LoweredGraph& lowered,
                                               const std::vector<FusionLimits>& limits);
 

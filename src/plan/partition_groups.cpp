@@ -1,3 +1,4 @@
+// The rules that decide which nodes may join a group.
 #include "plan/partition_groups.hpp"
 
 #include <algorithm>
@@ -74,7 +75,7 @@ bool PartitionGroups::depends_on(NodeId from, int g) const {
     if (seen[static_cast<std::size_t>(id)]) continue;
     seen[static_cast<std::size_t>(id)] = 1;
     if (group_of(id) == g) return true;
-    // A group runs as a whole: needing one of its nodes is needing all they read.
+    // A group executes as a unit: depending on one of its nodes means depending on all they read.
     if (group_of(id) >= 0)
       for_each_node(groups_[static_cast<std::size_t>(group_of(id))],
                     [&](NodeId other) { stack.push_back(other); });
@@ -114,17 +115,17 @@ bool PartitionGroups::has_room(const Group& group, NodeId id) const {
 
 const char* PartitionGroups::epilogue_obstacle(int g, NodeId id) const {
   const Group& group = this->group(g);
-  if (is_dequantization(id)) return "scales of blocks are multiplied before products only";
-  if (tensor(node(id).outputs[0]).dims != group.space) return "the result has another shape";
-  if (!has_room(group, id)) return "the kernel's program would be too long";
+  if (is_dequantization(id)) return "block scales are fused into GEMM prologues only";
+  if (tensor(node(id).outputs[0]).dims != group.space) return "the result has a different shape";
+  if (!has_room(group, id)) return "the fused program would exceed its size limit";
   if ((is_random_step(id) || is_dropout(id)) && group.anchor != kNoNode &&
       !may_draw(node(group.anchor).op))
-    return "random numbers are not drawn behind this operation";
+    return "this operation's epilogue does not generate random numbers";
   for (TensorId input : dependencies_.reads(id)) {
     if (is_value_of(g, input)) continue;
     const NodeId writer = dependencies_.writer(input);
     if (writer != kNoNode && (group_of(writer) == g || depends_on(writer, g)))
-      return "another operand is made from it first";
+      return "another operand depends on it";
   }
   return nullptr;
 }
@@ -135,20 +136,20 @@ const char* PartitionGroups::prologue_obstacle(NodeId anchor, NodeId reader, Ten
   const NodeId producer = producer_of(input);
   if (producer == kNoNode || view(input).tensor != input) return "it is read through a view";
   const bool dequantizes = is_dequantization(producer);
-  if (!dequantizes && !is_pointwise(producer)) return "it is no pointwise work";
+  if (!dequantizes && !is_pointwise(producer)) return "it is not a pointwise operation";
   if (dequantizes && !may_dequantize(node(anchor).op))
-    return "scales of blocks are multiplied before products only";
-  if (tensor(input).kind == TensorKind::output && !may_be_output) return "it is an output as well";
+    return "block scales are fused into GEMM prologues only";
+  if (tensor(input).kind == TensorKind::output && !may_be_output) return "it is also an output";
   constexpr std::size_t kMaxNodes = 8;
-  if (tensor(input).dims != space) return "it has another shape";
-  if (nodes.size() >= kMaxNodes) return "the kernel's program would be too long";
+  if (tensor(input).dims != space) return "it has a different shape";
+  if (nodes.size() >= kMaxNodes) return "the fused program would exceed its size limit";
   const auto& readers = dependencies_.readers(input);
-  // An operand read twice by the anchor (x and dy, say) is better computed once.
+  // An operand that the anchor reads twice (x and dy, say) is better computed once.
   const bool is_shared = std::any_of(readers.begin(), readers.end(), [&](NodeId other) {
     return other != reader && !nodes.contains(other);
   });
   if (is_shared || (reader == anchor && readers.size() != 1))
-    return "it is read more than once, and computed once";
+    return "it has several readers and is computed once";
   return nullptr;
 }
 

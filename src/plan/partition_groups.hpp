@@ -1,4 +1,4 @@
-// Nodes on their way to become regions, and the rules of what may join them.
+// Groups of nodes under construction that become regions, and the rules for joining a group.
 #pragma once
 
 #include <set>
@@ -10,8 +10,8 @@ namespace ashlar {
 
 class PartitionGroups {
  public:
-  // Nodes that will become one region. Pointwise nodes of an anchored group stand either before it
-  // (prologue, for one input slot) or after it.
+  // The nodes of one future region. Pointwise nodes of a group with an anchor are either in the
+  // prologue of one input slot or in the epilogue.
   struct Group {
     NodeId anchor = kNoNode;
     std::set<NodeId> after;
@@ -29,29 +29,29 @@ class PartitionGroups {
   const FusionLimits& limits(NodeId id) const { return limits_[static_cast<std::size_t>(id)]; }
   int group_of(NodeId id) const { return group_of_[static_cast<std::size_t>(id)]; }  // -1: none yet
   const Group& group(int g) const { return groups_[static_cast<std::size_t>(g)]; }
-  // The node that computes `id` as it is, not through a view of its memory.
+  // The node that computes tensor `id` itself; kNoNode if `id` is a view of other memory.
   NodeId producer_of(TensorId id) const;
 
   bool is_pointwise(NodeId id) const { return std::holds_alternative<Pointwise>(node(id).op); }
-  // Random numbers that only pointwise work of their own shape reads are a step of its program.
+  // An rng node read only by pointwise nodes of the same shape becomes a step of their program.
   bool is_random_step(NodeId id) const;
-  // Dropout may be a few steps of what comes before it; where it is none, it is an anchor.
+  // Dropout may be fused into the epilogue of its producer; otherwise it is an anchor.
   bool is_dropout(NodeId id) const;
-  // Dequantisation may be steps before the product that reads it; else it is an anchor.
+  // Dequantisation may be fused into the prologue of the GEMM that reads it; otherwise it is an
+  // anchor.
   bool is_dequantization(NodeId id) const;
   bool is_program_step(NodeId id) const {
     return is_pointwise(id) || is_random_step(id) || is_dropout(id) || is_dequantization(id);
   }
-  // A reduction of what became of a product.
+  // A reduction of a GEMM result after its epilogue.
   bool is_tail(NodeId id) const;
   // `id` is a value the epilogue holds in a register.
   bool is_value_of(int g, TensorId id) const;
 
-  // Why `id` may not follow the nodes of the group, where nothing but the rules is in its way;
-  // null: it may.
+  // Why the rules forbid `id` in the epilogue of the group; null if they allow it.
   const char* epilogue_obstacle(int g, NodeId id) const;
-  // The same for what makes `input`, of the shape `space`, before `anchor`, which `reader` reads
-  // for; `nodes` are there already.
+  // The same for the producer of `input` in a prologue of `anchor` over `space`. `reader` is the
+  // node that reads `input`, `nodes` are the nodes already in the prologue.
   const char* prologue_obstacle(NodeId anchor, NodeId reader, TensorId input, const Dims& space,
                                 const std::set<NodeId>& nodes, bool may_be_output) const;
 
@@ -75,14 +75,14 @@ class PartitionGroups {
 
  private:
   bool comes_from_gemm(TensorId id) const;
-  // Whether `from` needs something that group `g` computes.
+  // Whether `from` depends on a result of group `g`.
   bool depends_on(NodeId from, int g) const;
-  // Whether the program still fits its limits with `id`: a node adds one step, one store and its
-  // new loads at most.
+  // Whether the program stays within its limits with `id`: a node adds at most one step, one store
+  // and its new loads.
   bool has_room(const Group& group, NodeId id) const;
 };
 
-// All nodes of the graph in groups.
+// Assigns every node of the graph to a group.
 PartitionGroups grow_groups(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits);
 
 }  // namespace ashlar

@@ -1,4 +1,4 @@
-// The public Plan and Binding.
+// The public classes Plan and Binding.
 #include <ashlar/plan.hpp>
 
 #include "plan/plan_data.hpp"

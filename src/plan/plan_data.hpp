@@ -1,4 +1,4 @@
-// What a Plan holds: made once by build_plan, never changed afterwards.
+// The contents of a Plan: built once by build_plan, immutable afterwards.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace ashlar {
 
-// The choices of a saved plan, region by region.
+// The selected engine and configuration of one region of a saved plan.
 struct SavedChoice {
   std::string engine;
   std::vector<std::pair<std::string, std::int64_t>> knobs;
@@ -23,19 +23,19 @@ class PlanData {
   struct Step {
     Region region;
     Choice choice;
-    std::unique_ptr<Kernel> kernel;  // null when only explaining
+    std::unique_ptr<Kernel> kernel;  // null if the plan is only explained
     std::int64_t scratch_offset = 0;
   };
-  // Guard bytes around an intermediate, valid while it lives.
+  // Guard bytes around an intermediate, valid during its lifetime.
   struct Guard {
     std::int64_t offset = 0;
     int first_step = 0, last_step = 0;
     std::string owner;
   };
 
-  Graph graph;  // as given
+  Graph graph;  // the user's graph
   LoweredGraph lowered;
-  std::vector<FusionLimits> limits;  // by node of the lowered graph, as it was cut
+  std::vector<FusionLimits> limits;  // by node of the lowered graph, as partitioned
   DeviceProps device;
   CompileOptions options;
   std::vector<TensorId> bound;
@@ -44,8 +44,8 @@ class PlanData {
   std::vector<std::array<std::byte, 8>> constants;
   std::vector<Guard> guards;
   PlanNotes notes;
-  std::int64_t workspace_bytes = 0;  // asked of the caller
-  std::int64_t owned_bytes = 0;      // kept in the arena instead
+  std::int64_t workspace_bytes = 0;  // required from the caller
+  std::int64_t owned_bytes = 0;      // in the arena instead
   mutable std::optional<Arena> arena;
 
   void run(std::span<void* const> pointers, void* workspace, void* stream) const;
@@ -56,8 +56,8 @@ class PlanData {
   void run_guarded(int step, KernelContext& context, std::byte* workspace) const;
 };
 
-// Validates, lowers, cuts, selects and (for a device that is present) builds. With `saved`, takes
-// those choices.
+// Validates, lowers, partitions, selects engines and (with build_kernels) builds kernels. With
+// `saved`, uses those engines and configurations.
 std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps& device,
                                            const CompileOptions& options,
                                            const std::vector<SavedChoice>* saved,

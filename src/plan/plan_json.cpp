@@ -1,4 +1,5 @@
-// Plan <-> JSON, version 1: the graph, the device, the options and the choice made for each region.
+// Reads and writes plans as JSON, version 1: the graph, the device, the options and the engine and
+// configuration of each region.
 #include <ashlar/plan.hpp>
 
 #include "graph/json.hpp"
@@ -47,7 +48,7 @@ Plan Plan::from_json(std::string_view text, const Constants& constants) {
   const Graph graph = Graph::from_json(json.at("graph").json().dump());
   if (json.at("graph_hash").string() != fmt::format("{:016x}", graph.structural_hash()))
     json.at("graph_hash")
-        .reject("the hash of the graph in this file: it was changed after the plan was made");
+        .reject("the hash of the graph in this file: it was changed after the plan was saved");
 
   const JsonReader saved_options = json.at("options");
   saved_options.require_known({"deterministic", "allow_tf32", "allow_winograd", "workspace_limit",
@@ -55,7 +56,7 @@ Plan Plan::from_json(std::string_view text, const Constants& constants) {
   CompileOptions options;
   options.deterministic = saved_options.at("deterministic").boolean();
   options.allow_tf32 = saved_options.at("allow_tf32").boolean();
-  // Absent from plans saved before there was a choice.
+  // Absent from plans saved before the option existed.
   if (saved_options.has("allow_winograd"))
     options.allow_winograd = saved_options.at("allow_winograd").boolean();
   options.workspace_limit = saved_options.at("workspace_limit").integer();

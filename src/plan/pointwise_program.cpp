@@ -1,3 +1,4 @@
+// PointwiseProgram: queries, cost and text form.
 #include "plan/pointwise_program.hpp"
 
 #include <fmt/format.h>

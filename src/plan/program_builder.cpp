@@ -1,3 +1,4 @@
+// ProgramBuilder: nodes to steps of a PointwiseProgram.
 #include "plan/program_builder.hpp"
 
 #include "base/element.hpp"
@@ -59,7 +60,7 @@ void ProgramBuilder::add_dropout(const Node& node) {
 }
 
 int ProgramBuilder::value_of_blocks(TensorId id, const Dims& blocks) {
-  // Blocks of one element may share what a step has made.
+  // Blocks of one element may reuse the value of an earlier step.
   if (const auto found = values_.find(id); found != values_.end()) return found->second;
   Step step{.kind = Step::Kind::load, .view = view_of(id)};
   step.view.dims = program_.space;
@@ -93,7 +94,7 @@ void ProgramBuilder::add(const Node& node) {
   if (std::holds_alternative<DropoutForward>(node.op)) return add_dropout(node);
   const auto& op = std::get<Pointwise>(node.op);
   Step step{.kind = Step::Kind::compute, .op = op, .compute = node.compute};
-  // gen_index looks only at the coordinate: its operand is never read.
+  // gen_index depends on the coordinate only: its operand is never read.
   const int operands = op.mode == PointwiseMode::gen_index ? 0 : operand_count(op.mode);
   for (int slot = 0; slot < operands; ++slot)
     step.args[static_cast<std::size_t>(slot)] =

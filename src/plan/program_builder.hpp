@@ -1,4 +1,4 @@
-// Collects pointwise nodes into a PointwiseProgram.
+// Builds a PointwiseProgram from the pointwise nodes of a region.
 #pragma once
 
 #include <optional>
@@ -15,24 +15,24 @@ class ProgramBuilder {
     program_.space = space;
   }
 
-  // Value 0 is the anchor's result, which stands for `tensor`.
+  // Makes value 0 the accumulator, the anchor's result for `tensor`.
   void set_accumulator(TensorId tensor);
-  // Adds the node's computation, pointwise, random numbers, dropout or dequantisation; its operands
-  // are earlier results, constants, or loads.
+  // Adds a pointwise, rng, dropout or dequantisation node. Its operands are earlier values,
+  // constants, or loads.
   void add(const Node& node);
   void store(TensorId tensor);       // one of the results
   void set_result(TensorId tensor);  // prologues
-  // Epilogues: a reduction takes `tensor`, one of the results, or f(tensor, tensor).
+  // Epilogues: a tail reduction reads `tensor`, one of the results, or f(tensor, tensor).
   void reduce(TensorId tensor, std::optional<PointwiseMode> f);
   PointwiseProgram take() { return std::move(program_); }
 
  private:
-  View view_of(TensorId id) const;  // absent for none
+  View view_of(TensorId id) const;  // absent for kNoTensor
   void add_random(const Node& node);
   void add_dropout(const Node& node);
   void add_dequantize(const Node& node);
   int value_of(TensorId tensor);
-  int value_of_blocks(TensorId tensor, const Dims& blocks);  // a value that each of them shares
+  int value_of_blocks(TensorId tensor, const Dims& blocks);  // one value per block
   int push(PointwiseProgram::Step step);
 
   const LoweredGraph& lowered_;

@@ -1,3 +1,4 @@
+// The order of the raising passes.
 #include "plan/lowered.hpp"
 
 namespace ashlar {

@@ -1,5 +1,5 @@
-// matmul, scale, soft cap, bias, masks or other work on the scores, softmax, dropout, matmul
-// becomes attention_forward.
+// Raises matmul, scale, soft cap, bias, masks or other pointwise operations on the scores, softmax,
+// dropout, matmul to attention_forward.
 #include <fmt/format.h>
 
 #include "plan/lowered.hpp"
@@ -15,17 +15,18 @@ struct AttentionMatch {
   TensorId v = kNoTensor, seed = kNoTensor, offset = kNoTensor, mask = kNoTensor, sink = kNoTensor;
   TensorId stats = kNoTensor, max = kNoTensor, sum_exp = kNoTensor, rng_dump = kNoTensor;
   double dropout = 0.0;
-  std::vector<NodeId> nodes;  // that disappear, besides those of the scores
+  std::vector<NodeId> nodes;  // nodes to remove, besides those of the scores
 
-  // More than softmax: only attention with four axes has it.
+  // Whether the match has more than a softmax: only attention over four axes supports that.
   bool has_options() const {
     return dropout > 0 || sink != kNoTensor || max != kNoTensor || sum_exp != kNoTensor ||
            scores.bias != kNoTensor || !scores.modifier.empty();
   }
 };
 
-// weights -> [mul 1/(1-p)] -> [mul mask by rng] -> softmax, or with a given mask and in the other
-// order: returns the softmax's result, or kNoTensor. Without dropout that is `weights`.
+// Matches, from `weights` backwards, [mul 1/(1-p)] and [mul rng mask or given mask], in either
+// order, to the softmax. Returns the softmax's result (`weights` itself without dropout), or
+// kNoTensor.
 TensorId match_dropout(const GraphEditor& editor, TensorId weights, AttentionMatch& m) {
   const Node* outer = plain(editor, weights, PointwiseMode::mul);
   if (!outer) return weights;
@@ -48,7 +49,7 @@ TensorId match_dropout(const GraphEditor& editor, TensorId weights, AttentionMat
   double keep = 1 / factor;
   if (const Node* rng = editor.produced_by<Rng>(mask)) {
     const auto& op = std::get<Rng>(rng->op);
-    // Only seeds that arrive as tensors: attention takes them from nowhere else.
+    // Attention reads its seed from a tensor only.
     if (op.distribution != RngDistribution::bernoulli || op.offset != 0 ||
         rng->inputs[Rng::seed_tensor] == kNoTensor || std::fabs(factor * op.probability - 1) > 1e-6)
       return kNoTensor;
@@ -66,13 +67,13 @@ TensorId match_dropout(const GraphEditor& editor, TensorId weights, AttentionMat
   return second->second;
 }
 
-// A reduction of `x` along its last axis.
+// Whether `id` is a reduction of `x` along its last axis.
 bool reduces_rows(const GraphEditor& editor, TensorId id, ReductionMode mode, TensorId x) {
   const auto match = match_reduction(editor, id, mode);
   return match && match->source == x && match->axes == Dims{editor.tensor(x).dims.rank() - 1};
 }
 
-// max(reduced, sink) or reduced: returns the reduced one, and the sink.
+// Matches mode(reduced, sink) or reduced alone; returns {reduced, sink}.
 std::pair<TensorId, TensorId> without_sink(const GraphEditor& editor, TensorId id,
                                            PointwiseMode mode, ReductionMode reduction) {
   const Node* node = plain(editor, id, mode);
@@ -85,7 +86,7 @@ std::pair<TensorId, TensorId> without_sink(const GraphEditor& editor, TensorId i
   return *operands;
 }
 
-// max + log(sum_exp), if the graph computes it.
+// The node that computes max + log(sum_exp), if any.
 NodeId find_stats(const GraphEditor& editor, TensorId max, TensorId sum) {
   for (NodeId log_id : editor.consumers(sum)) {
     const TensorId log = editor.node(log_id).outputs[0];
@@ -100,8 +101,8 @@ NodeId find_stats(const GraphEditor& editor, TensorId max, TensorId sum) {
   return kNoNode;
 }
 
-// exp(x - max) / sum with max and sum that are results too, or that a sink takes part in: what
-// raise_softmax leaves alone. Returns x, or kNoTensor.
+// Matches exp(x - max) / sum where max and sum are also read elsewhere or include a sink, which
+// raise_softmax does not match. Returns x, or kNoTensor.
 TensorId match_open_softmax(const GraphEditor& editor, TensorId result, AttentionMatch& m) {
   const Node* division = plain(editor, result, PointwiseMode::div);
   if (!division) return kNoTensor;
@@ -123,7 +124,7 @@ TensorId match_open_softmax(const GraphEditor& editor, TensorId result, Attentio
     return kNoTensor;
   int readers_of_max = 1;
   if (sink != kNoTensor) {
-    // The sum's other term is exp(sink - max).
+    // The other term of the sum is exp(sink - max).
     const Node* weight = plain(editor, sink_weight, PointwiseMode::exp);
     const Node* shifted = weight ? plain(editor, weight->inputs[0], PointwiseMode::sub) : nullptr;
     if (!shifted || shifted->inputs[0] != sink || shifted->inputs[1] != max) return kNoTensor;
@@ -151,7 +152,7 @@ TensorId match_open_softmax(const GraphEditor& editor, TensorId result, Attentio
   return x;
 }
 
-// What the softmax that gives `result` reads, and how often; kNoTensor when there is none.
+// The input of the softmax that computes `result`, and its number of reads; kNoTensor if none.
 std::pair<TensorId, int> match_softmax(const GraphEditor& editor, TensorId result,
                                        AttentionMatch& m) {
   if (result == kNoTensor || editor.uses(result) != 1) return {kNoTensor, 0};
@@ -165,7 +166,7 @@ std::pair<TensorId, int> match_softmax(const GraphEditor& editor, TensorId resul
   return {softmax->inputs[0], 1};
 }
 
-// Overrides of the extents of a product say what the lengths of the mask say, or nothing.
+// Whether the extent overrides of a matmul are absent or equal to the sequence lengths of the mask.
 bool overrides_agree(const Node& product, int row_slot, int other_slot, int forbidden_slot,
                      const MaskBounds& mask) {
   const auto at = [&](int slot) { return product.inputs[static_cast<std::size_t>(slot)]; };
@@ -176,7 +177,8 @@ bool overrides_agree(const Node& product, int row_slot, int other_slot, int forb
          at(forbidden_slot) == kNoTensor;
 }
 
-// The bounds of the mask as attention has them: from the corner where they have the right sign.
+// Converts the bounds of the mask to those of attention, with the alignment that gives them a valid
+// sign.
 bool set_bounds(AttentionForward& op, MaskBounds mask, std::int64_t rows, std::int64_t columns) {
   const auto fits = [&] {
     return mask.left_bound.value_or(1) >= 1 && mask.right_bound.value_or(0) >= 0;
@@ -194,8 +196,8 @@ bool set_bounds(AttentionForward& op, MaskBounds mask, std::int64_t rows, std::i
   return true;
 }
 
-// Batch and head extents of an operand seen as [B, H, rows, columns]: rank 3 has one head; rank 5
-// has its heads split in two axes, of which a key or value may leave out the second (GQA).
+// The dims of an operand as [B, H, rows, columns]. Rank 3 has one head; rank 5 has heads split into
+// two axes, of which a key or value may have extent 1 in the second (GQA).
 std::optional<Dims> four_axes(const Dims& dims, const Dims& q) {
   switch (dims.rank()) {
     case 3: return Dims{dims[0], 1, dims[1], dims[2]};
@@ -207,8 +209,8 @@ std::optional<Dims> four_axes(const Dims& dims, const Dims& q) {
   }
 }
 
-// Keys or values whose heads are repeated for several query heads each (split, joined with itself,
-// merged): the ones that are repeated.
+// If the heads of keys or values are repeated (reshape, concat with itself, reshape), the tensor
+// before the repetition; else `id`.
 TensorId without_repeats(const GraphEditor& editor, TensorId id) {
   const Node* merged = editor.produced_by<Reshape>(id);
   const Node* joined = merged ? editor.produced_by<Concat>(merged->inputs[0]) : nullptr;
@@ -231,7 +233,7 @@ class AttentionWriter {
  public:
   explicit AttentionWriter(GraphEditor& editor) : editor_(editor) {}
 
-  // The operand with four axes; reshapes become views later.
+  // The operand with four axes; the reshape becomes a view later.
   TensorId reshaped(TensorId id, const Dims& dims) {
     const Tensor tensor = editor_.tensor(id);
     if (tensor.dims == dims) return id;
@@ -252,7 +254,7 @@ class AttentionWriter {
     editor_.add({tensor.name + "_transpose", Transpose{permutation}, {id}, {result}, f32});
     return result;
   }
-  // An intermediate of four axes whose elements, reshaped, are `target`.
+  // An intermediate with four axes that is reshaped to `target`.
   TensorId result_for(TensorId target, const Dims& dims) {
     if (target == kNoTensor || editor_.tensor(target).dims == dims) return target;
     const TensorId result = editor_.add_intermediate(editor_.tensor(target).name + ".bhsd", dims,
@@ -273,7 +275,7 @@ class AttentionWriter {
   std::vector<Node> pending_;
 };
 
-// Whether everything that disappears may do so without its rounding.
+// Whether all these nodes may be removed together with the rounding of their results.
 bool may_disappear(const GraphEditor& editor, const std::vector<NodeId>& nodes) {
   for (NodeId id : nodes) {
     const Node& node = editor.node(id);
@@ -304,7 +306,7 @@ bool raise_one(LoweredGraph& lowered, GraphEditor& editor, NodeId id) {
   if (rank != 4 && m.has_options()) return false;
   for (TensorId operand : {query_in, key_in, m.v})
     if (!is_floating(editor.tensor(operand).dtype)) return false;
-  // Attention in fp8 rounds its weights; this string of operations does not.
+  // fp8 attention rounds its weights; the matched operations do not.
   if (!may_vanish(editor, query_in)) return false;
 
   const Dims q_dims = editor.tensor(query_in).dims;

@@ -1,5 +1,5 @@
-// Weights in groups, as frameworks write them:  [sub zero,] mul scale, reshape  becomes
-// block_scale_dequantize where a product reads it, which may take it on its way in.
+// Raises group dequantisation of weights as frameworks write it ([sub zero,] mul scale, reshape) to
+// block_scale_dequantize if a GEMM reads the result and may fuse it into its prologue.
 #include <fmt/format.h>
 
 #include "plan/fusion_rules.hpp"
@@ -12,12 +12,12 @@ namespace {
 
 struct GroupMatch {
   TensorId quantized = kNoTensor, scale = kNoTensor, zero = kNoTensor;
-  int axis = 0;  // of the groups; the next one is that of their members
+  int axis = 0;  // the axis of the groups; the next axis is that of their elements
   std::int64_t group = 1;
-  std::vector<TensorId> inner;  // results that disappear
+  std::vector<TensorId> inner;  // intermediates that are removed
 };
 
-// Whether `joined` has one axis in place of this one and the next of `apart`.
+// Whether `joined` is `apart` with `axis` and the next axis merged.
 bool joins(const Dims& apart, const Dims& joined, int axis) {
   for (int a = 0; a < joined.rank(); ++a) {
     const std::int64_t extent = a == axis ? apart[a] * apart[a + 1] : apart[a > axis ? a + 1 : a];
@@ -33,7 +33,7 @@ Dims without(const Dims& dims, int axis) {
   return rest;
 }
 
-// Whether joining the axis with the next one is a view.
+// Whether merging the axis with the next one is a view.
 bool is_mergeable(const Tensor& quantized, int axis) {
   return quantized.strides[axis] == quantized.strides[axis + 1] * quantized.dims[axis + 1];
 }
@@ -46,7 +46,7 @@ bool comes_from(const GraphEditor& editor, TensorId id, const Dims& dims) {
   return source.dims == dims && source.dtype == editor.tensor(id).dtype;
 }
 
-// What a narrow number was before it was made a float that holds it: kernels read it as it is.
+// The tensor before exact casts to a wider float: kernels read the narrow type directly.
 TensorId before_casts(const GraphEditor& editor, TensorId id) {
   while (const Node* cast = plain(editor, id, PointwiseMode::identity)) {
     const Tensor &from = editor.tensor(cast->inputs[0]), &to = editor.tensor(id);
@@ -58,7 +58,8 @@ TensorId before_casts(const GraphEditor& editor, TensorId id) {
   return id;
 }
 
-// Whether any type to compute in gives the same difference: integers that a float holds.
+// Whether the difference is exact in every compute type: both operands are integers representable
+// in a float.
 bool is_exact(const GraphEditor& editor, const Node& difference) {
   const auto is_small = [&](TensorId id) {
     const DType dtype = editor.tensor(id).dtype;
@@ -67,7 +68,7 @@ bool is_exact(const GraphEditor& editor, const Node& difference) {
   return is_small(difference.inputs[0]) && is_small(difference.inputs[1]);
 }
 
-// `product` is numbers * scale or (numbers - zero) * scale, and joins to `joined`.
+// Matches `product` as quantized * scale or (quantized - zero) * scale, reshaped to `joined`.
 std::optional<GroupMatch> match_groups(const GraphEditor& editor, const Node& product,
                                        const Dims& joined) {
   const Dims& apart = editor.tensor(product.outputs[0]).dims;
@@ -92,7 +93,7 @@ std::optional<GroupMatch> match_groups(const GraphEditor& editor, const Node& pr
       m.quantized = difference->inputs[0];
       m.zero = difference->inputs[1];
     }
-    // Other pointwise work is better done together with the multiplication.
+    // Other pointwise producers are better fused with the multiplication.
     const TensorId stored = before_casts(editor, m.quantized);
     const Tensor& quantized = editor.tensor(stored);
     if (quantized.dims != apart || quantized.dtype == boolean ||
@@ -112,7 +113,7 @@ bool is_read_by_gemm(const GraphEditor& editor, TensorId id) {
          may_dequantize(editor.node(editor.consumers(id)[0]).op);
 }
 
-// The tensor with other extents: what it was reshaped from, or reshaped itself.
+// The tensor with other extents: the source of its reshape, or a new reshape.
 TensorId with_dims(GraphEditor& editor, TensorId id, const Dims& dims) {
   if (comes_from(editor, id, dims)) return editor.producer(id)->inputs[Reshape::x];
   const Tensor tensor = editor.tensor(id);
@@ -121,7 +122,7 @@ TensorId with_dims(GraphEditor& editor, TensorId id, const Dims& dims) {
   return reshaped;
 }
 
-// Casts and reshapes that nothing reads any more.
+// Removes casts and reshapes that became dead.
 void remove_unread(GraphEditor& editor, TensorId id) {
   while (id != kNoTensor && editor.producer(id) != nullptr && editor.uses(id) == 0) {
     const NodeId producer = editor.producer_id(id);

@@ -1,4 +1,4 @@
-// What the raising passes share: recognising small pieces of a pattern.
+// Matchers for small parts of a pattern, shared by the raising passes.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace ashlar {
 
-// A pointwise node whose alphas scale nothing.
+// A pointwise node with alpha1 = alpha2 = 1.
 inline bool is_plain(const Node& node) {
   const auto& op = std::get<Pointwise>(node.op);
   return op.alpha1 == 1.0 && op.alpha2 == 1.0;
@@ -20,14 +20,14 @@ inline const Node* plain(const GraphEditor& editor, TensorId id, PointwiseMode m
   return node && is_plain(*node) ? node : nullptr;
 }
 
-// Whether a tensor may disappear together with its rounding: fp8, integers and booleans ask for
-// theirs (docs/numerics.md).
+// Whether a tensor may be removed together with its rounding. The rounding of fp8, integers and
+// booleans is part of the semantics (docs/numerics.md).
 inline bool may_vanish(const GraphEditor& editor, TensorId id) {
   const DType dtype = editor.tensor(id).dtype;
   return dtype == f64 || dtype == f32 || dtype == f16 || dtype == bf16;
 }
 
-// What a reduction of some mode reads, and over which axes.
+// The input and axes of a matched reduction.
 struct ReductionMatch {
   TensorId source = kNoTensor;
   Dims axes;
@@ -37,7 +37,7 @@ inline std::optional<ReductionMatch> match_reduction(const GraphEditor& editor, 
                                                      ReductionMode mode) {
   const Node* node = editor.produced_by<Reduction>(id);
   if (!node || std::get<Reduction>(node->op).mode != mode) return std::nullopt;
-  // One that also says which element it picked stays what it is.
+  // A reduction with an index output is not matched.
   if (node->outputs.size() > Reduction::index && node->outputs[Reduction::index] != kNoTensor)
     return std::nullopt;
   return ReductionMatch{node->inputs[0], std::get<Reduction>(node->op).axes};

@@ -1,6 +1,6 @@
-// Layer norm:  mean, sub, square, mean, add epsilon, rsqrt, mul [, mul scale [, add bias]]  becomes
-// norm_forward; without the mean it is RMS norm; with a scale for every index of the first axis,
-// adaptive layer norm.
+// Raises mean, sub, square, mean, add epsilon, rsqrt, mul [, mul scale [, add bias]] to
+// norm_forward: layer norm; without the mean RMS norm; with a separate scale for every index of the
+// first axis adaptive layer norm.
 #include <fmt/format.h>
 
 #include "graph/enum_names.hpp"
@@ -15,8 +15,8 @@ namespace {
 struct NormMatch {
   NormForward op;
   TensorId x = kNoTensor, mean = kNoTensor, inv_variance = kNoTensor;
-  TensorId epsilon = kNoTensor;  // when it is not a constant
-  std::vector<TensorId> inner;   // results that disappear
+  TensorId epsilon = kNoTensor;  // if it is not a constant
+  std::vector<TensorId> inner;   // intermediates that are removed
 };
 
 // The average of `source` over some axes: an avg reduction, or a sum times 1/n.
@@ -75,8 +75,7 @@ std::optional<NormMatch> match_norm(const GraphEditor& editor, const Node& produ
   if (match_square(editor, square) != centred) return std::nullopt;
   m.op.axes = mean_square->axes;
   if (m.op.axes.empty())
-    return std::nullopt;  // an average over extents of 1 only: to a norm, no axes mean its default
-                          // ones
+    return std::nullopt;  // averages over extents of 1 only; empty axes of a norm mean its defaults
   m.inner.insert(m.inner.end(), {shifted, variance, square});
   for (TensorId inner : {shifted, variance, square})
     if (editor.uses(inner) != 1) return std::nullopt;
@@ -85,7 +84,7 @@ std::optional<NormMatch> match_norm(const GraphEditor& editor, const Node& produ
   m.x = centred;
   if (const Node* difference = plain(editor, centred, PointwiseMode::sub)) {
     const auto mean = match_average(editor, difference->inputs[1], m.inner);
-    // The difference is read by the square (twice when it is a product) and by the result.
+    // The difference is read by the square (twice if the square is a mul) and by the result.
     const bool squared_by_product = editor.produced_by(square, PointwiseMode::mul) != nullptr;
     if (mean && mean->source == difference->inputs[0] && mean->axes == m.op.axes &&
         editor.uses(centred) == (squared_by_product ? 3 : 2)) {
@@ -102,7 +101,8 @@ std::optional<NormMatch> match_norm(const GraphEditor& editor, const Node& produ
   return is_floating(editor.tensor(m.x).dtype) ? std::optional(m) : std::nullopt;
 }
 
-// Takes a following `mode` by a parameter of the right shape into the norm; returns the parameter.
+// If the only reader of `y` is a `mode` with a parameter of the given shape, absorbs it into the
+// norm and returns the parameter.
 TensorId absorb(GraphEditor& editor, TensorId& y, PointwiseMode mode, const Dims& shape,
                 std::vector<NodeId>& absorbed) {
   if (editor.uses(y) != 1 || editor.consumers(y).size() != 1 || !may_vanish(editor, y))
@@ -147,7 +147,7 @@ void raise_norm(LoweredGraph& lowered) {
                               ? kNoTensor
                               : absorb(editor, y, PointwiseMode::add, shapes.parameters, absorbed);
 
-    // Statistics survive as outputs when something else reads them.
+    // Statistics become outputs of the norm if other nodes read them.
     const bool keeps_mean = m->mean != kNoTensor && editor.uses(m->mean) > 1;
     const bool keeps_inv_variance = editor.uses(m->inv_variance) > 1;
     editor.remove(id);

@@ -1,4 +1,4 @@
-// x -> max, sub, exp, add, div  becomes  softmax_forward; log(sum) + max becomes its stats.
+// Raises max, sub, exp, add, div to softmax_forward, and log(sum) + max to its stats.
 #include <fmt/format.h>
 
 #include "plan/lowered.hpp"
@@ -30,14 +30,14 @@ std::optional<SoftmaxMatch> match_softmax(const GraphEditor& editor, const Node&
   const auto max = match_reduction(editor, m.max, ReductionMode::max);
   if (!max || max->source != m.x || max->axes != sum->axes) return std::nullopt;
   if (!is_floating(editor.tensor(m.x).dtype)) return std::nullopt;
-  // The numerator and the difference may serve nothing else: they disappear.
+  // The numerator and the difference must have no other reader: they are removed.
   if (editor.uses(m.difference) != 1 || editor.uses(m.exponential) != 2) return std::nullopt;
   for (TensorId inner : {m.max, m.difference, m.exponential, m.sum})
     if (!may_vanish(editor, inner)) return std::nullopt;
   return m;
 }
 
-// max + log(sum), if the graph computes it.
+// The node that computes max + log(sum), if any.
 NodeId find_softmax_stats(const GraphEditor& editor, const SoftmaxMatch& m) {
   for (NodeId log_id : editor.consumers(m.sum)) {
     const Node& log = editor.node(log_id);
@@ -70,7 +70,7 @@ void raise_softmax(LoweredGraph& lowered) {
     if (!m) continue;
     const NodeId stats_id = find_softmax_stats(editor, *m);
     const TensorId stats = stats_id == kNoNode ? kNoTensor : editor.node(stats_id).outputs[0];
-    // max and sum may only serve the pattern itself.
+    // max and sum must have no reader outside the pattern.
     const int extra = stats == kNoTensor ? 0 : 1;
     if (editor.uses(m->max) != 1 + extra || editor.uses(m->sum) != 1 + extra) continue;
 

@@ -1,3 +1,4 @@
+// Rng and dropout as steps of a PointwiseProgram.
 #include "plan/random_steps.hpp"
 
 #include <utility>

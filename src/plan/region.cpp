@@ -1,3 +1,4 @@
+// Region: FLOPs, memory traffic, precision and text form.
 #include "plan/region.hpp"
 
 #include <fmt/format.h>
@@ -53,7 +54,7 @@ struct AnchorFlops {
         count(out(0)) * static_cast<double>(in(Matmul::a)[in(Matmul::a).rank() - 1]);
     return (is_complex(anchor.inputs[Matmul::a].dtype) ? 8 : 2) * products;
   }
-  // Scattered rows are as many as tokens, wherever they go.
+  // With scatter, the number of rows is that of the tokens.
   double operator()(const MoeGroupedMatmul& op) const {
     const Dims &token = in(MoeGroupedMatmul::token), &output = out(0);
     const std::int64_t rows = op.mode == MoeMode::scatter ? token[1] : output[1];
@@ -79,7 +80,7 @@ struct AnchorFlops {
     return 5 * pairs(op) * static_cast<double>(in(0)[3] + in(2)[3]);
   }
   double operator()(const CtcLoss&) const {
-    // Per class an exponential, per state two recursions of three exponentials and a logarithm.
+    // Per class one exponential; per state two recursions of three exponentials and a logarithm.
     constexpr double kPerClass = 30, kPerState = 80;
     const Dims& x = in(CtcLoss::x);
     const double states = 2 * count(in(CtcLoss::labels)) + static_cast<double>(x[1]);
@@ -96,7 +97,7 @@ struct AnchorFlops {
   }
   double operator()(const RnnBackwardWeights& op) const { return recurrent(op, features()); }
   double operator()(const MultiHeadAttentionForward& op) const { return multi_head(op, 1); }
-  // The forward again, and about twice its products.
+  // Recomputes the forward pass and does about twice its FLOPs.
   double operator()(const MultiHeadAttentionBackwardData& op) const { return multi_head(op, 3); }
   double operator()(const MultiHeadAttentionBackwardWeights& op) const { return multi_head(op, 3); }
   template <class Other>
@@ -104,14 +105,14 @@ struct AnchorFlops {
     return 8 * std::max(count(out(0)), anchor.inputs.empty() ? 0.0 : count(in(0)));
   }
 
-  // A multiply-add per corner of a cell.
+  // One multiply-add per corner of a cell.
   double sampling(double results) const { return 2 * results * (1 << (in(0).rank() - 2)); }
   std::int64_t features() const { return in(0)[in(0).rank() - 1]; }
   // x and dy, the first inputs, have the same rows.
   double recurrent(const RnnAttributes& op, std::int64_t input) const {
     return RnnShape(op, in(0), 0, input).flops();
   }
-  // Four projections and the products of queries, keys and values of all heads.
+  // Four projections and the two attention matmuls of all heads.
   double multi_head(const MultiHeadAttentionAttributes& op, double times) const {
     const MultiHeadShape shape(op, in(0), in(1), in(2));
     const double steps = count({shape.batch, shape.beams, shape.queries});
@@ -124,7 +125,7 @@ struct AnchorFlops {
     }
     return times * flops;
   }
-  // Of queries and keys; paged keys are not counted by their container.
+  // Number of (query, key) pairs; for paged keys by max_seq_len_kv, not by the container.
   double pairs(const AttentionAttributes& op) const {
     return count({in(0)[0], in(0)[1], in(0)[2]}) *
            static_cast<double>(op.max_seq_len_kv.value_or(in(1)[2]));
@@ -143,8 +144,7 @@ bool is_gemm_like(const Op& op) {
 DType Region::precision() const {
   if (anchor) {
     if (needs_f64(anchor->compute)) return f64;
-    // Only what the anchor does arithmetic on: lengths, seeds and indices are read as integers
-    // anyway.
+    // Only operands of arithmetic count: lengths, seeds and indices are read as integers anyway.
     const std::size_t operands =
         std::min<std::size_t>(anchor->inputs.size(), is_gemm_like(anchor->op) ? 2 : 1);
     for (std::size_t slot = 0; slot < operands; ++slot)

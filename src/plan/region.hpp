@@ -1,5 +1,5 @@
-// A piece of the graph that becomes one kernel: at most one anchor, with the pointwise work before
-// and after.
+// A fusion region, the part of the graph that becomes one kernel: at most one anchor, with
+// pointwise prologues and an epilogue.
 #pragma once
 
 #include <optional>
@@ -13,49 +13,49 @@ namespace ashlar {
 struct Anchor {
   Op op;
   DType compute = f32;
-  std::vector<View> inputs;   // by Op::In; absent ones are not present(). Dims and dtype are valid
-                              // for fused inputs too, whose tensor has no memory
-  std::vector<View> outputs;  // by Op::Out; output 0 leaves through the epilogue
+  std::vector<View> inputs;   // by Op::In; !present() if absent. Dims and dtype are valid for fused
+                              // inputs too, whose tensor has no memory
+  std::vector<View> outputs;  // by Op::Out; output 0 is the accumulator of the epilogue
 };
 
-// A reduction behind the epilogue, over every axis in which its result has extent 1 and the
+// A reduction fused behind the epilogue, over every axis in which its result has extent 1 and the
 // epilogue's space has not.
 struct TailReduction {
-  ReductionMode fold = ReductionMode::add;  // add, max or min; what else a mode means is steps of
-                                            // the epilogue (magnitudes, squares) and of `finish`
-  PointwiseProgram finish;  // over the result's dims: its accumulator is what was folded
+  ReductionMode fold = ReductionMode::add;  // add, max or min; the rest of a mode is expressed by
+                                            // steps of the epilogue (abs, square) and of `finish`
+  PointwiseProgram finish;  // over the result's dims; its accumulator is the folded value
 };
 
 struct Region {
   std::vector<NodeId> nodes;  // in execution order
   std::optional<Anchor> anchor;
-  // One per anchor input (empty where the input is absent), over its dims: how its elements come to
-  // be. A plain load unless pointwise work was fused, whose result may be stored: may_store_input.
+  // One per anchor input (empty if the input is absent), over its dims: a plain load, or the fused
+  // pointwise operations that compute it. Its result may be stored too: may_store_input.
   std::vector<PointwiseProgram> prologues;
-  // Over the dims of anchor output 0, which is its accumulator; it stores everything the region
+  // Over the dims of anchor output 0, which is its accumulator. It stores everything the region
   // writes except anchor outputs 1 and up. Without an anchor it is the whole region and has no
   // accumulator.
   PointwiseProgram epilogue;
-  // Of the values epilogue.reduced. Only engines that say so take regions with any.
+  // Reductions of the values epilogue.reduced. Engines must check for them explicitly.
   std::vector<TailReduction> reductions;
-  std::vector<TensorId> reads, writes;  // memory touched
+  std::vector<TensorId> reads, writes;  // tensors in memory
 
   template <class OpType>
   const OpType* anchor_as() const {
     return anchor ? std::get_if<OpType>(&anchor->op) : nullptr;
   }
-  // f64 when the anchor computes in f64 or integers or any program needs it; else f32.
+  // f64 if the anchor computes in f64 or integers or any program requires it; else f32.
   DType precision() const;
-  double bytes() const;  // memory traffic at least: every tensor read and written once
+  double bytes() const;  // minimum memory traffic: every tensor read or written once
   double flops() const;
   std::string to_text(const Graph& graph) const;  // "conv_forward + add + relu_fwd"
 };
 
-// Whether the operation multiplies its first two inputs, as matrices or by a convolution.
+// Whether the operation is a GEMM over its first two inputs: a matmul or a convolution.
 bool is_gemm_like(const Op& op);
 
-// A region that only moves i64 elements moves them as f64, bit for bit: registers hold numbers as
-// double, which has not enough bits for every i64.
+// Makes a region that only moves i64 elements move them as f64 bit patterns: programs compute in
+// double, which cannot represent every i64.
 void move_as_bits(Region& region);
 
 }  // namespace ashlar

@@ -1,3 +1,4 @@
+// RegionTimer: timing of candidates with cold caches or back to back.
 #include "plan/region_timer.hpp"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ constexpr int kMaxRuns = 50, kMinRuns = 3;
 
 constexpr std::int64_t kPatternBytes = 4 << 20;
 
-// Runs in a row: so many that all caches are full of others' tensors, as far as memory goes.
+// Number of back-to-back runs on distinct tensors: enough to evict a run's tensors from all caches
+// before they are used again, within a memory budget.
 constexpr std::int64_t kRowBytes = 256 << 20, kMaxRowBytes = std::int64_t{4} << 30;
 constexpr std::int64_t kMinBackToBack = 8, kMaxInARow = 32;
 std::int64_t runs_back_to_back(std::int64_t bytes_of_one) {
@@ -23,14 +25,14 @@ std::int64_t runs_back_to_back(std::int64_t bytes_of_one) {
       std::max<std::int64_t>(kMaxRowBytes / bytes, 1));
 }
 
-// Zeros: indices and lengths of zero are valid everywhere.
+// Zero-filled memory: indices and lengths of zero are always valid.
 OwnedMemory zeros(const DeviceProps& device, std::int64_t bytes) {
   OwnedMemory memory(device, bytes);
   backend(device.kind).fill(device, memory.data(), std::byte{0}, bytes, nullptr);
   return memory;
 }
 
-// Numbers between -1 and 1: units that multiply zeros draw less power and run faster.
+// Values between -1 and 1: with zeros the device would draw less power and clock higher.
 std::vector<std::byte> numbers(DType dtype, std::int64_t bytes) {
   std::vector<std::byte> pattern(static_cast<std::size_t>(bytes));
   std::uint64_t state = 1;
@@ -49,7 +51,7 @@ void repeat(const std::vector<std::byte>& pattern, const DeviceProps& device,
                 nullptr);
 }
 
-// Scalars are read by the host.
+// Scalars live in host memory.
 DeviceProps home_of(const Tensor& tensor, const DeviceProps& device) {
   return tensor.kind == TensorKind::scalar || tensor.kind == TensorKind::constant ? DeviceProps{}
                                                                                   : device;
@@ -106,7 +108,7 @@ double RegionTimer::seconds(const Candidate& candidate) const {
   return best / static_cast<double>(pointers_.size());
 }
 
-// Which the region reads, then those it writes.
+// Binds the tensors the region reads, then those it writes.
 void RegionTimer::place_tensors() {
   locations_.resize(lowered_.graph.tensors().size());
   for (const std::vector<TensorId>* ids : {&region_.reads, &region_.writes})
@@ -132,7 +134,7 @@ void RegionTimer::add_memory(TensorId id) {
     pointers.push_back(memory_.back().data());
   }
 }
-// An input that never changes, if the region reads it: all runs have the same numbers there.
+// Registers a constant input if the region reads it: all runs share the same memory contents.
 void RegionTimer::note_constant(const std::string& name) {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (lowered_.graph.tensor(tensors_[i]).name != name) continue;
@@ -140,7 +142,7 @@ void RegionTimer::note_constant(const std::string& name) {
     constants_[i] = pointers_[0][i];
   }
 }
-// Nothing of the run before is left in a GPU's cache, as for a kernel among others.
+// Evicts the previous run from the GPU's L2 cache.
 void RegionTimer::flush() const {
   if (flushed_.bytes() > 0)
     backend(device_.kind).fill(device_, flushed_.data(), std::byte{0}, flushed_.bytes(), nullptr);

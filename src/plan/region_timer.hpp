@@ -1,4 +1,4 @@
-// How long a region takes on a device, one way or another.
+// Measures the run time of candidates for a region on the device.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,15 @@
 
 namespace ashlar {
 
-// The tensors of one region, each with memory of its own; in a row several times all of them.
+// Owns memory for the tensors of one region; for back-to-back timing, several copies of all of
+// them.
 class RegionTimer {
  public:
-  // What is given must outlive it.
+  // The arguments must outlive the timer.
   RegionTimer(const LoweredGraph& lowered, const Region& region, const DeviceProps& device,
               const CompileOptions& options);
-  // Of a run: the least of a few measurements, after one that is not counted. Throws Error where
-  // the candidate cannot be built or run.
+  // Time of one run: the minimum of several measurements after a warm-up. Throws Error if the
+  // candidate cannot be built or run.
   double seconds(const Candidate& candidate) const;
 
  private:
@@ -36,8 +37,8 @@ class RegionTimer {
   std::vector<TensorId> tensors_;
   std::vector<Location> locations_;
   std::vector<OwnedMemory> memory_;
-  std::vector<std::vector<void*>> pointers_;  // of each run
-  std::vector<void*> constants_;              // of those that never change, null for others
+  std::vector<std::vector<void*>> pointers_;  // by run
+  std::vector<void*> constants_;              // of constant inputs, null for others
 };
 
 }  // namespace ashlar

@@ -1,5 +1,5 @@
-// The run path: no allocation, hashing, formatting, lock or environment read (guard mode aside,
-// when it fails).
+// The run path: no allocation, hashing, formatting, locking or environment access, except to report
+// a failure in guard mode.
 #include <algorithm>
 #include <array>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::byte kGuardPattern{0xA5};
 
-// Paints guard bytes on the device and looks at them again, in a stream's order.
+// Writes guard bytes on the device and checks them, in stream order.
 class GuardWriter {
  public:
   GuardWriter(const DeviceProps& device, void* stream)

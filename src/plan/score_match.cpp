@@ -1,3 +1,4 @@
+// Matches the pointwise operations between q k^T and the softmax.
 #include "plan/score_match.hpp"
 
 #include <limits>
@@ -12,9 +13,9 @@ namespace ashlar {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Positions are computed with in f32 where a client may have used integers.
+// Positions are computed in f32 where the graph may use integers; both are exact up to this.
 constexpr std::int64_t kMaxPositions = std::int64_t{1} << 24;
-constexpr int kMostDepth = static_cast<int>(kMaxScoreSteps) + 16;  // masks and biases besides
+constexpr int kMostDepth = static_cast<int>(kMaxScoreSteps) + 16;  // plus masks and biases
 
 bool is_pointwise(const Node* node) { return node && std::holds_alternative<Pointwise>(node->op); }
 
@@ -35,8 +36,8 @@ class ScoreMatcher {
   }
 
  private:
-  // The one matmul that pointwise operations lead to. A bias may have a matmul of its own, of other
-  // extents or behind other operations.
+  // Finds the single matmul that reaches the softmax through pointwise operations. A bias may come
+  // from a matmul too, with other extents or through other operations.
   bool find_matmul(TensorId id, int depth) {
     const Node* node = editor_.producer(id);
     if (!node || editor_.tensor(id).dims.rank() != dims_.rank()) return true;
@@ -52,8 +53,8 @@ class ScoreMatcher {
     return true;
   }
   bool leads_to_matmul(TensorId id) const { return leads(id, false); }
-  // Whether pointwise operations lead from the product (or from an index) to `id`. Chains that are
-  // too long to follow count as if they did.
+  // Whether `id` depends on the matmul (or on an index) through pointwise operations. Chains beyond
+  // the depth limit count as dependent.
   bool leads(TensorId id, bool from_index, int depth = 0) const {
     if (id == product_ || depth > kMostDepth) return true;
     const Node* node = id == kNoTensor ? nullptr : editor_.producer(id);
@@ -94,14 +95,15 @@ class ScoreMatcher {
     scores = inner;
   }
 
-  // The result of the only node that reads `id`, when it is one.
+  // The only reader of `id`, or null.
   const Node* only_reader(TensorId id) const {
     if (editor_.uses(id) != 1 || editor_.consumers(id).size() != 1) return nullptr;
     const Node& node = editor_.node(editor_.consumers(id)[0]);
     return is_pointwise(&node) && is_plain(node) ? &node : nullptr;
   }
 
-  // The scaled, soft-capped product: as far as the product serves nothing else.
+  // Extends the base from the matmul to the scaled and soft-capped scores while each value has one
+  // reader.
   void find_base() {
     base_ = product_;
     base_nodes_ = {editor_.producer_id(product_)};
@@ -158,13 +160,13 @@ class ScoreMatcher {
       if (extent >= kMaxPositions) return false;
     uses_[scores] = editor_.uses(scores);
     if (!emit(scores) || match_.modifier.empty()) return false;
-    // What disappears may serve nothing else.
+    // Removed values must have no reader outside the program.
     for (const auto& [tensor, count] : uses_)
       if (editor_.uses(tensor) != count) return false;
     return true;
   }
 
-  // The number of the value that is `id`, or nothing.
+  // The value number of `id` in the program, or nullopt.
   std::optional<std::int64_t> emit(TensorId id, int depth = 0) {
     if (depth > static_cast<int>(kMaxScoreSteps)) return std::nullopt;
     if (const auto known = values_.find(id); known != values_.end()) return known->second;
@@ -203,7 +205,7 @@ class ScoreMatcher {
     if (of_scores) match_.nodes.push_back(editor_.producer_id(id));
     return add_step({.op = op, .args = args, .constant = {}});
   }
-  // Programs compute in floating point: integer arithmetic only where that gives the same.
+  // Programs compute in floating point: integer arithmetic is accepted only where that is exact.
   bool may_become_step(const Node& node) const {
     const Tensor& result = editor_.tensor(node.outputs[0]);
     const PointwiseMode mode = std::get<Pointwise>(node.op).mode;
@@ -251,7 +253,7 @@ class ScoreMatcher {
   std::set<TensorId> visited_;
   mutable std::map<std::pair<TensorId, bool>, bool> leads_;
   std::map<TensorId, std::int64_t> values_;
-  std::map<TensorId, int> uses_;  // inside the program, of what comes from the product
+  std::map<TensorId, int> uses_;  // reads inside the program of values that depend on the matmul
 };
 
 }  // namespace

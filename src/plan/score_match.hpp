@@ -1,5 +1,5 @@
-// Understanding what clients do with the product q k^T before the softmax: scale, soft cap, bias,
-// masks, or any other pointwise work, which becomes a score program.
+// Matches the pointwise operations between q k^T and the softmax: scale, soft cap, bias, masks;
+// anything else becomes a score program.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@ struct ScoreMatch {
   ScoreProgram modifier;
   std::array<TensorId, 4> modifier_inputs = {kNoTensor, kNoTensor, kNoTensor, kNoTensor};
   MaskBounds mask;
-  std::vector<NodeId> nodes;  // that disappear
+  std::vector<NodeId> nodes;  // nodes to remove
 };
 
-// `scores` is what the softmax reads, `readers` times. False when something on the way to the
-// product is not understood or is needed elsewhere.
+// `scores` is the softmax's input, read `readers` times. Returns false if an operation between the
+// matmul and the softmax does not match or its result is also read elsewhere.
 bool match_scores(const GraphEditor& editor, TensorId scores, int readers, ScoreMatch& match);
 
 }  // namespace ashlar

@@ -1,3 +1,4 @@
+// Ranking of candidates and selection of an engine.
 #include "plan/select.hpp"
 
 #include <algorithm>
@@ -8,10 +9,10 @@ namespace ashlar {
 namespace {
 
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-// A caller that gives nothing leaves scratch memory to the plan: so much of it counts as free.
+// With a workspace limit of 0 the plan owns the scratch memory; up to this much is acceptable.
 constexpr std::int64_t kFreeOwnedScratch = 64 << 20;
 
-// Why a configuration may not be used, or empty.
+// Why the options exclude a configuration; empty if they do not.
 std::string excluded(const Config& config, const CompileOptions& options) {
   if (options.deterministic && !config.notes.deterministic) return "not deterministic";
   if (!options.allow_tf32 && config.notes.tf32) return "rounds to tf32";
@@ -32,7 +33,7 @@ Ranking rank(const Region& region, EngineTable table, const DeviceProps& device,
   for (const Engine* engine : table) {
     Attempt attempt{engine, {}, false};
     if (options.reference_only && !is_last_resort(engine->kind())) {
-      attempt.outcome = "skipped: only the reference was asked for";
+      attempt.outcome = "skipped: reference_only is set";
     } else if (const Support support = engine->supports(region, device); !support) {
       attempt.outcome = "refused: " + support.reason();
       attempt.is_other_operation = support.is_other_operation();
@@ -51,7 +52,7 @@ Ranking rank(const Region& region, EngineTable table, const DeviceProps& device,
     ranking.attempts.push_back(std::move(attempt));
   }
   const auto is_wanted = [&](const Candidate& c) { return c.engine->id() == options.engine; };
-  // Estimates of small problems are too rough to prefer what is fast for nothing.
+  // Estimates of small problems are too rough to prefer a last-resort engine.
   const auto is_last = [](const Candidate& c) { return is_last_resort(c.engine->kind()); };
   std::stable_sort(ranking.candidates.begin(), ranking.candidates.end(),
                    [&](const Candidate& a, const Candidate& b) {
@@ -59,8 +60,8 @@ Ranking rank(const Region& region, EngineTable table, const DeviceProps& device,
                      if (is_last(a) != is_last(b)) return is_last(b);
                      return a.seconds < b.seconds;
                    });
-  // A limit that leaves nothing but the last resort is not worth its price: the plan keeps the
-  // scratch memory itself then.
+  // If the workspace limit leaves only last-resort engines, ignore it: the plan then owns the
+  // scratch memory.
   const bool only_last_resort =
       ranking.candidates.empty() || is_last_resort(ranking.candidates[0].engine->kind());
   if (only_last_resort && !options.reference_only && options.workspace_limit != kNoLimit) {
@@ -96,9 +97,8 @@ Choice select_saved(const Region& region, EngineTable table, const DeviceProps& 
     }
   }
   fail(ErrorCode::invalid_argument,
-       "plan: engine '{}' with the saved configuration is not offered by this version, expected "
-       "one of its engines; "
-       "compile the graph again",
+       "plan: got engine '{}' with a configuration that this version does not offer, expected one "
+       "of its engines; compile the graph again",
        engine_id);
 }
 

@@ -1,5 +1,5 @@
-// Choosing an engine and a configuration for a region: one candidate list, ranked by the cost
-// model, or timed (plan/tune.hpp).
+// Selection of an engine and a configuration for a region: one candidate list, ranked by the cost
+// model or timed (plan/tune.hpp).
 #pragma once
 
 #include "plan/engine.hpp"
@@ -8,12 +8,12 @@ namespace ashlar {
 
 struct Attempt {
   const Engine* engine = nullptr;
-  std::string outcome;  // the reason of a refusal, or what the best candidate would cost
-  bool is_other_operation = false;  // refused because the engine is for something else
+  std::string outcome;  // the reason of a refusal, or the estimate of the best candidate
+  bool is_other_operation = false;  // refused because the engine is for another operation
 };
 
 struct Choice {
-  const Engine* engine = nullptr;  // null when the table is empty
+  const Engine* engine = nullptr;  // null if the table is empty
   Config config;
   double seconds = 0;             // estimated, or measured by tuning
   std::vector<Attempt> attempts;  // every engine of the table, in order
@@ -25,20 +25,20 @@ struct Candidate {
   double seconds = 0;  // estimated
 };
 
-// What may run a region, and what became of every engine.
+// The candidates for a region and the outcome of every engine.
 struct Ranking {
-  std::vector<Candidate> candidates;  // cheapest first, last resorts behind all others
+  std::vector<Candidate> candidates;  // cheapest first; last-resort engines after all others
   std::vector<Attempt> attempts;
 };
 Ranking rank(const Region& region, EngineTable table, const DeviceProps& device,
              const CompileOptions& options);
 
-// The cheapest by estimate.
+// Selects the cheapest candidate by estimate.
 Choice select(const Region& region, EngineTable table, const DeviceProps& device,
               const CompileOptions& options);
 
-// The configuration of a saved plan, found again; throws Error(invalid_argument) when this version
-// does not offer it.
+// Looks up the configuration of a saved plan; throws Error(invalid_argument) if this version does
+// not offer it.
 Choice select_saved(const Region& region, EngineTable table, const DeviceProps& device,
                     std::string_view engine_id,
                     const std::vector<std::pair<std::string, std::int64_t>>& knobs);

@@ -1,3 +1,4 @@
+// Removal of dead nodes and merging of equal nodes; the sequence of lowering passes.
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -32,8 +33,8 @@ int remove_dead_nodes(GraphEditor& editor) {
   return removed;
 }
 
-// gen_index looks at coordinates only. Its operand gives it an extent, which is inferred by now;
-// keeping it would make the index depend on whatever computes that tensor.
+// gen_index depends on coordinates only. Its operand supplies the extents, which are already
+// inferred; keeping it would add a false dependency on that operand's producer.
 void detach_index_operands(GraphEditor& editor) {
   TensorId nothing = kNoTensor;
   for (NodeId id = 0; id < editor.node_count(); ++id) {
@@ -44,7 +45,7 @@ void detach_index_operands(GraphEditor& editor) {
   }
 }
 
-// Whether `b` computes what `a` does into tensors of the same description.
+// Whether `a` and `b` compute the same results with the same dims, strides and dtypes.
 bool are_equal(const GraphEditor& editor, const Node& a, const Node& b) {
   if (a.inputs != b.inputs || a.compute != b.compute || a.outputs.size() != b.outputs.size())
     return false;
@@ -90,7 +91,7 @@ void simplify(LoweredGraph& lowered) {
   const int removed = remove_dead_nodes(editor);
   editor.finish();
   if (merged) lowered.notes.push_back(fmt::format("merged {} equal node(s)", merged));
-  if (removed) lowered.notes.push_back(fmt::format("dropped {} node(s) nothing needs", removed));
+  if (removed) lowered.notes.push_back(fmt::format("removed {} dead node(s)", removed));
 }
 
 LoweredGraph lower(const Graph& graph, bool fuse, bool expand) {

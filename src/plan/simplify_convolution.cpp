@@ -1,3 +1,4 @@
+// Replaces convolutions without a reduction by multiplications.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -9,7 +10,7 @@ namespace ashlar {
 
 namespace {
 
-// dx[n, c, p] = dy[n, 0, p] * w[0, c]: nothing is summed.
+// Whether dx[n, c, p] = dy[n, 0, p] * w[0, c]: a convolution without a reduction.
 bool is_multiplication(const GraphEditor& editor, const Node& node) {
   const auto* op = std::get_if<ConvBackwardData>(&node.op);
   if (op == nullptr || op->alpha != 1.0 || op->beta != 0.0) return false;
@@ -20,7 +21,7 @@ bool is_multiplication(const GraphEditor& editor, const Node& node) {
   const Dims& w = editor.tensor(node.inputs[ConvBackwardData::w]).dims;
   const Dims& dx = editor.tensor(node.outputs[ConvBackwardData::dx]).dims;
   if (dy[1] != 1 || w[0] != 1 || w[1] != dx[1]) return false;
-  // Windows of one pixel that neither skip pixels nor reach outside.
+  // 1 x 1 filter, unit stride and dilation, no padding.
   const auto is_all = [](const Dims& values, std::int64_t wanted) {
     return std::all_of(values.begin(), values.end(), [&](std::int64_t v) { return v == wanted; });
   };
@@ -44,7 +45,7 @@ void simplify_convolutions(LoweredGraph& lowered) {
                 node.outputs,
                 node.compute});
     lowered.notes.push_back(
-        fmt::format("'{}' has one filter of one tap: a multiplication", node.name));
+        fmt::format("'{}' has one filter with one tap: now a multiplication", node.name));
   }
   editor.finish();
 }

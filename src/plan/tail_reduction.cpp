@@ -1,3 +1,4 @@
+// Reductions as epilogue steps and tail reductions.
 #include "plan/tail_reduction.hpp"
 
 #include <optional>
@@ -13,7 +14,7 @@ bool has_output(const Node& node, int slot) {
          node.outputs[static_cast<std::size_t>(slot)] != kNoTensor;
 }
 
-// `count` elements make one of `result`.
+// `count` elements are reduced to each element of `result`.
 TailReduction reduction_to(const LoweredGraph& lowered, TensorId result, ReductionMode mode,
                            double count) {
   const View& view = lowered.views[static_cast<std::size_t>(result)];

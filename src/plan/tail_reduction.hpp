@@ -1,4 +1,4 @@
-// Reductions that end the region of a product: sums and maxima of what its epilogue computes.
+// Tail reductions: sums, minima and maxima of epilogue values, fused into the region of a GEMM.
 #pragma once
 
 #include "plan/lowered.hpp"
@@ -7,17 +7,17 @@
 
 namespace ashlar {
 
-// Of a region; gen_stats is two.
+// Maximum per region; gen_stats counts as two.
 inline constexpr std::size_t kMaxTailReductions = 4;
 
-// Whether it is a reduction in f32 whose steps an epilogue and TailReduction::finish can express.
+// Whether the node is an f32 reduction that epilogue steps and TailReduction::finish can express.
 bool can_be_tail(const Node& node);
 std::size_t tail_count(const Node& node);
 
-// Products whose engines may know how to reduce what they compute.
+// Whether the operation is a GEMM with engines that may support tail reductions.
 bool may_have_tails(const Op& op);
 
-// The node becomes steps of the epilogue and entries of `reductions`.
+// Turns the node into steps of the epilogue and entries of `reductions`.
 void add_tail(const LoweredGraph& lowered, const Node& node, ProgramBuilder& epilogue,
               std::vector<TailReduction>& reductions);
 

@@ -1,3 +1,4 @@
+// Selection of a candidate by measurement.
 #include "plan/tune.hpp"
 
 #include <algorithm>
@@ -9,7 +10,8 @@ namespace ashlar {
 
 namespace {
 
-constexpr double kMaxEstimateRatio = 20;  // times the best estimate
+constexpr double kMaxEstimateRatio =
+    20;  // multiple of the best estimate beyond which none is timed
 
 }  // namespace
 
@@ -61,7 +63,7 @@ RegionTrials time_contenders(const LoweredGraph& lowered, const Region& region,
     try {
       trials[i].measured = timer.seconds(contenders[i]);
     } catch (const Error& error) {
-      // One that cannot be built must not keep the others from being chosen.
+      // A candidate that cannot be built must not prevent the selection of another.
       trials[i].failure = error.what();
       continue;
     }
@@ -81,7 +83,7 @@ Choice tune(const LoweredGraph& lowered, const Region& region, EngineTable table
   Choice choice;
   choice.attempts = std::move(ranking.attempts);
   for (Attempt& attempt : choice.attempts) {
-    // Of all its configurations the fastest.
+    // The fastest of all its configurations.
     std::optional<double> least;
     for (const Trial& trial : timed.trials)
       if (attempt.engine->id() == trial.engine && trial.measured)

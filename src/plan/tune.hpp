@@ -1,4 +1,4 @@
-// Choosing by measurement.
+// Selection by measurement (autotuning).
 #pragma once
 
 #include <ashlar/tune.hpp>
@@ -8,22 +8,22 @@
 
 namespace ashlar {
 
-// The candidates that are worth a trial, the best estimate first: neither those whose estimate is
-// far above it nor a last resort, unless there is nothing else; those of one engine where it is
-// wished for; at most CompileOptions::max_candidates of them.
+// The candidates to time, best estimate first. Drops candidates with an estimate far above the best
+// and, unless there is nothing else, last-resort engines; keeps those of CompileOptions::engine
+// only if it is set; returns at most CompileOptions::max_candidates.
 std::vector<Candidate> contenders(std::vector<Candidate> candidates, const CompileOptions& options);
 
-// The contenders as they are told to the outside.
+// The contenders in the form of the public API.
 RegionTrials trials_of(const LoweredGraph& lowered, const Region& region,
                        const std::vector<Candidate>& contenders);
 
-// Builds and times the contenders of a region on memory of its own, and remembers the
-// fastest; or finds it remembered.
+// Builds and times the contenders of a region in memory allocated for it, and records the fastest;
+// or returns the recorded one.
 RegionTrials time_contenders(const LoweredGraph& lowered, const Region& region,
                              const std::vector<Candidate>& contenders, const DeviceProps& device,
                              const TuneRequest& request);
 
-// The fastest of a region.
+// Selects the fastest candidate of a region.
 Choice tune(const LoweredGraph& lowered, const Region& region, EngineTable table,
             const DeviceProps& device, const CompileOptions& options);
 

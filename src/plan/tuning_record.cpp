@@ -1,3 +1,4 @@
+// Keys and storage of tuning records.
 #include "plan/tuning_record.hpp"
 
 #include <cstdio>
@@ -23,8 +24,8 @@ std::string tuning_key(const LoweredGraph& lowered, const Region& region, const 
       fmt::format("tuning 2, Ashlar {}, {}, {} units\ngraph {:016x}, nodes", ASHLAR_VERSION,
                   device.description, device.compute_units, lowered.graph.structural_hash());
   for (const NodeId node : region.nodes) key += fmt::format(" {}", node);
-  if (options.tune_back_to_back) key += ", in a row";
-  for (const auto& [name, memory] : options.constants) key += fmt::format(", '{}' stays", name);
+  if (options.tune_back_to_back) key += ", back to back";
+  for (const auto& [name, memory] : options.constants) key += fmt::format(", '{}' constant", name);
   for (const Trial& trial : contenders.trials)
     key += fmt::format("\n{} {}", trial.engine, trial.config_text());
   return key;

@@ -1,4 +1,5 @@
-// Winners of tuning, kept in files (base/file_cache.hpp) under the cache's folder "tuning".
+// Tuning records: the fastest candidates, stored in the file cache (base/file_cache.hpp) under
+// "tuning".
 #pragma once
 
 #include <optional>
@@ -8,12 +9,12 @@
 namespace ashlar {
 
 struct TuningRecord {
-  std::size_t best = 0;  // of the contenders
+  std::size_t best = 0;  // index into the contenders
   double seconds = 0;
 };
 
-// Names what was tuned: the region of this graph, the device, every contender, and what options
-// have to do with their times. A version that offers others finds no record and tunes again.
+// The key of a record: graph and region, device, all contenders, and the options that affect their
+// times. A version with other contenders has another key and tunes again.
 std::string tuning_key(const LoweredGraph& lowered, const Region& region, const DeviceProps& device,
                        const RegionTrials& contenders, const CompileOptions& options);
 

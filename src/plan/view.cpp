@@ -1,3 +1,4 @@
+// Views: broadcasts, reshapes and inverse movements as strides.
 #include "plan/view.hpp"
 
 namespace ashlar {
@@ -19,8 +20,8 @@ std::optional<Dims> reshaped_strides(const View& view, const Dims& dims) {
   Dims strides = Dims::filled(dims.rank(), 0);
   int old_axis = view.dims.rank() - 1, new_axis = dims.rank() - 1;
   while (new_axis >= 0) {
-    // Groups of old and new axes with the same number of elements; the old ones must be contiguous
-    // in themselves.
+    // Groups of old and new axes with equal element counts; the old axes of a group must be
+    // mergeable.
     while (old_axis >= 0 && view.dims[old_axis] == 1) --old_axis;
     if (dims[new_axis] == 1) {
       strides[new_axis--] = 0;

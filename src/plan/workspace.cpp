@@ -1,3 +1,4 @@
+// Assigns offsets to buffers by lifetime.
 #include "plan/workspace.hpp"
 
 #include <algorithm>

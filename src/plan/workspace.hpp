@@ -1,5 +1,4 @@
-// Laying out memory that lives during a run: buffers whose lifetimes do not overlap share
-// addresses.
+// Workspace layout: buffers with disjoint lifetimes share addresses.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +8,12 @@ namespace ashlar {
 
 struct Buffer {
   std::int64_t bytes = 0;
-  int first_step = 0;       // from this step ...
-  int last_step = 0;        // ... through this one
-  std::int64_t offset = 0;  // result, a multiple of kWorkspaceAlignment
+  int first_step = 0;       // live from this step
+  int last_step = 0;        // through this step
+  std::int64_t offset = 0;  // result: a multiple of kWorkspaceAlignment
 };
 
-// Sets every offset and returns the total size.
+// Sets the offset of every buffer and returns the total size in bytes.
 std::int64_t lay_out(std::vector<Buffer>& buffers);
 
 }  // namespace ashlar

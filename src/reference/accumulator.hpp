@@ -1,4 +1,4 @@
-// Sums whose bound holds for every order of the additions.
+// An accumulator whose error bound holds for every order of the additions.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,18 @@
 
 namespace ashlar::reference {
 
-// Growth of the rounding error of a sum of n terms, in units: at most n - 1, and with overwhelming
-// probability at most 6 sqrt(n) + 2, because roundings are independent and of either sign.
+// Rounding error of a sum of n terms, in units of the compute type: at most n - 1, and with
+// overwhelming probability at most 6 sqrt(n) + 2, because rounding errors are independent and of
+// either sign.
 inline double summation_units(std::int64_t n) {
   return std::min(real(std::max<std::int64_t>(n - 1, 0)), 6.0 * std::sqrt(real(n)) + 2.0);
 }
 
-// How matrix units add the products of a node (docs/numerics.md). Each product and each addition to
-// the accumulator is truncated, so errors have one sign and grow with the number of terms.
+// How the products of a node are accumulated (docs/numerics.md). Tensor cores truncate each product
+// and each addition to the accumulator, so errors have one sign and grow linearly with the number
+// of terms.
 enum class MmaAccumulation : std::uint8_t { rounded, truncated, fp8 };
-inline constexpr std::int64_t kFp8Chunk = 128;  // terms added to 14 bits, before f32 takes over
+inline constexpr std::int64_t kFp8Chunk = 128;  // terms accumulated to 14 bits before f32 promotion
 inline double summation_units(MmaAccumulation sums, std::int64_t n) {
   switch (sums) {
     case MmaAccumulation::rounded: return summation_units(n);
@@ -26,16 +28,16 @@ inline double summation_units(MmaAccumulation sums, std::int64_t n) {
   }
   return kInfinity;
 }
-// Sums of whole numbers are exact while the sum of their magnitudes is at most this.
+// Sums of integers are exact while the sum of their magnitudes is at most this.
 constexpr double exact_integers(MmaAccumulation sums, double of_the_compute_type) {
   return sums == MmaAccumulation::fp8 ? 0x1p13 : of_the_compute_type;
 }
 
-// Adding and taking away 1.5 * 2^52 rounds to a whole number. False for the huge and for NaN.
+// Adding and subtracting 1.5 * 2^52 rounds to an integer. False for huge values and NaN.
 inline bool is_whole(double x) { return (x + 0x1.8p52) - 0x1.8p52 == x; }
 
-// Another formula for a sum: it rounds at most `units` times something no larger than `magnitude`,
-// and whole numbers not at all while that is at most `exact`.
+// An alternative algorithm for a sum: its rounding error is at most `units` roundings of a value of
+// at most `magnitude`, and zero for integers while that is at most `exact`.
 struct SumFormula {
   double magnitude = 0.0, units = 0.0, exact = 0.0;
 };
@@ -62,22 +64,22 @@ class Accumulator<Approx<A>> {
     exact_ = exact_ && term.error == 0.0 && is_whole(term.value);
     ++count_;
   }
-  // A factor that meets padding: no term, but an implementation may multiply it by zero.
+  // An operand that meets padding: not a term, but an implementation may multiply it by zero.
   void add_padding(Approx<A> factor) {
     if (std::isfinite(factor.value) && !factor.unknown()) return;
     errors_ = kInfinity;
     exact_ = false;
   }
   Approx<A> total(MmaAccumulation sums = MmaAccumulation::rounded) const {
-    // Whole numbers small enough to be added without rounding, in any order.
+    // Integers small enough to be added without rounding, in any order.
     if (exact_ && magnitude_ <= exact_integers(sums, Rounding<A>::exact_integers))
       return Approx<A>::with_error(sum_, 0.0);
     return rounded(magnitude_, summation_units(sums, count_));
   }
-  // The sum added up as it is or by the other formula.
+  // The bound of an implementation that adds the terms directly or uses the other formula.
   Approx<A> total_by_either(const SumFormula& formula, MmaAccumulation sums) const {
     const Approx<A> direct = total(sums);
-    // What is not finite spreads to sums it is no part of.
+    // A non-finite value spreads to sums that do not contain it.
     if (!std::isfinite(formula.magnitude)) return Approx<A>::with_error(sum_, kInfinity);
     if (exact_ && formula.magnitude <= formula.exact) return direct;
     const Approx<A> other = rounded(formula.magnitude, formula.units);
@@ -88,7 +90,7 @@ class Accumulator<Approx<A>> {
   Approx<A> rounded(double magnitude, double units) const {
     using Limits = Rounding<A>;
     if (!std::isfinite(sum_)) return Approx<A>::with_error(sum_, errors_);
-    // Partial sums reach up to the magnitude: past the range they may overflow.
+    // Partial sums may be as large as the magnitude and overflow.
     if (magnitude + errors_ > Limits::largest) return Approx<A>::with_error(sum_, kInfinity);
     return Approx<A>::with_error(
         sum_, errors_ + units * Limits::unit * (magnitude + errors_) + Limits::tiny);

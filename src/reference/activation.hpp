@@ -1,4 +1,4 @@
-// Activations f(x) and their derivatives f'(x), for doubles and for numbers with bounds.
+// Activations f(x) and their derivatives f'(x), for double and for Approx.
 #pragma once
 
 #include <ashlar/ops.hpp>
@@ -16,7 +16,7 @@ Scalar relu(const Pointwise& op, Scalar x) {
       op.relu_lower_slope == 0.0 ? lower : lower + Scalar(op.relu_lower_slope) * (x - lower);
   return select(less(x, lower), below, minimum(x, Scalar(op.relu_upper_clip)));
 }
-// The kinks take the slope of the clipped side, as PyTorch does.
+// At a kink the slope is that of the clipped side, as in PyTorch.
 template <class Scalar>
 Scalar relu_slope(const Pointwise& op, Scalar x) {
   const Scalar one(1.0), zero(0.0);
@@ -91,7 +91,8 @@ Scalar swish_slope(const Pointwise& op, Scalar x) {
   return s + Scalar(op.swish_beta) * x * s * (Scalar(1.0) - s);
 }
 
-// A function like tanh itself: implementations have other ways to it, 4 s(2x) (1 - s(2x)) say.
+// Bounded like a library function: implementations may use other formulas, such as
+// 4 s(2x) (1 - s(2x)).
 template <class Scalar>
 Scalar tanh_slope(Scalar x) {
   const Scalar t = tanh(x), slope = Scalar(1.0) - t * t;

@@ -1,4 +1,4 @@
-// Where the elements of a tensor lie in memory.
+// Addresses of tensor elements in memory.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -8,8 +8,7 @@
 
 namespace ashlar::reference {
 
-// The offsets tensor of a ragged tensor; `data` is null for a tensor that is not ragged, or is laid
-// out as if it were not.
+// The offsets of a ragged tensor; `data` is null for a tensor that is dense or stored densely.
 struct RaggedRows {
   const void* data = nullptr;
   DType dtype = DType::i64;
@@ -25,8 +24,8 @@ struct RaggedRows {
   }
 };
 
-// The numbers of a tensor. A complex tensor is seen as a real one with one more axis, of extent 2:
-// real part, imaginary part.
+// A tensor as real values. A complex tensor gets an additional last axis of extent 2: real part,
+// imaginary part.
 struct RealShape {
   DType dtype;
   Dims dims, strides;
@@ -43,7 +42,7 @@ struct RealShape {
   }
 };
 
-// Strides that make extents of 1 broadcast.
+// Strides with 0 for axes of extent 1, so that they broadcast.
 inline Dims broadcast_strides(const Dims& dims, const Dims& strides) {
   Dims result = strides;
   for (int axis = 0; axis < dims.rank(); ++axis)
@@ -51,7 +50,7 @@ inline Dims broadcast_strides(const Dims& dims, const Dims& strides) {
   return result;
 }
 
-// Scalar product of the index with the strides, the last axes of both aligned.
+// Dot product of the index with the strides, last axes aligned.
 inline std::int64_t offset_of(const Index& index, const Dims& strides) {
   std::int64_t offset = 0;
   for (int axis = strides.rank() - 1, from = index.rank() - 1; axis >= 0 && from >= 0;
@@ -60,10 +59,10 @@ inline std::int64_t offset_of(const Index& index, const Dims& strides) {
   return offset;
 }
 
-// Elements from the start of a tensor, for any index of a tensor it broadcasts to.
+// Element offset into a tensor for an index of any tensor it broadcasts to.
 class Addressing {
  public:
-  static constexpr std::int64_t kOutside = -1;  // past the end of a ragged row: not in memory
+  static constexpr std::int64_t kOutside = -1;  // past the end of a ragged sequence: not in memory
 
   Addressing(const Dims& dims, const Dims& strides, RaggedRows rows)
       : strides_(broadcast_strides(dims, strides)), rows_(rows) {

@@ -1,9 +1,9 @@
-// A number together with a bound on how far a correct implementation may be from it: running error
-// analysis by operator overloading. docs/numerics.md derives the rules and the constants.
+// Running error analysis by operator overloading: a value together with a bound on the error of a
+// correct implementation. docs/numerics.md derives the rules and the constants.
 //
-// Meaning of {value, error}: an implementation that does the same arithmetic in the compute type,
-// in any order the operation allows, gets a result within `error` of `value`.
-//   error = +inf: nothing is known, not even whether the result is a number.
+// Meaning of {value, error}: an implementation that performs the same arithmetic in the compute
+// type, in any order the operation allows, computes a result within `error` of `value`.
+//   error = +inf: nothing is known, not even whether the result is NaN.
 //   value not finite, error = 0: the result is certainly that infinity, or NaN.
 #pragma once
 
@@ -24,9 +24,9 @@ constexpr Arithmetic arithmetic_of(DType compute) {
   return compute == DType::f64 ? Arithmetic::f64 : Arithmetic::f32;
 }
 
-// unit: largest relative error of one operation. tiny: absolute error near zero, where results may
-// be flushed. largest: past it an operation may overflow. exact_integers: up to here sums are
-// exact.
+// unit: maximum relative error of one operation. tiny: absolute error near zero, where results may
+// be flushed. largest: above it an operation may overflow. exact_integers: integer sums are exact
+// up to this magnitude.
 template <Arithmetic>
 struct Rounding {  // integers are exact
   static constexpr double unit = 0.0, tiny = 0.0, largest = kInfinity, exact_integers = kInfinity;
@@ -43,16 +43,16 @@ struct Rounding<Arithmetic::f64> {
                           exact_integers = 0x1p53;
 };
 
-// Units of the last place granted to divisions, roots, exponentials and other library functions.
+// ULPs granted to divisions, roots, exponentials and other library functions.
 inline constexpr double kFunctionUnits = 4.0;
 
-// factor * error where an infinite factor does not turn "no error" into NaN. What is multiplied by
-// NaN is NaN for certain, whatever its error.
+// factor * error, where an infinite factor does not turn an error of 0 into NaN. A product with NaN
+// is certainly NaN, so its error is 0.
 inline double amplified(double factor, double error) {
   return error == 0.0 || std::isnan(factor) ? 0.0 : std::fabs(factor) * error;
 }
 
-// |a - b| where equal infinities and NaNs have no distance.
+// |a - b|; 0 for equal infinities and for two NaNs.
 inline double distance(double a, double b) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0.0;
   const double gap = std::fabs(a - b);
@@ -70,28 +70,28 @@ struct Approx {
   Approx(double exact) : value(exact) {
     if (!representable(exact)) *this = rounded(exact, 0.0, 1.0);
   }
-  // A stored number with the error it already carries.
+  // A stored value with its accumulated error.
   static Approx stored(double value, double error) {
     return representable(value) ? with_error(value, error) : rounded(value, error, 1.0);
   }
-  // `value` with no more than the given error.
+  // `value` with the given error and no additional rounding.
   static Approx with_error(double value, double error) {
     Approx result;
     result.value = value;
     result.error = error;
-    // Nearly always so, and nothing else to ask: most of the oracle's time goes by here.
+    // The fast path: most of the oracle's time is spent here.
     constexpr double kLargest = std::min(Limits::largest, std::numeric_limits<double>::max());
     if (!(std::fabs(value) + error <= kLargest)) result.error = error_out_of_range(value, error);
     return result;
   }
-  // The result of an operation whose inputs' errors account for `propagated`, rounded by `units`.
+  // The result of an operation with propagated input error `propagated` and `units` roundings.
   // The implementation rounds its own result, which may be larger than `value` by `propagated`.
   static Approx rounded(double value, double propagated, double units) {
     if (std::isfinite(value))
       propagated += units * Limits::unit * (std::fabs(value) + propagated) + Limits::tiny;
     return with_error(value, propagated);
   }
-  // The same for a function such as exp: in integer arithmetic, too, its result is an f64.
+  // The same for a function such as exp, which integer arithmetic computes in f64.
   static Approx of_function(double value, double propagated, double units) {
     const double f64_error = units * Rounding<Arithmetic::f64>::unit * std::fabs(value);
     return rounded(value, A == Arithmetic::integer ? propagated + f64_error : propagated, units);
@@ -108,7 +108,7 @@ struct Approx {
   }
   bool unknown() const { return error == kInfinity; }
 
-  // IEEE addition and multiplication of exact operands are exact when the result fits the format.
+  // IEEE addition and multiplication of exact operands are exact if the result is representable.
   static Approx of_basic_operation(double value, double propagated) {
     if (propagated == 0.0 && std::isfinite(value) && representable(value) && A != Arithmetic::f64)
       return with_error(value, 0.0);
@@ -131,7 +131,7 @@ struct Approx {
   friend Approx operator/(Approx a, Approx b) {
     const double quotient = a.value / b.value;
     if (b.error > 0.0 && std::fabs(b.value) <= b.error) return with_error(quotient, kInfinity);
-    // The sign of a zero is nobody's promise, and with it that of the infinity.
+    // The sign of a zero, and hence of the infinity, is not guaranteed.
     if (b.value == 0.0)
       return with_error(quotient, std::isnan(quotient) && a.error == 0.0 ? 0.0 : kInfinity);
     const double propagated =
@@ -140,8 +140,8 @@ struct Approx {
   }
 };
 
-// The error grows by `units` roundings of a number as large as `of`: for implementations that take
-// a step the loop nest does not.
+// Adds `units` roundings of a value as large as `of`, for implementations with a rounding step that
+// the loop nest does not have.
 template <Arithmetic A>
 Approx<A> allow_units(Approx<A> x, double units, Approx<A> of) {
   if (!std::isfinite(x.value) || !std::isfinite(of.value)) return x;
@@ -150,7 +150,7 @@ Approx<A> allow_units(Approx<A> x, double units, Approx<A> of) {
 }
 inline double allow_units(double x, double, double) { return x; }
 
-// The implementation may round x to `dtype` on the way.
+// Allows the implementation to round x to `dtype`.
 template <Arithmetic A>
 Approx<A> allow_rounding_to(DType dtype, Approx<A> x) {
   if (!std::isfinite(x.value) || x.unknown()) return x;

@@ -3,7 +3,7 @@
 //                                                for the columns j that row i sees
 //   p_ij = exp(s_ij - stats_i), stats_i = log(exp(sink_h) + sum_j exp(s_ij))
 //   o_i  = sum_j keep_ij p_ij v_j                keep_ij: 0 or 1 / (1 - dropout)
-// fp8: the products take q, k, v times their descale_ and p as fp8(p * scale_s) * descale_s.
+// fp8: the matmul operands are q, k, v times their descale_ and p as fp8(p * scale_s) * descale_s.
 #include "reference/attention.hpp"
 
 #include "reference/shared_maximum.hpp"
@@ -18,7 +18,7 @@ void evaluate(const AttentionForward& op, const Operands& operands) {
   const AttentionProblem<Forward, Operands> problem(op, operands);
   const auto o = operands.output(Forward::o);
   const DType operand_dtype = problem.q().dtype();
-  // Weights are rounded after they are divided by their sum where the result depends on it.
+  // fp8 weights are rounded after the division by their sum, because the result depends on it.
   const bool divides_first = is_fp8(operand_dtype);
   SharedMaximum<Scalar> amax_s, amax_o;
 

@@ -1,4 +1,4 @@
-// What attention forward and backward share: scores, masks, pages, dropout.
+// Shared by attention forward and backward: scores, masks, pages, dropout.
 #pragma once
 
 #include <array>
@@ -12,18 +12,18 @@
 
 namespace ashlar::reference {
 
-// Head dims are worked on in blocks that fit the stack; scores are computed anew for each block.
+// The head dim is processed in blocks that fit the stack; scores are recomputed for each block.
 inline constexpr std::int64_t kAttentionBlock = 128;
 
 constexpr bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; }
 
-// The columns a row sees, as far as lengths and bounds decide it.
+// The key range visible to a row according to lengths and bounds.
 struct Columns {
   std::int64_t begin = 0, end = 0;
   bool contains(std::int64_t j) const { return j >= begin && j < end; }
 };
 
-// One score: batch, query head, query position, key position.
+// The index of a score: batch, query head, query position, key position.
 struct ScoreIndex {
   std::int64_t b, h, i, j;
 };
@@ -32,12 +32,12 @@ template <class Scalar>
 struct SoftmaxRow {
   Scalar largest = Scalar(-kInfinity);
   Scalar weights = Scalar(0.0);  // sum of exp(score - largest)
-  // No visible column, or nothing but -inf in them.
+  // No visible column, or all visible scores are -inf.
   bool is_fully_masked() const { return nominal(largest) == -kInfinity; }
   Scalar stats() const { return is_fully_masked() ? Scalar(-kInfinity) : largest + log(weights); }
 };
 
-// Scalar product of two rows, along the last axis.
+// Dot product of two rows along the last axis.
 template <class View>
 [[gnu::flatten]] typename View::Scalar dot(const View& a, Index a_row, const View& b, Index b_row) {
   a_row[3] = b_row[3] = 0;
@@ -47,7 +47,7 @@ template <class View>
   return sum.total();
 }
 
-// Weighted sums of rows: kAttentionBlock of their elements, starting at `first`.
+// Weighted sum of rows over one block of elements, starting at `first`.
 template <class Scalar>
 class RowAccumulator {
  public:
@@ -82,7 +82,7 @@ void for_each_block(std::int64_t width, const Body& body) {
   }
 }
 
-// The slope of ALiBi for query head h of `heads`.
+// The ALiBi slope of query head h.
 inline double alibi_slope(std::int64_t h, std::int64_t heads) {
   std::int64_t power = 1;
   while (power <= heads / 2) power *= 2;
@@ -90,9 +90,9 @@ inline double alibi_slope(std::int64_t h, std::int64_t heads) {
                    : std::exp2(-4.0 * real(2 * (h - power) + 1) / real(power));
 }
 
-// Factors of a product of matrices that are stored in fp8: x as the fp8 type holds it, saturated.
-// An engine may round before it divides by the sum of a row's weights, so the oracle grants a
-// rounding of the type instead of predicting one. Other types may round, or not.
+// x as a matmul operand of type `dtype`: fp8 rounds and saturates. An engine may round before it
+// divides by the row sum, so the oracle allows a rounding to the type instead of predicting it.
+// Rounding to other types is optional.
 inline double as_operand(DType dtype, double x) {
   if (!is_fp8(dtype)) return x;
   return round_to(dtype, std::clamp(x, lowest_value(dtype), largest_value(dtype)));
@@ -146,7 +146,7 @@ class AttentionProblem {
   std::int64_t keys() const { return k_table_ || v_table_ ? *op_.max_seq_len_kv : k_.dims()[2]; }
   Dims scores() const { return {q_.dims()[0], q_.dims()[1], q_.dims()[2], keys()}; }
 
-  // x times those of the one-element operands that are given.
+  // x times the one-element operands that are present.
   Scalar times(Scalar x, std::initializer_list<int> factors) const {
     for (int factor : factors)
       if (operands_.has_input(factor)) x = x * operands_.input(factor).load({0, 0, 0, 0});
@@ -156,21 +156,22 @@ class AttentionProblem {
   bool row_exists(std::int64_t b, std::int64_t i) const {
     return i < length(Attention::seq_len_q, b, q_.dims()[2]);
   }
-  // Row i sees i + shift - left_bound < j <= i + shift + right_bound, inside the lengths.
+  // Visible keys of row i: i + shift - left_bound < j <= i + shift + right_bound, within the
+  // lengths.
   Columns columns(std::int64_t b, std::int64_t i) const {
     const std::int64_t rows = length(Attention::seq_len_q, b, q_.dims()[2]);
     const std::int64_t all = length(Attention::seq_len_kv, b, keys());
     if (i >= rows) return {};
     const std::int64_t diagonal = op_.alignment == MaskAlignment::bottom_right ? i + all - rows : i;
     Columns visible{0, all};
-    // Bounds past the extents mask nothing; comparing first keeps the sums from overflowing.
+    // Bounds beyond the extents mask nothing; comparing first avoids integer overflow.
     if (op_.left_bound && *op_.left_bound <= diagonal)
       visible.begin = diagonal - *op_.left_bound + 1;
     if (op_.right_bound && *op_.right_bound < all - diagonal)
       visible.end = diagonal + *op_.right_bound + 1;
     return visible;
   }
-  // Whether a place inside columns() is masked out by its block or has no page.
+  // Whether a score inside columns() is masked by block_mask or its key has no page.
   bool hidden(const ScoreIndex& at) const {
     if (block_mask_ && nominal(block_mask_->load(
                            {at.b, at.h, at.i / op_.block_rows, at.j / op_.block_columns})) == 0.0)
@@ -178,10 +179,10 @@ class AttentionProblem {
     return !has_page(k_table_, k_, at.b, at.j) || !has_page(v_table_, v_, at.b, at.j);
   }
 
-  // Row j of k or v, of the head that serves query head h.
+  // Row j of k or v of the head shared by query head h.
   Index k_row(const ScoreIndex& at) const { return key_row(k_table_, k_, at); }
   Index v_row(const ScoreIndex& at) const { return key_row(v_table_, v_, at); }
-  // The block that holds key j of batch b; may lie outside the container.
+  // The block of key j of batch b; may be out of range.
   static std::int64_t page(const View& table, const View& container, std::int64_t b,
                            std::int64_t j) {
     return static_cast<std::int64_t>(nominal(table.load({b, 0, j / container.dims()[2], 0})));
@@ -190,7 +191,7 @@ class AttentionProblem {
   Scalar scaled_score(const ScoreIndex& at) const {
     return score_scale_ * dot(q_, {at.b, at.h, at.i, 0}, k_, k_row(at));
   }
-  // What score_modifier gets.
+  // The input of score_modifier.
   Scalar capped(Scalar scaled) const {
     if (!op_.soft_cap) return scaled;
     return Scalar(*op_.soft_cap) * tanh(scaled / Scalar(*op_.soft_cap));
@@ -218,7 +219,7 @@ class AttentionProblem {
     return score;
   }
 
-  // Calls body(place) for every place that row i sees.
+  // Calls body(index) for every visible score of row i.
   template <class Body>
   void for_each_visible(std::int64_t b, std::int64_t h, std::int64_t i, const Body& body) const {
     const Columns visible = columns(b, i);

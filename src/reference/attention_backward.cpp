@@ -1,11 +1,11 @@
-// Gradients of attention, from its results o and stats and the gradient do of o:
+// Gradients of attention from its outputs o and stats and the gradient do of o:
 //   dp_ij = keep_ij sum_d do_id v_jd, delta_i = sum_d do_id o_id
 //   dm_ij = p_ij (dp_ij - delta_i)          of the score behind modifier, bias and ALiBi
 //   ds_ij = dm_ij * modifier' * cap'        of scale * q k^T
 //   dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i,  dv_j = sum_i keep_ij p_ij do_i
 //   dbias_ij = dm_ij,  dsink_h = -sum_i exp(sink_h - stats_i) delta_i
-// k, v and bias that serve several heads (bias: also batches, rows or columns; pages: also several
-// batches) sum over all.
+// Gradients of k, v and bias that are shared by several heads (bias: also batches, rows or columns;
+// pages: also batches) are sums over all of them.
 #include "reference/attention.hpp"
 #include "reference/shared_maximum.hpp"
 
@@ -30,7 +30,7 @@ class Backward {
                      ? ScoreProgram()
                      : gradient_of(op.score_modifier)) {}
 
-  // What a row's gradients need besides q, k and v.
+  // Per-row values of the gradients besides q, k and v.
   struct Row {
     bool is_fully_masked;
     Scalar stats, delta;
@@ -44,14 +44,14 @@ class Backward {
   Scalar weight(const Row& row, const ScoreIndex& at) const {
     return softmax_weight(problem_.score(at), row.stats);
   }
-  // Of the score as the softmax sees it.
+  // Gradient of the softmax's input score.
   Scalar dm(const Row& row, const ScoreIndex& at) const {
     const Scalar dp =
         problem_.times(dot(d_o_, {at.b, at.h, at.i, 0}, problem_.v(), problem_.v_row(at)),
                        {Op::descale_do, Op::descale_v});
     return weight(row, at) * (problem_.kept(at, dp) - row.delta);
   }
-  // Of the scaled product.
+  // Gradient of scale * q k^T.
   Scalar ds(const Row& row, const ScoreIndex& at) const {
     Scalar gradient = dm(row, at);
     if (op_.score_modifier.empty() && !op_.soft_cap) return gradient;
@@ -63,8 +63,8 @@ class Backward {
     return op_.soft_cap ? gradient * tanh_slope(scaled / Scalar(*op_.soft_cap)) : gradient;
   }
 
-  // p and ds as factors of the last products. In fp8 the scale belongs to what is rounded; else it
-  // may be multiplied later.
+  // p and ds as operands of the gradient matmuls. In fp8 the scale is applied before rounding;
+  // otherwise it may be applied later.
   bool scales_first() const { return is_fp8(d_o_.dtype()); }
   Scalar p_operand(const Row& row, const ScoreIndex& at) const {
     return as_operand(problem_.q().dtype(),
@@ -79,7 +79,7 @@ class Backward {
     return scales_first() ? total : problem_.scale() * total;
   }
 
-  // How a gradient leaves: its product, descaled; its largest; its scale.
+  // The slots of a gradient: output, amax, scale.
   struct Leaving {
     int output, amax, scale;
     std::initializer_list<int> descales;
@@ -123,7 +123,7 @@ class Backward {
     store_amax(leaving.amax, amax);
   }
 
-  // Calls body(b, j) for every key that row `row` of block (or batch) `block` of k or v holds.
+  // Calls body(b, j) for every key stored in row `row` of block (or batch) `block` of k or v.
   template <class Body>
   void for_each_key(const std::optional<View>& table, const View& keys, std::int64_t block,
                     std::int64_t row, const Body& body) const {
@@ -132,8 +132,8 @@ class Backward {
       for (std::int64_t j = row; j < problem_.keys(); j += keys.dims()[2])
         if (problem_.page(*table, keys, b, j) == block) body(b, j);
   }
-  // Rows of dk or dv: the sum over the keys they hold, the heads they serve and the rows that see
-  // them of factor(row, place) * source[b, h, i, :].
+  // Rows of dk or dv: the sum of factor(row, index) * source[b, h, i, :] over the keys stored
+  // there, the query heads that share them and the query rows that attend to them.
   template <class Factor, class Product>
   void column_gradient(const Leaving& leaving, const std::optional<View>& table, const View& keys,
                        const View& source, const Factor& factor, const Product& product) const {
@@ -230,7 +230,7 @@ class Backward {
   AttentionProblem<Op, Operands> problem_;
   const Operands& operands_;
   View o_, d_o_, stats_;
-  ScoreProgram derived_;  // empty where the gradient is given
+  ScoreProgram derived_;  // empty if score_modifier_gradient is given
 };
 
 }  // namespace

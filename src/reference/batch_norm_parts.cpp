@@ -1,5 +1,5 @@
-// The parts batch normalisation is made of when its statistics come from another operation. All of
-// them are per channel: axis 1.
+// Batch normalisation split into separate operations: gen_stats, bn_finalize, bn_backward_weights.
+// All are per channel (axis 1).
 #include "reference/evaluate.hpp"
 
 namespace ashlar::reference {
@@ -13,7 +13,7 @@ Box channel_box(const Dims& x, const Index& channel) {
   return box;
 }
 
-// A one-element operand, or the attribute it stands for.
+// A one-element operand, or the attribute it overrides.
 template <class Operands>
 typename Operands::Scalar one_of(const Operands& operands, int slot, double attribute) {
   if (operands.has_input(slot)) return operands.input(slot).load(Index{0});
@@ -59,7 +59,7 @@ void evaluate(const BnFinalize& op, const Operands& operands) {
       variance = operands.input(Bn::running_var).load(channel);
     } else {
       mean = operands.input(Bn::sum).load(channel) / count;
-      // Rounding may take the difference below 0, where no variance is.
+      // Rounding may make the difference negative.
       variance =
           maximum(operands.input(Bn::sq_sum).load(channel) / count - mean * mean, Scalar(0.0));
     }
@@ -75,7 +75,7 @@ void evaluate(const BnFinalize& op, const Operands& operands) {
     const auto moved = [&](int running, Scalar batch) {
       return (one - momentum) * operands.input(running).load(channel) + momentum * batch;
     };
-    // Unbiased, as norm_forward's: n / (n - 1) of the batch's variance, which n = 1 keeps.
+    // Unbiased, as in norm_forward: n / (n - 1) times the batch variance; unchanged for n = 1.
     const Scalar unbiased = nominal(count) > 1.0 ? variance * (count / (count - one)) : variance;
     if (operands.has_output(Bn::next_running_mean))
       operands.output(Bn::next_running_mean).store(channel, moved(Bn::running_mean, mean));
@@ -85,7 +85,8 @@ void evaluate(const BnFinalize& op, const Operands& operands) {
 }
 ASHLAR_REFERENCE_INSTANTIATE(BnFinalize);
 
-// dx = scale * inv_variance * (dy - dbias / n - x_hat * dscale / n), written as a line in dy and x.
+// dx = scale * inv_variance * (dy - dbias / n - x_hat * dscale / n), as a linear function of dy and
+// x.
 template <class Operands>
 void evaluate(const BnBackwardWeights&, const Operands& operands) {
   using Scalar = typename Operands::Scalar;

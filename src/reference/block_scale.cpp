@@ -1,4 +1,4 @@
-// Numbers stored narrow, with a scale for each block of them.
+// Block-scaled quantisation and dequantisation.
 #include "base/block_scale.hpp"
 
 #include "graph/block_scale_shape.hpp"
@@ -11,7 +11,7 @@ namespace {
 double block_scale(DType type, double amax, double largest) {
   return scale_for(type, amax, largest);
 }
-// Rises with amax, and is exact.
+// Exact, and monotonic in amax.
 template <Arithmetic A>
 Approx<A> block_scale(DType type, Approx<A> amax, double largest) {
   const double value = scale_for(type, amax.value, largest);
@@ -28,8 +28,7 @@ bool is_certain(Approx<A> x) {
   return x.error == 0.0;
 }
 
-// x / scale; x where the scale is 0, as it is for a block of zeros. A power of two is taken away
-// without rounding.
+// x / scale; x if the scale is 0, as for a block of zeros. Division by a power of two is exact.
 template <class Scalar>
 Scalar scaled_down(Scalar x, Scalar scale) {
   if (!is_certain(scale)) return x / scale;
@@ -59,7 +58,7 @@ void evaluate(const BlockScaleQuantize& op, const Operands& operands) {
   const BlockScaleShape shape(x.dims(), op);
   const double largest = largest_value(y.dtype());
 
-  if (shape.tiled())  // what pads the tiles
+  if (shape.tiled())  // zero the padding of the tiles
     for_each(scale.dims(), [&](const Index& index) { scale.store(index, Scalar(0.0)); });
   for_each(shape.blocks(), [&](const Index& block) {
     const Box box = block_box(block, op.block_size, x.dims());

@@ -1,4 +1,4 @@
-// Caches in pages and matrices in bands: elements in other places.
+// Paged cache load, and expansion and contraction of band matrices.
 #include "reference/evaluate.hpp"
 #include "reference/untrusted_integer.hpp"
 
@@ -28,13 +28,13 @@ void evaluate(const PagedCacheLoad& op, const Operands& operands) {
 
 namespace {
 
-// The column of the matrix that band column 0 of row i holds.
+// The matrix column stored in band column 0 of row i.
 template <class Op, class Operands>
 std::int64_t first_column(const Op& op, const Operands& operands, const Index& at, int row_axis,
                           std::int64_t columns) {
   std::int64_t shift = 0;
   if (operands.has_input(Op::kv_token_offset)) {
-    // Past these the band has left the matrix.
+    // Clamp the offset: beyond this the band lies outside the matrix.
     const std::int64_t reach =
         operands.input(Op::x).dims()[row_axis] + columns + op.lower_bandwidth + op.upper_bandwidth;
     Index batch = Dims::filled(at.rank(), 0);

@@ -1,4 +1,4 @@
-// Element access by row-major index, seeded fills, and the comparison with the oracle.
+// Element access by row-major index, seeded fills, and comparison with the oracle.
 #include <ashlar/check.hpp>
 
 #include "base/fail.hpp"
@@ -13,13 +13,13 @@ using reference::Addressing;
 using reference::RealShape;
 using reference::unflatten;
 
-// The rows of a ragged result as the oracle found them.
+// The sequence offsets of a ragged output.
 reference::RaggedRows rows_of(const Expected& expected) {
   if (expected.row_starts.empty()) return {};
   return {expected.row_starts.data(), DType::i64, 1};
 }
 
-// A well-mixed function of seed and index (SplitMix64's finaliser).
+// Hash of seed and index (SplitMix64's finaliser).
 std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t z = seed * 0xD1B54A32D192ED03u + (index + 1) * 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -37,12 +37,12 @@ double random_value(DType dtype, std::uint64_t bits, double low, double high) {
   return std::min(first + std::floor((last - first + 1.0) * unit), last);
 }
 
-// Distance in which NaN equals NaN only, and an infinity only itself.
+// |actual - expected|; NaN matches only NaN, an infinity only itself.
 double error_between(double actual, double expected) {
   return reference::distance(actual, expected);
 }
 
-// Orders elements by how badly they violate their bound; a violated bound of 0 is the worst.
+// error / bound, the ordering of violations; a violated bound of 0 is the worst.
 double severity(double error, double bound) {
   if (error == 0.0) return 0.0;
   return bound == 0.0 ? reference::kInfinity : error / bound;

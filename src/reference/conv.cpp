@@ -1,4 +1,4 @@
-// Convolution. x [N, C, i...], w [K, C/groups, r...], y [N, K, o...]; tap r of output o reads x at
+// Convolution. x [N, C, i...], w [K, C/groups, r...], y [N, K, o...]. Tap r of output o reads x at
 //   i = o * stride - padding + r * dilation                          (outside x: zero)
 // and multiplies it with w[r], or with w[R - 1 - r] in mode `convolution`.
 #include <optional>
@@ -13,13 +13,13 @@ namespace {
 
 constexpr int kFirstSpatial = 2;  // axis of the first spatial extent
 
-// The tap that the weight stored at coordinate `at` of an axis belongs to.
+// The tap of the weight stored at coordinate `at` along an axis.
 std::int64_t tap_of(const ConvAttributes& op, const Dims& w_dims, const Index& at, int axis) {
   return op.mode == ConvMode::convolution ? w_dims[axis] - 1 - at[axis] : at[axis];
 }
 
-// Sets the spatial part of `in` to where the weight at `at` meets x for output `out`. False: in
-// padding.
+// Sets the spatial part of `in` to the input position that the weight at `at` multiplies for output
+// `out`. Returns false if it is in padding.
 bool find_input(const ConvAttributes& op, const Dims& x_dims, const Dims& w_dims, const Index& out,
                 const Index& at, Index& in) {
   for (int axis = kFirstSpatial; axis < x_dims.rank(); ++axis) {
@@ -31,8 +31,8 @@ bool find_input(const ConvAttributes& op, const Dims& x_dims, const Dims& w_dims
   return true;
 }
 
-// Sets the spatial part of `out` to the output for which the weight at `at` meets x at `in`. False:
-// none.
+// Sets the spatial part of `out` to the output for which the weight at `at` multiplies x at `in`.
+// Returns false if there is none.
 bool find_output(const ConvAttributes& op, const Dims& y_dims, const Dims& w_dims, const Index& in,
                  const Index& at, Index& out) {
   for (int axis = kFirstSpatial; axis < y_dims.rank(); ++axis) {
@@ -65,7 +65,7 @@ Groups groups_of(const Dims& x_dims, const Dims& w_dims) {
   return {w_dims[1], w_dims[0] / count};
 }
 
-// Whether the operation can be computed in Winograd tiles at all.
+// Whether the convolution can be computed with Winograd tiles.
 bool fits_winograd(const ConvAttributes& op, const Dims& w_dims) {
   if (w_dims.rank() != 4) return false;
   for (int axis = 0; axis < 2; ++axis)
@@ -75,7 +75,7 @@ bool fits_winograd(const ConvAttributes& op, const Dims& w_dims) {
   return true;
 }
 
-// The bounds of an implementation that may compute in Winograd tiles.
+// Error bounds of an implementation that may use Winograd tiles.
 template <class Operands>
 class WinogradBounds {
   using Scalar = typename Operands::Scalar;
@@ -114,7 +114,7 @@ class WinogradBounds {
       max_winograd_magnitude<2>(sums, magnitude, weight, growth_);
       if (tile > 2) max_winograd_magnitude<4>(sums, magnitude, weight, growth_);
       units_ = kWinogradTransformUnits + summation_units(sums.channels);
-      // F(2, 3) multiplies whole numbers by quarters.
+      // F(2, 3) multiplies integers by multiples of 1/4.
       if (tile == 2) exact_ = Rounding<Arithmetic::f32>::exact_integers / 4;
     }
   }
@@ -163,10 +163,10 @@ class WinogradBounds {
   Dims result_;
   std::vector<double> growth_;  // by element of the result
   double units_ = 0.0, exact_ = 0.0;
-  bool reversed_ = false;  // `growth_` is by tap, the result stored the other way round
+  bool reversed_ = false;  // `growth_` is indexed by tap, the result is stored flipped
 };
 
-// Adds the products of two lines. Where the first of them lies in padding, they are no terms.
+// Adds the dot product of two lines. If the first line lies in padding, there are no terms.
 template <class Scalar, class Line>
 void add_unless_padding(const MmaRounding<Scalar>& product, bool inside, const Line& pixels,
                         Line factors, std::int64_t count, Accumulator<Scalar>& sum) {
@@ -252,7 +252,7 @@ void evaluate(const ConvBackwardData& op, const Operands& operands) {
   });
 }
 
-// dw[r] = sum over the images and outputs o of x[what tap r of o reads] * dy[o]
+// dw[r] = sum over the images and outputs o of x[input of tap r for o] * dy[o]
 template <class Operands>
 void evaluate(const ConvBackwardFilter& op, const Operands& operands) {
   using Scalar = typename Operands::Scalar;

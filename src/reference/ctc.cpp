@@ -1,7 +1,7 @@
 // Connectionist temporal classification, in log space.
 //
-// The labels l of a sequence stand between blanks: state s of S = 2 L + 1 is the blank for even s,
-// label (s - 1) / 2 for odd s. With e[t, s] the logarithm of the probability of state s at time t:
+// The labels l of a sequence are interleaved with blanks: state s of S = 2 L + 1 is the blank for
+// even s and label (s - 1) / 2 for odd s. With e[t, s] the log-probability of state s at time t:
 //   before[t, s] = log sum over the states s' that lead to s of exp(before + e)[t - 1, s']
 //   after[t, s]  = log sum over the states s' that s leads to of exp(after + e)[t + 1, s']
 // s leads to s, s + 1 and, between different labels, s + 2. The loss is -log p with
@@ -19,7 +19,7 @@ namespace ashlar::reference {
 
 namespace {
 
-// log(exp(a) + exp(b) + exp(c)); -inf is an absent term.
+// log(exp(a) + exp(b) + exp(c)); a term of -inf is absent.
 double log_sum(const std::array<double, 3>& terms) {
   double largest = -kInfinity;
   for (double term : terms) largest = maximum(largest, term);
@@ -29,10 +29,10 @@ double log_sum(const std::array<double, 3>& terms) {
   return largest + std::log(sum);
 }
 
-// It rises with every term, so the ends of the intervals bound it. Written out with the operators,
-// the largest term would be taken for independent of itself and every step would double the error.
-// Roundings: of differences, exponentials, their sum and its logarithm (at most log 3), each
-// relative to numbers of at most 3; then of the final sum.
+// Monotonic in every term, so the ends of the intervals bound it. With the overloaded operators the
+// largest term would be treated as independent of itself, and every step would double the error.
+// Roundings: differences, exponentials, their sum and its logarithm (at most log 3), each relative
+// to values of at most 3; then the final sum.
 template <Arithmetic A>
 Approx<A> log_sum(const std::array<Approx<A>, 3>& terms) {
   constexpr double kUnitsOfOne = 16.0, kUnits = 2.0;
@@ -48,20 +48,20 @@ Approx<A> log_sum(const std::array<Approx<A>, 3>& terms) {
   return allow_units(Approx<A>::rounded(value, spread, kUnits), kUnitsOfOne, Approx<A>(1.0));
 }
 
-// `result`, as unknown as `cause` is.
+// `result`, unknown if `cause` is unknown.
 double unknown_with(double result, double) { return result; }
 template <Arithmetic A>
 Approx<A> unknown_with(Approx<A> result, Approx<A> cause) {
   return cause.unknown() ? Approx<A>::with_error(result.value, kInfinity) : result;
 }
 
-// One sequence of the batch, and its alignments with its labels.
+// One sequence of the batch and the forward-backward recursion over its alignments.
 template <class Operands>
 class Sequence {
  public:
   using Scalar = typename Operands::Scalar;
 
-  // `first_label` is where its labels start when all sequences share one axis.
+  // `first_label` is the offset of its labels if the labels are concatenated.
   Sequence(const CtcLoss& op, const Operands& operands, std::int64_t n, std::int64_t first_label,
            Scalar* scratch)
       : op_(op),
@@ -147,7 +147,7 @@ class Sequence {
     return op_.input == CtcInput::logits ? x - largest_[t] - log(sums_[t]) : log(x);
   }
 
-  // (states + e)[t, s], or nothing where there is no such state.
+  // (states + e)[t, s], or -inf if there is no such state.
   Scalar with_emission(const Scalar* states, std::int64_t t, std::int64_t s,
                        bool allowed = true) const {
     if (!allowed || s < 0 || s >= states_) return Scalar(-kInfinity);
@@ -173,7 +173,7 @@ class Sequence {
                       with_emission(after_, t + 1, s + 2, s + 2 < states_ && may_skip_to(s + 2))});
   }
   void find_probability() {
-    if (times_ == 0) {  // nothing to align: certain, unless there are labels
+    if (times_ == 0) {  // an empty sequence: probability 1 without labels, else 0
       if (label_count_ == 0) log_probability_ = Scalar(0.0);
       return;
     }
@@ -186,7 +186,7 @@ class Sequence {
   typename Operands::View x_, labels_;
   std::int64_t n_, first_label_, classes_;
   std::int64_t label_count_, times_, states_;
-  Scalar *largest_, *sums_;  // of x[t, n]: its softmax
+  Scalar *largest_, *sums_;  // softmax maximum and sum of x[t, n]
   Scalar *before_, *after_;  // [t, s]
   Scalar log_probability_ = Scalar(-kInfinity);
 };

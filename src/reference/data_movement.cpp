@@ -1,4 +1,4 @@
-// Reshape, transpose, slice, concat: elements in other places.
+// Reshape, transpose, slice and concat.
 #include "reference/evaluate.hpp"
 
 namespace ashlar::reference {

@@ -1,5 +1,5 @@
-// The operands of a node as dense row-major arrays of numbers with error bounds: what the oracle
-// feeds to the loop nests.
+// The operands of a node as dense row-major arrays of values with error bounds: the oracle's inputs
+// to the loop nests.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -14,24 +14,24 @@ namespace ashlar::reference {
 
 struct DenseTensor {
   std::vector<double> values;  // rounded to the dtype
-  // What a later node may see differently: it may take the number before or after rounding.
+  // Error as seen by a later node, which may read the value before or after rounding.
   std::vector<double> errors;
-  // What memory may hold differently: rounded for certain. Outputs of the graph only.
+  // Error of the value in memory, which is always rounded. Outputs of the graph only.
   std::vector<double> written_errors;
   const void* memory = nullptr;  // of inputs and scalars
 };
 
-// How far a number rounded to `dtype` may be from round_to(dtype, value), if it was within `error`.
+// Maximum distance of a value within `error` of `value`, rounded to `dtype`, from
+// round_to(dtype, value).
 double rounding_spread(DType dtype, double value, double error);
 
-// Integer, boolean and float intermediates of 8 bits or fewer must really be rounded; wider ones
-// may stay in a register.
+// Integer and boolean intermediates and floats of 8 bits or fewer must be rounded; wider floats may
+// stay unrounded in a register.
 constexpr bool may_stay_unrounded(DType dtype) {
   return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-// Elements from one on, along an axis: most of the oracle's time goes into sums of products of two
-// such lines.
+// Consecutive elements along an axis. Dot products of two lines take most of the oracle's time.
 template <Arithmetic A>
 class DenseLine {
  public:
@@ -80,7 +80,7 @@ class DenseView {
     const auto element = static_cast<std::size_t>(offset_of(index, strides_));
     const double rounded = round_to(shape_.dtype, number.value);
     double error = number.error;
-    // Integers wrap past the compute type's range, and are held exactly only up to 2^53.
+    // Integers wrap beyond the compute type's range, and double is exact only up to 2^53.
     if (!is_floating(compute_) &&
         std::fabs(number.value) > std::min(largest_value(compute_), 0x1p53))
       error = kInfinity;
@@ -112,7 +112,7 @@ class DenseOperands {
       : graph_(graph), node_(node), tensors_(tensors), notes_(notes) {}
 
   DType compute() const { return node_.compute; }
-  const PlanNotes& notes() const { return notes_; }  // what the implementation may do
+  const PlanNotes& notes() const { return notes_; }  // numerics of the implementation
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
   bool has_input(int i) const { return i < input_count() && node_.inputs[at(i)] != kNoTensor; }
   bool has_output(int i) const {

@@ -12,7 +12,7 @@ std::uint64_t state(const Operands& operands, int slot, std::int64_t attribute) 
   return static_cast<std::uint64_t>(operands.has_input(slot) ? operands.integer(slot) : attribute);
 }
 
-// A whole number that is no result of arithmetic in the compute type.
+// An integer that is not a result of arithmetic in the compute type.
 inline double exactly(double, double value) { return value; }
 template <Arithmetic A>
 Approx<A> exactly(Approx<A>, double value) {

@@ -1,12 +1,13 @@
-// The loop nests. Each is a template over the kind of operands: MemoryOperands (double, the
-// last-resort engine) or DenseOperands (numbers with bounds, the oracle). An operands object gives
+// The reference loop nests, one per operation. Each is a template over the operands: MemoryOperands
+// (double, the last-resort engine) or DenseOperands (values with error bounds, the oracle). An
+// operands object provides
 //   has_input(i), input(i), has_output(i), output(i)  views with dims(), dtype(), load(index),
 //                                                     store(index, x); line(index, axis)[i] loads
-//                                                     what lies i further along that axis
+//                                                     the element i further along that axis
 //   integer(i)                                        a single 64-bit integer
 //   compute()                                         the node's compute type
-// A complex tensor has a last axis more, for its two parts, and complex().
-// load() broadcasts: on an axis of extent 1 every coordinate means 0.
+// A complex tensor has an additional last axis for its two parts, and complex() is true.
+// load() broadcasts: on an axis of extent 1 every coordinate maps to 0.
 #pragma once
 
 #include <ashlar/ops.hpp>
@@ -119,21 +120,21 @@ void evaluate(const Concat& op, const Operands& operands);
 template <class Operands>
 void evaluate(const TensorTransform& op, const Operands& operands);
 
-// Integer compute types divide as C does, and define division by zero as 0.
+// Integer compute types truncate as C does, and define division by zero as 0.
 template <class Scalar>
 Scalar quotient(DType compute, Scalar a, Scalar b) {
   if (is_floating(compute)) return a / b;
   return truncated_quotient(a, b);
 }
 
-// Attributes left empty mean one `missing` per axis.
+// An empty attribute means `missing` on every axis.
 inline std::int64_t per_axis(const Dims& values, int axis, std::int64_t missing) {
   return values.empty() ? missing : values[axis];
 }
 
 }  // namespace ashlar::reference
 
-// Compiles the loop nest of an operation for every kind of operands, in the file that defines it.
+// Instantiates the loop nest of an operation for all kinds of operands.
 #define ASHLAR_REFERENCE_INSTANTIATE(OpType)                                    \
   template void evaluate(const OpType&, const MemoryOperands&);                 \
   template void evaluate(const OpType&, const DenseOperands<Arithmetic::f32>&); \

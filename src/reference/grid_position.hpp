@@ -1,15 +1,15 @@
-// Where a grid points to, and with which weight an element of x is seen from there.
+// Sampling positions of a grid and the interpolation weights of the elements of x.
 //
-// Positions come with rounding errors. Bilinear sampling is continuous: its weights carry them on.
-// Nearest sampling and the gradient with respect to the position jump at the borders of cells:
-// there the weights may be any of those on either side.
+// Positions carry rounding errors. Bilinear sampling is continuous: its weights propagate them.
+// Nearest sampling and the gradient with respect to the position are discontinuous at cell borders:
+// there the weights of either side are accepted.
 #pragma once
 
 #include "reference/resample.hpp"
 
 namespace ashlar::reference {
 
-// Half the width of the interval a number is known to lie in.
+// Half the width of the interval that contains the value.
 inline double uncertainty(double) { return 0.0; }
 template <Arithmetic A>
 double uncertainty(Approx<A> x) {
@@ -21,11 +21,11 @@ Approx<A> with_uncertainty(double value, double error, Approx<A>) {
   return Approx<A>::with_error(value, error);
 }
 
-// The wave that runs up and down between `low` and `high` with slope 1, rising from `low`.
+// The triangle wave between `low` and `high` with slope +-1, rising from `low`.
 struct Reflection {
   double low, high;
   double span() const { return high - low; }
-  // Even numbers rise, odd ones fall.
+  // The wave rises on even legs and falls on odd legs.
   double leg(double x) const { return std::floor((x - low) / span()); }
   double operator()(double x) const {
     if (span() == 0.0) return std::isnan(x) ? x : 0.0;
@@ -75,7 +75,7 @@ class AxisPosition {
   // d position / d coordinate, where it exists.
   Scalar slope() const { return slope_ * Scalar(scale_); }
 
-  // The elements that may be seen: [first_seen, last_seen], inside x.
+  // The elements that may have weight: [first_seen, last_seen], within x.
   std::int64_t first_seen() const {
     return std::max<std::int64_t>(cell(nominal(position_) - uncertainty(position_)), 0);
   }
@@ -102,7 +102,8 @@ class AxisPosition {
   }
 
  private:
-  // The nearest element, halves to the even one; or the one at or below. Far outside is far enough.
+  // The nearest element (ties to even), or for bilinear the one at or below. Clamped just outside
+  // of x.
   std::int64_t cell(double position) const {
     const double inside = std::clamp(position, -3.0, real(extent_) + 3.0);
     return static_cast<std::int64_t>(nearest_ ? std::nearbyint(inside) : std::floor(inside));

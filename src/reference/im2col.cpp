@@ -5,7 +5,7 @@ namespace ashlar::reference {
 
 namespace {
 
-// Windows along each spatial axis.
+// Number of windows along each spatial axis.
 Dims window_counts(const Im2Col& op, const Dims& x) {
   Dims counts;
   for (int axis = 0; axis < op.window.rank(); ++axis) {

@@ -1,4 +1,4 @@
-// Normalisation by a neighbourhood: LRN over channels (axis 1), divisive over the spatial axes
+// Local normalisation: LRN over channels (axis 1), divisive over the spatial axes
 // (2 and up). With the window of i, w elements along each of its axes, d(j, i) = x(j) - mean(i)
 // and g(i) = 2 alpha beta / w^axes * dy(i) x(i) s(i)^(-beta - 1):
 //   s(i)      = k + alpha / w^axes * sum of d(j, i)^2 over the window of i
@@ -26,12 +26,12 @@ class Neighbourhood {
     for (int axis = first_; axis < last_; ++axis) factor_ = factor_ / Scalar(real(op.window));
   }
 
-  // The window reaches this far down, and the rest of it up.
+  // The window extends below() elements down and above() elements up.
   std::int64_t below() const { return (op_.window - 1) / 2; }
   std::int64_t above() const { return op_.window - 1 - below(); }
   Scalar factor() const { return factor_; }
 
-  // What lies up to `down` and `up` from an element along the axes of the window.
+  // The elements up to `down` below and `up` above an element along the window axes.
   Box around(const Index& at, std::int64_t down, std::int64_t up) const {
     Box box{at, at};
     for (int axis = 0; axis < at.rank(); ++axis) {

@@ -8,7 +8,7 @@ namespace ashlar::reference {
 
 using Index = Dims;  // one coordinate per axis
 
-// The only place of this folder that knows about threads. `body` must not throw.
+// The only use of threads in this folder. `body` must not throw.
 template <class Body>
 void parallel_for(std::int64_t count, const Body& body) {
 #ifdef _OPENMP

@@ -6,7 +6,7 @@ namespace ashlar::reference {
 
 namespace {
 
-// The length of this batch, or all of it where there is no override.
+// The override of this batch, or the full extent without an override.
 template <class Operands>
 std::int64_t length(const Operands& operands, int override_input, const Index& index,
                     std::int64_t extent) {
@@ -15,7 +15,7 @@ std::int64_t length(const Operands& operands, int override_input, const Index& i
   return std::clamp<std::int64_t>(given, 0, extent);
 }
 
-// Coordinates with one more axis: that of the two parts of a complex number.
+// Coordinates with an additional axis for the real or imaginary part.
 Index with_part(Index index, std::int64_t part) {
   index.push_back(part);
   return index;
@@ -46,7 +46,7 @@ void evaluate_complex(const Matmul& op, const Operands& operands) {
     in_a[column_axis] = in_b[row_axis] = 0;
     auto a_real = a.line(with_part(in_a, 0), column_axis);
     auto a_imaginary = a.line(with_part(in_a, 1), column_axis);
-    // What the parts of a are multiplied with.
+    // The part of b that each part of a is multiplied with.
     auto with_real = b.line(with_part(in_b, imaginary ? 1 : 0), row_axis);
     auto with_imaginary = b.line(with_part(in_b, imaginary ? 0 : 1), row_axis);
     Accumulator<Scalar> sum;

@@ -1,4 +1,4 @@
-// The operands of a node as tensors in memory: what evaluate_node feeds to the loop nests.
+// The operands of a node as tensors in memory: the inputs of evaluate_node to the loop nests.
 #pragma once
 
 #include "reference/addressing.hpp"
@@ -20,7 +20,7 @@ class MemoryView {
   DType dtype() const { return shape_.dtype; }
   bool complex() const { return is_complex(tensor_->dtype); }  // the last axis holds the parts
 
-  // Elements from one on, along an axis.
+  // Consecutive elements along an axis.
   class Line {
    public:
     Line(const MemoryView& view, const Index& index, int axis)
@@ -78,7 +78,7 @@ class MemoryOperands {
     const Tensor& tensor = graph_.tensor(node_.outputs[at(i)]);
     return {tensor, memory_.outputs[at(i)], rows(tensor, memory_.output_offsets, i)};
   }
-  // A single integer, with all its 64 bits.
+  // A single integer at full 64-bit precision.
   std::int64_t integer(int i) const {
     return load_integer(graph_.tensor(node_.inputs[at(i)]), memory_.inputs[at(i)]);
   }

@@ -1,4 +1,4 @@
-// One product per expert: row r of group g is token[r] weight[g % experts].
+// MoE grouped matmul: row r of group g is token[r] weight[g % experts].
 #include "reference/evaluate.hpp"
 #include "reference/mma_rounding.hpp"
 #include "reference/untrusted_integer.hpp"
@@ -7,7 +7,7 @@ namespace ashlar::reference {
 
 namespace {
 
-// Which expert a row belongs to, where it is read and where it goes.
+// The routing of rows: expert, source row and destination row.
 template <class Op, class Operands>
 class Routing {
  public:
@@ -22,7 +22,8 @@ class Routing {
 
   std::int64_t rows() const { return rows_; }
 
-  // Calls body(expert, begin, end) for every group. Offsets only rise, and stay in [0, rows].
+  // Calls body(expert, begin, end) for every group. Offsets are clamped to [0, rows] and made
+  // non-decreasing.
   template <class Body>
   void for_each_group(const Body& body) const {
     const std::int64_t groups = offsets_.dims()[0];
@@ -34,7 +35,7 @@ class Routing {
       begin = end;
     }
   }
-  // -1: nobody's.
+  // -1: not routed to any expert.
   std::int64_t expert_of(std::int64_t row) const {
     std::int64_t found = -1;
     for_each_group([&](std::int64_t expert, std::int64_t begin, std::int64_t end) {
@@ -42,12 +43,12 @@ class Routing {
     });
     return found;
   }
-  // The row of token that row r is made from. -1: zeros.
+  // The row of token that row r reads. -1: zeros.
   std::int64_t source(std::int64_t row) const {
     if (op_.mode != MoeMode::gather) return row;
     return position_within(operands_.input(Op::token_index), {0, row, 0}, tokens_);
   }
-  // The row of output that row r goes to. -1: none.
+  // The row of output that row r is written to. -1: none.
   std::int64_t destination(std::int64_t row) const {
     if (op_.mode != MoeMode::scatter) return row;
     const std::int64_t token =
@@ -81,7 +82,7 @@ void evaluate(const MoeGroupedMatmul& op, const Operands& operands) {
   const MmaRounding<Scalar> product(operands, token.dtype(), weight.dtype());
 
   parallel_for(output.dims()[1], [&](std::int64_t m) {
-    // Without scatter only row m goes to row m.
+    // Without scatter only row m is written to output row m.
     const bool scatter = op.mode == MoeMode::scatter;
     const std::int64_t first = scatter ? 0 : m, last = scatter ? routing.rows() : m + 1;
     for (std::int64_t n = 0; n < columns; ++n) {

@@ -1,4 +1,4 @@
-// Sums of products as matrix units make them, where the notes of a plan say that it has some.
+// Error model of dot products on tensor cores, selected by the notes of the plan.
 #pragma once
 
 #include <ashlar/plan.hpp>
@@ -8,7 +8,7 @@
 
 namespace ashlar::reference {
 
-// A factor may lose all bits but the first 11, by rounding or by truncation.
+// An operand may keep only its leading 11 significant bits, rounded or truncated (tf32).
 template <Arithmetic A>
 Approx<A> allow_tf32(Approx<A> x) {
   if (!std::isfinite(x.value) || x.unknown()) return x;
@@ -17,8 +17,8 @@ Approx<A> allow_tf32(Approx<A> x) {
   return Approx<A>::with_error(x.value, x.error + 0x1p-10 * (std::fabs(x.value) + x.error));
 }
 
-// The product of an unknown element of A is unknown even where B is NaN: the weights of a softmax
-// row that is all -inf are unknown, and recognised attention gives such a row 0 without reading v.
+// An unknown element of A times NaN is unknown: the weights of a softmax row that is all -inf are
+// unknown, and raised attention yields 0 for such a row without reading v.
 inline double as_unknown_as(double, double product) { return product; }
 template <Arithmetic A>
 Approx<A> as_unknown_as(Approx<A> a, Approx<A> product) {
@@ -26,7 +26,7 @@ Approx<A> as_unknown_as(Approx<A> a, Approx<A> product) {
   return product;
 }
 
-// The rules for products of operands of two dtypes. In doubles there are none.
+// The error model for operands of two dtypes. For plain double there is none.
 template <class Scalar>
 class MmaRounding {
  public:
@@ -63,8 +63,8 @@ class MmaRounding<Approx<Arithmetic::f32>> {
   MmaAccumulation sums_ = MmaAccumulation::rounded;
 };
 
-// Adds the products of the first `count` elements of two lines (view.line). Flattened: calls would
-// take most of the oracle's time.
+// Adds the dot product of the first `count` elements of two lines (view.line). Flattened, because
+// calls would dominate the oracle's run time.
 template <class Scalar, class Line>
 [[gnu::flatten]] void add_dot_product(const MmaRounding<Scalar>& product, Line a, Line b,
                                       std::int64_t count, Accumulator<Scalar>& sum) {

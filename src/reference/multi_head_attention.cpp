@@ -1,3 +1,4 @@
+// Multi-head attention, forward.
 #include "reference/multi_head_attention.hpp"
 
 namespace ashlar::reference {

@@ -1,4 +1,4 @@
-// What the three multi-head attention operations share. Per batch b, beam m and head h:
+// Shared by the three multi-head attention operations. Per batch b, beam m and head h:
 //   q^_i = Wq q_i + bq, k^_j = Wk k_j + bk, v^_j = Wv v_j + bv      (x itself without a projection)
 //   s_ij = scale * sum_p q^_ip k^_jp                                for the keys j that step i sees
 //   p_ij = exp(s_ij - stats_i), stats_i = log(sum_j exp(s_ij))
@@ -18,7 +18,7 @@ struct HeadRow {
   std::int64_t b, beam, row, head = 0;
 };
 
-// An array [batch, beams, rows, heads, size]: the vectors of all heads of a step in one piece.
+// An array [batch, beams, rows, heads, size]: the vectors of all heads of a step are contiguous.
 struct HeadVectors {
   std::int64_t beams = 0, rows = 0, heads = 0, size = 0;
   std::int64_t first = 0;  // element in the scratch memory
@@ -55,12 +55,12 @@ struct MultiHeadArrays {
   }
 
   ScratchNeed need;
-  HeadVectors seen;      // integers: begin and end of the keys that have an element in what follows
+  HeadVectors seen;      // integers: begin and end of the visible keys
   HeadVectors q, k, v;   // projected
   HeadVectors scores;    // s_ij
   HeadVectors weights;   // keep_ij exp(s_ij - max_j s_ij)
   HeadVectors stats, o;  // stats_i, o_hi
-  // Of the gradients, in the words of multi_head_attention_backward.cpp:
+  // For the gradients, in the notation of multi_head_attention_backward.cpp:
   HeadVectors d_output, d_o;  // do'_i, do_hi
   HeadVectors ds, p;          // ds_ij, keep_ij p_ij
   HeadVectors dq, dk, dv;     // projected
@@ -91,7 +91,7 @@ class MultiHeadProblem {
     for_each_row(arrays.o, [&](const HeadRow& query) { attend(query); });
   }
 
-  // The vector of a head; with head 0 also those of all heads, one after the other.
+  // The vector of a head; head 0 is followed by the vectors of all other heads.
   Scalar* at(const HeadVectors& array, const HeadRow& row) const { return numbers_ + array(row); }
   // Calls body(row) for every vector of an array, in parallel.
   template <class Body>
@@ -123,7 +123,7 @@ class MultiHeadProblem {
   std::int64_t key_length(std::int64_t b, std::int64_t key_beam) const {
     return bound(Op::seq_len_kv, {b, key_beam, 0, 0}, shape.keys, shape.keys);
   }
-  // The keys a query step gives a weight to: none if all of its scores are -inf.
+  // The keys that a query step attends to: none if all of its scores are -inf.
   Columns seen(const HeadRow& query) const {
     const std::int64_t* columns = integers_ + arrays.seen(query);
     return {columns[0], columns[1]};
@@ -146,11 +146,11 @@ class MultiHeadProblem {
 
   const Op& op;
   const Operands& operands;
-  const std::array<View, 3> sources;  // q, k, v as given
+  const std::array<View, 3> sources;  // q, k, v before projection
   const MultiHeadShape shape;
   const MultiHeadArrays arrays;
   const Scalar scale;
-  const MmaRounding<Scalar> product;  // of what passes between its steps, which is f32
+  const MmaRounding<Scalar> product;  // for the f32 intermediates
 
  private:
   void project(const View& x, const MultiHeadProjection& projection, const HeadVectors& to) const {
@@ -194,14 +194,14 @@ class MultiHeadProblem {
     }
   }
 
-  // The keys inside the lengths and the window.
+  // The keys within the lengths and the window.
   Columns columns(const HeadRow& query) const {
     if (query.row >= query_length(query.b, query.beam)) return {};
     const std::int64_t all = key_length(query.b, shape.key_beam(query.beam));
     const Index step = {0, 0, query.row, 0};
     return {bound(Op::window_low, step, 0, all), bound(Op::window_high, step, all, all)};
   }
-  // A length or an end of a window, brought into [0, extent].
+  // A length or window bound, clamped to [0, extent].
   std::int64_t bound(int input, const Index& index, std::int64_t missing,
                      std::int64_t extent) const {
     if (!operands.has_input(input)) return missing;

@@ -1,10 +1,12 @@
 // Gradients of multi-head attention. With do'_i = keep_i do_i, the gradient before post dropout:
-//   do_hi = Wo_h^T do'_i                       (its part of do'_i without a projection)
-//   delta_i = sum_p do_hip o_hip, dp_ij = keep_ij sum_p do_hip v^_jp, ds_ij = p_ij (dp_ij -
-//   delta_i) dq^_i = scale sum_j ds_ij k^_j, dk^_j = scale sum_i ds_ij q^_i, dv^_j = sum_i keep_ij
-//   p_ij do_hi dq_i = sum_h Wq_h^T dq^_hi, dWq_h = sum_i dq^_hi q_i^T, dbq_h = sum_i dq^_hi; k and
-//   v alike dWo = sum_i do'_i [o_1i, ..., o_Hi]^T, dbo = sum_i do'_i
-// Keys that serve several beams sum over all of them.
+//   do_hi = Wo_h^T do'_i                       (the slice of do'_i without a projection)
+//   delta_i = sum_p do_hip o_hip,  dp_ij = keep_ij sum_p do_hip v^_jp
+//   ds_ij = p_ij (dp_ij - delta_i)
+//   dq^_i = scale sum_j ds_ij k^_j,  dk^_j = scale sum_i ds_ij q^_i
+//   dv^_j = sum_i keep_ij p_ij do_hi
+//   dq_i = sum_h Wq_h^T dq^_hi,  dWq_h = sum_i dq^_hi q_i^T,  dbq_h = sum_i dq^_hi; also for k, v
+//   dWo = sum_i do'_i [o_1i, ..., o_Hi]^T,  dbo = sum_i do'_i
+// Gradients of keys shared by several beams are sums over them.
 #include "reference/multi_head_attention.hpp"
 
 namespace ashlar::reference {
@@ -79,7 +81,7 @@ class MultiHeadGradients : public MultiHeadProblem<Op, Operands> {
     }
   }
 
-  // sum_i factor_ij x_ip, over the query steps that see key j.
+  // sum_i factor_ij x_ip over the query steps that attend to key j.
   Scalar sum_over_queries(const HeadRow& key, const HeadVectors& factor, const HeadVectors& x,
                           std::int64_t p) const {
     Accumulator<Scalar> sum;
@@ -123,8 +125,8 @@ void evaluate(const MultiHeadAttentionBackwardWeights& op, const Operands& opera
   const MultiHeadGradients<Op, Operands> problem(op, operands);
   const MultiHeadShape& shape = problem.shape;
   const auto dweights = operands.output(Op::dweights);
-  // One weight: the sum of term(step) over the steps. Those past the lengths have no gradient, and
-  // may hold anything.
+  // One weight: the sum of term(step) over all steps within the lengths. Steps past the lengths
+  // have no gradient and undefined contents.
   const auto store_sum = [&](std::int64_t element, bool of_keys, const auto& term) {
     Accumulator<Scalar> sum;
     for (std::int64_t b = 0; b < shape.batch; ++b)

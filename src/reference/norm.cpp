@@ -1,5 +1,5 @@
-// Normalisations. Every mode is the same computation over different groups of elements: a group is
-// all elements that share one mean and inv_variance.
+// Normalisations. All modes are the same computation over different groups of elements; a group is
+// the set of elements that share one mean and inv_variance.
 //   mean = sum(x) / n  (rms: 0)
 //   variance = sum((x - mean)^2) / n
 //   inv_variance = 1 / sqrt(variance + epsilon)
@@ -29,7 +29,7 @@ Box group_box(const Dims& x, const Dims& statistics, const Index& index) {
   return box;
 }
 
-// The elements of x that the parameter at `index` scales.
+// The elements of x to which the parameter at `index` applies.
 Box parameter_box(const Dims& x, const Dims& parameters, const Index& index) {
   return group_box(x, parameters, index);
 }
@@ -118,7 +118,7 @@ void evaluate(const NormForward& op, const Operands& operands) {
       operands.output(NormForward::out_mean).store(index, statistics.mean);
     if (operands.has_output(NormForward::out_inv_variance))
       operands.output(NormForward::out_inv_variance).store(index, statistics.inv_variance);
-    // The running variance is unbiased: n / (n - 1) of the batch's. A single element keeps its 0.
+    // The running variance is unbiased: n / (n - 1) times the batch variance; 0 for n = 1.
     const double n = real(group.size());
     const Scalar unbiased =
         n > 1.0 ? statistics.variance * Scalar(n / (n - 1.0)) : statistics.variance;
@@ -199,8 +199,8 @@ void input_gradient(const NormBackward& op, const Operands& operands, const Norm
   });
 }
 
-// dscale = sum(dy * x_hat), dbias = sum(dy), over all elements a parameter reaches. Parameters are
-// taken in blocks so that a group's statistics serve many of them, without memory for all.
+// dscale = sum(dy * x_hat), dbias = sum(dy), over all elements of a parameter. Parameters are
+// processed in blocks, so that the statistics of a group are reused without storing all of them.
 template <class Operands>
 void parameter_gradients(const NormBackward& op, const Operands& operands,
                          const NormShapes& shapes) {

@@ -1,4 +1,4 @@
-// evaluate_reference: walks the graph with numbers that carry their error bounds.
+// evaluate_reference: evaluates the graph node by node with values that carry error bounds.
 #include <ashlar/check.hpp>
 #include <variant>
 
@@ -13,7 +13,7 @@ double rounding_spread(DType dtype, double value, double error) {
   if (error == 0.0) return 0.0;
   if (error == kInfinity) return kInfinity;
   if (dtype == DType::boolean) return std::fabs(value) <= error ? 1.0 : 0.0;
-  // Rounding keeps order, so the ends of the interval bound what it can give.
+  // Rounding is monotonic, so the ends of the interval bound the result.
   const double rounded = round_to(dtype, value);
   return std::max(distance(round_to(dtype, value + error), rounded),
                   distance(rounded, round_to(dtype, value - error)));
@@ -36,7 +36,7 @@ bool is_interpolation(const Op& op) {
          is_linear(std::get_if<ResampleBackward>(&op));
 }
 
-// Weights of interpolation lie between the integers: an integer compute type has them in f64.
+// Interpolation weights are fractions: with an integer compute type they are f64.
 Arithmetic arithmetic_for(const Node& node) {
   const Arithmetic own = arithmetic_of(node.compute);
   return own == Arithmetic::integer && is_interpolation(node.op) ? Arithmetic::f64 : own;

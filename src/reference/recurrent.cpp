@@ -1,5 +1,5 @@
-// Recurrent networks, one sequence after the other: layer by layer, direction by direction, step by
-// step. docs/ops/recurrent.md has the formulas.
+// Recurrent networks, one sequence at a time: by layer, direction and step. docs/ops/recurrent.md
+// has the formulas.
 #include "reference/recurrent.hpp"
 
 namespace ashlar::reference {
@@ -77,12 +77,12 @@ class Forward {
     }
   }
 
-  // The outputs of a layer for a row; those of the layer below are kept, too.
+  // The outputs of a layer for a row; double-buffered with the layer below.
   Scalar* output(std::int64_t layer, std::int64_t row) const {
     return layer_outputs_ + (layer % 2 * shape_.rows + row) * shape_.layer_output();
   }
 
-  // Adds matrix row `unit` times the layer's input, and the bias.
+  // Adds the dot product of matrix row `unit` with the layer's input, and the bias.
   void add_input(Accumulator<Scalar>& sum, const RnnWeights& at, std::int64_t layer,
                  std::int64_t row, std::int64_t unit) const {
     const auto x = [&](std::int64_t i) {
@@ -105,12 +105,12 @@ class Forward {
     return weights_.load({matrix.offset + row * matrix.columns + column});
   }
 
-  // Fills `record` from the previous state and cell.
+  // Computes `record` from the previous state and cell.
   void step(std::int64_t layer, std::int64_t direction, std::int64_t row, const Scalar* state,
             const Scalar* cell, Scalar* record) const {
     const RnnWeights at = shape_.weights(layer, direction);
     const std::int64_t hidden = shape_.hidden;
-    // The sum that enters gate `gate` of a unit.
+    // The pre-activation of gate `gate` of a unit.
     const auto gate_sum = [&](std::int64_t gate, std::int64_t j) {
       Accumulator<Scalar> sum;
       add_input(sum, at, layer, row, gate * hidden + j);
@@ -190,7 +190,7 @@ class BackwardWeights {
         const auto gate = [&](std::int64_t row, std::int64_t unit) {
           return dgates_.load(problem_.record(p, row, unit));
         };
-        // The gradient of the recurrent product: in a gru, that of the new gate passes the reset.
+        // The gradient of R h: in a GRU, that of the new gate is multiplied by the reset gate.
         const auto recurrent = [&](std::int64_t row, std::int64_t unit) {
           const std::int64_t j = unit - 2 * shape_.hidden;
           if (shape_.mode != RnnMode::gru || j < 0) return gate(row, unit);

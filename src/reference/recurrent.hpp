@@ -1,5 +1,5 @@
-// What the loop nests of the recurrent operations share: the network's sizes, its sequences, and
-// access to weights, records and states by what they mean.
+// Shared by the loop nests of the recurrent operations: extents, sequences, and access to weights,
+// records and states.
 #pragma once
 
 #include "base/dropout.hpp"
@@ -20,13 +20,13 @@ RnnShape rnn_shape(const Rnn& op, const DimsOf& dims) {
   return {op, sequence, batch, input};
 }
 
-// Numbers per sequence: forward, a record, the state and the cell; backward, the gradients of
-// output, hidden state, cell and previous state.
+// Scratch values per sequence: forward, a record, the state and the cell; backward, the gradients
+// of output, hidden state, cell and previous state.
 inline std::int64_t rnn_numbers_per_sequence(const RnnShape& shape) {
   return shape.reserve_width() + 4 * shape.hidden + 2 * shape.output();
 }
 
-// The outputs of two layers and what every sequence needs.
+// The outputs of two layers and the scratch values of every sequence.
 inline ScratchNeed rnn_scratch(const RnnForward&, const RnnShape& shape) {
   return {2 * shape.rows * shape.layer_output() + shape.batch * rnn_numbers_per_sequence(shape),
           RnnSequences::integers(shape)};
@@ -82,7 +82,7 @@ class RnnProblem {
                                      : Scalar(0.0);
   }
 
-  // What dropout leaves of a layer's output on its way to the next layer.
+  // Dropout of a layer's output before the next layer.
   Scalar kept(Scalar value, std::int64_t layer, std::int64_t row, std::int64_t feature) const {
     if (op.dropout == 0.0) return value;
     const std::int64_t index = (layer * shape.rows + row) * shape.layer_output() + feature;
@@ -91,7 +91,7 @@ class RnnProblem {
                : Scalar(0.0);
   }
 
-  // Rows without a step get `value` on all their features.
+  // Fills all features of rows without a step with `value`.
   void fill_unused_rows(const View& view, std::int64_t features, double value) const {
     for_each_unused_row([&](std::int64_t row) {
       for (std::int64_t j = 0; j < features; ++j) view.store(place(row, j), Scalar(value));

@@ -1,5 +1,5 @@
-// The gradient of a recurrent network with respect to its data: layers from the last to the first,
-// steps against the direction's order.
+// Backward-data of recurrent networks: layers from last to first, steps in reverse order of the
+// direction.
 #include "reference/recurrent.hpp"
 
 namespace ashlar::reference {
@@ -47,7 +47,7 @@ class BackwardData {
     }
   }
 
-  // The gradients of a layer's output for a row; those of the layer above are kept, too.
+  // The gradients of a layer's output for a row; double-buffered with the layer above.
   Scalar* d_output(std::int64_t layer, std::int64_t row) const {
     return outputs_ + (layer % 2 * shape_.rows + row) * shape_.layer_output();
   }
@@ -120,21 +120,21 @@ class BackwardData {
   Scalar gate(std::int64_t p, std::int64_t row, std::int64_t number, std::int64_t j) const {
     return kept_state(p, row, number * shape_.hidden + j);
   }
-  // A state of the step before, found at `at` of its record, or the initial one.
+  // A state of the previous step, at offset `at` of its record, or the initial state.
   Scalar previous(const Unit& unit, std::int64_t at, int input) const {
     const std::int64_t before = problem_.before(unit.step, unit.direction);
     if (!problem_.sequences.runs(before, unit.n))
       return problem_.initial(input, unit.pseudo_layer, unit.n, unit.j);
     return kept_state(unit.pseudo_layer, problem_.sequences.row(before, unit.n), at + unit.j);
   }
-  // In a gru, the gradient of the new gate reaches its recurrent product through the reset gate.
+  // In a GRU, the gradient of the new gate reaches R h through the reset gate.
   Scalar recurrent_gradient(std::int64_t p, std::int64_t row, const Scalar* gates,
                             std::int64_t unit) const {
     const std::int64_t j = unit - 2 * shape_.hidden;
     if (shape_.mode != RnnMode::gru || j < 0) return gates[unit];
     return gates[unit] * gate(p, row, 0, j);
   }
-  // A cell state that was clipped passes nothing on.
+  // A clipped cell state propagates no gradient.
   Scalar through_clip(Scalar gradient, Scalar c) const {
     const Rnn& op = problem_.op;
     const auto held = [&](double bound) { return Scalar(round_to(reserve_.dtype(), bound)); };

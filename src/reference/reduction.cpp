@@ -1,4 +1,5 @@
-// Reductions over every axis in which y has extent 1. Over nothing they give the neutral element.
+// Reductions over every axis in which y has extent 1. An empty reduction yields the neutral
+// element.
 #include "reference/evaluate.hpp"
 #include "reference/uncertainty.hpp"
 
@@ -6,8 +7,8 @@ namespace ashlar::reference {
 
 namespace {
 
-// A product may be taken in any order: where the large factors together overflow, or the small ones
-// vanish, the order decides what is left.
+// Detects products whose result depends on the order of multiplication: the large factors alone may
+// overflow, or the small ones underflow.
 class AnyOrder {
  public:
   void add(double factor) {
@@ -26,7 +27,7 @@ class AnyOrder {
   }
 
  private:
-  double large_ = 1.0, small_ = 1.0;  // products of the sizes above and below 1
+  double large_ = 1.0, small_ = 1.0;  // products of the magnitudes above and below 1
   bool zero_ = false, infinite_ = false;
 };
 
@@ -74,8 +75,8 @@ typename View::Scalar reduce(ReductionMode mode, const Operands& operands, const
   return Scalar(0.0);
 }
 
-// The row-major position among `terms` of the element that gives the result: the first of equals,
-// or the first NaN; -1 where there are no elements.
+// The row-major position within `terms` of the element that equals the result: the first of equals,
+// or the first NaN; -1 if there are no elements.
 template <class View>
 typename View::Scalar position_of_result(ReductionMode mode, const View& x, const Box& terms) {
   using Scalar = typename View::Scalar;

@@ -1,3 +1,4 @@
+// The last-resort engine: scratch sizes and dispatch to the loop nests.
 #include "reference/reference.hpp"
 
 #include <variant>

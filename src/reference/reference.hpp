@@ -1,5 +1,5 @@
-// The last-resort engine: any node, straight from memory to memory, one loop nest per operation in
-// double precision. Allocates nothing when it is given the scratch memory it needs.
+// The last-resort engine: evaluates any node from memory to memory with one double-precision loop
+// nest per operation. Allocates nothing if scratch memory is provided.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -7,18 +7,17 @@
 
 namespace ashlar::reference {
 
-// Pointers parallel to Node::inputs and Node::outputs; null where an operand is absent, and for
-// constants. The offsets are those of ragged operands; a span may be empty when no operand is
-// ragged.
+// Pointers parallel to Node::inputs and Node::outputs; null for absent operands and constants. The
+// offsets are those of ragged operands; a span may be empty if no operand is ragged.
 struct NodeMemory {
   std::span<const void* const> inputs;
   std::span<void* const> outputs;
   std::span<const void* const> input_offsets = {};
   std::span<const void* const> output_offsets = {};
-  void* scratch = nullptr;  // scratch_bytes() of them, aligned to 8; null: allocated for the call
+  void* scratch = nullptr;  // scratch_bytes() bytes, 8-byte aligned; null: allocated for the call
 };
 
-// What the loop nest of a node needs beside its operands: nothing for most.
+// Scratch bytes of a node's loop nest; 0 for most operations.
 std::int64_t scratch_bytes(const Graph& graph, const Node& node);
 void evaluate_node(const Graph& graph, const Node& node, const NodeMemory& memory);
 

@@ -1,12 +1,12 @@
-// Pooling and interpolation. The backward pass gathers: every element of dx sums what the outputs
-// that looked at it hand back.
+// Pooling and interpolation. The backward pass gathers: every element of dx sums the contributions
+// of the outputs that read it.
 #include "reference/resample.hpp"
 
 namespace ashlar::reference {
 
 namespace {
 
-// What an average divides by: the whole window, or what of it lies inside x.
+// The divisor of an average: the whole window, or its part inside x.
 std::int64_t average_count(const ResampleAttributes& op, const Dims& x_dims, const Index& out) {
   std::int64_t count = 0;
   for_each_in(Box::all(op.window), [&](const Index& k) {
@@ -29,7 +29,8 @@ typename View::Scalar pooled_average(const ResampleForward& op, const Operands& 
   return quotient(operands.compute(), sum.total(), Scalar(real(average_count(op, x.dims(), out))));
 }
 
-// The inputs that may have weight for `out`; one more on either side, for sources in doubt.
+// The inputs that may have weight for `out`, with one more on either side because the source
+// position is rounded.
 Box interpolation_inputs(const ResampleAttributes& op, const Dims& x_dims, const Dims& y_dims,
                          const Index& out) {
   Box box{out, out};
@@ -78,7 +79,7 @@ void evaluate(const ResampleForward& op, const Operands& operands) {
 
 namespace {
 
-// The outputs that may have looked at element `i` of an axis: a range that is never too small.
+// The outputs that may read element `i` along an axis: a conservative range.
 void outputs_of(const ResampleAttributes& op, int axis, std::int64_t i, std::int64_t in_extent,
                 std::int64_t out_extent, std::int64_t& begin, std::int64_t& end) {
   if (is_pooling(op.mode)) {
@@ -87,21 +88,22 @@ void outputs_of(const ResampleAttributes& op, int axis, std::int64_t i, std::int
     begin = std::max<std::int64_t>(padded - op.window[axis] + 1, 0) / stride;
     end = padded / stride + 1;
   } else {
-    // Output o lies near input o / ratio; an input reaches one input spacing to either side.
+    // Output o is near input o / ratio; an input contributes up to one input spacing to either
+    // side.
     const double ratio = op.align_corners && in_extent > 1 && op.mode == ResampleMode::bilinear
                              ? real(out_extent - 1) / real(in_extent - 1)
                              : real(out_extent) / real(in_extent);
     begin = static_cast<std::int64_t>(std::floor((real(i) - 1.5) * ratio)) - 2;
     end = static_cast<std::int64_t>(std::ceil((real(i) + 2.5) * ratio)) + 3;
   }
-  // The border elements also serve everything beyond the border.
+  // Border elements also receive everything beyond the border.
   if (i == 0) begin = 0;
   if (i == in_extent - 1) end = out_extent;
   begin = std::max<std::int64_t>(begin, 0);
   end = std::min(end, out_extent);
 }
 
-// 1 when the maximum of the window of `out` is element `in` of x.
+// 1 if element `in` of x is the maximum of the window of `out`.
 template <class Operands>
 typename Operands::Scalar is_maximum_of(const ResampleBackward& op, const Operands& operands,
                                         const Dims& x_dims, const Index& out, const Index& in) {

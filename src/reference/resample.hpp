@@ -1,4 +1,4 @@
-// Where resampled elements come from, axis by axis; shared by forward and backward.
+// Source positions of resampling, per axis; shared by forward and backward.
 #pragma once
 
 #include "reference/evaluate.hpp"
@@ -16,13 +16,13 @@ inline Index with_spatial(Index index, const Index& spatial) {
   return index;
 }
 
-// --- pooling: window position k of output o looks at i = o * stride - padding + k.
+// --- pooling: window position k of output o reads i = o * stride - padding + k.
 inline std::int64_t window_source(const ResampleAttributes& op, int axis, std::int64_t out,
                                   std::int64_t k) {
   return out * per_axis(op.stride, axis, op.window[axis]) - per_axis(op.padding, axis, 0) + k;
 }
 
-// What one window position sees: an element of x, or padding.
+// The source of one window position: an element of x, or padding.
 struct Source {
   Index index;  // in x; meaningless in padding
   bool padding = false;
@@ -43,8 +43,8 @@ inline Source window_source(const ResampleAttributes& op, const Dims& x_dims, co
   return source;
 }
 
-// The largest element of a window and its row-major position in it; the first of equals, or the
-// first NaN. `certain` is false when errors could make another position win.
+// The maximum of a window and its row-major position: the first of equals, or the first NaN.
+// `certain` is false if another position could win within the errors.
 template <class Scalar>
 struct WindowMaximum {
   Scalar value = Scalar(-kInfinity);
@@ -55,7 +55,8 @@ template <class View>
 WindowMaximum<typename View::Scalar> window_maximum(const ResampleAttributes& op, const View& x,
                                                     const Index& out) {
   using Scalar = typename View::Scalar;
-  // Calls body(position, value) for what the window sees. Padding with -inf never wins.
+  // Calls body(position, value) for every window position. Padding with -inf is skipped: it never
+  // wins.
   const auto for_each_visible = [&](const auto& body) {
     for_each_in(Box::all(op.window), [&](const Index& k) {
       const Source source = window_source(op, x.dims(), out, k);
@@ -81,14 +82,14 @@ WindowMaximum<typename View::Scalar> window_maximum(const ResampleAttributes& op
 }
 
 // --- interpolation
-// Nearest: output o takes input floor(o * in / out).
+// Nearest: output o reads input floor(o * in / out).
 inline std::int64_t nearest_source(std::int64_t out, std::int64_t out_extent,
                                    std::int64_t in_extent) {
   return std::min(out * in_extent / out_extent, in_extent - 1);
 }
 
-// Linear: output o lies at this input coordinate, kept inside the input. Pixel centres are at
-// halves, or with align_corners the first and last pixels of input and output coincide.
+// Linear: the input coordinate of output o, clamped to the input. Pixel centres are at half
+// integers; with align_corners the first and last pixels of input and output coincide.
 template <class Scalar>
 Scalar linear_source(const ResampleAttributes& op, std::int64_t out, std::int64_t out_extent,
                      std::int64_t in_extent) {
@@ -101,14 +102,14 @@ Scalar linear_source(const ResampleAttributes& op, std::int64_t out, std::int64_
   return minimum(maximum(source, Scalar(0.0)), last);
 }
 
-// The weight of input `in` for a point at coordinate `source`: 1 there, falling to 0 at its
+// The linear weight of input `in` for a point at coordinate `source`: 1 at `in`, 0 at its
 // neighbours.
 template <class Scalar>
 Scalar linear_weight(Scalar source, std::int64_t in) {
   return maximum(Scalar(0.0), Scalar(1.0) - absolute(source - Scalar(real(in))));
 }
 
-// The weight with which output `out` takes input `in` along one axis, for nearest and linear.
+// The weight of input `in` for output `out` along one axis, for nearest and linear.
 template <class Scalar>
 Scalar axis_weight(const ResampleAttributes& op, std::int64_t out, std::int64_t out_extent,
                    std::int64_t in, std::int64_t in_extent) {
@@ -127,9 +128,8 @@ Scalar interpolation_weight(const ResampleAttributes& op, const Dims& y_dims, co
   return weight;
 }
 
-// weight * x, where inputs without weight are not read: a NaN next door stays there. An
-// implementation may see a little of them, if its rounding gives them weight or it multiplies by
-// zero.
+// weight * x, where inputs of weight 0 are not read, so a neighbouring NaN does not spread. An
+// implementation may read them, if rounding gives them weight or if it multiplies by zero.
 inline double weighted(double weight, double x) { return weight == 0.0 ? 0.0 : weight * x; }
 template <Arithmetic A>
 Approx<A> weighted(Approx<A> weight, Approx<A> x) {

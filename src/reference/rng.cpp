@@ -1,4 +1,5 @@
-// Random numbers from Philox4x32-10: a pure function of seed, offset and row-major position.
+// Random number generation with Philox4x32-10: a pure function of seed, offset and row-major
+// position.
 #include <numbers>
 
 #include "base/dropout.hpp"
@@ -8,7 +9,7 @@ namespace ashlar::reference {
 
 namespace {
 
-// Box-Muller. Elements 2k and 2k + 1 share the uniform numbers u, v of their two lanes:
+// Box-Muller. Elements 2k and 2k + 1 share the uniform values u, v of their two lanes:
 //   sqrt(-2 log u) cos(2 pi v)  and  sqrt(-2 log u) sin(2 pi v)
 template <class Scalar>
 Scalar standard_normal(std::uint64_t seed, std::uint64_t offset, std::uint64_t index) {

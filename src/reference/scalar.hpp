@@ -1,7 +1,7 @@
-// The functions loop nests are written with, for both kinds of number: double (what the last-resort
-// engine computes with) and Approx (what the oracle computes with).
+// Elementary functions of the loop nests, for both scalar types: double (the last-resort engine)
+// and Approx (the oracle).
 //
-// Comparisons give 1 or 0 as a number of the same kind; for Approx, an error of 1 means "either".
+// Comparisons return 1 or 0 in the same scalar type; for Approx, an error of 1 means "either".
 #pragma once
 
 #include "reference/approx.hpp"
@@ -10,8 +10,7 @@ namespace ashlar::reference {
 
 inline double real(std::int64_t n) { return static_cast<double>(n); }
 
-// --- functions of one number that rise or fall throughout: the ends of the interval bound the
-// result.
+// --- monotonic functions of one argument: the ends of the interval bound the result.
 template <Arithmetic A, class Function>
 Approx<A> monotone(Approx<A> x, double units, Function function) {
   const double value = function(x.value);
@@ -45,7 +44,7 @@ inline double pow(double x, double y) { return std::pow(x, y); }
 inline double atan2(double y, double x) { return std::atan2(y, x); }
 inline double fmod(double x, double y) { return std::fmod(x, y); }
 
-// exp is often done as exp2(x * log2(e)): the product's rounding is two more units per |x|.
+// exp is often computed as exp2(x * log2(e)): rounding the argument adds two units per |x|.
 template <Arithmetic A>
 Approx<A> exp(Approx<A> x) {
   const double conditioning = std::isfinite(x.value) ? 2.0 * std::fabs(x.value) : 0.0;
@@ -56,7 +55,7 @@ Approx<A> expm1(Approx<A> x) {
   const double conditioning = std::isfinite(x.value) ? 2.0 * std::fabs(x.value) : 0.0;
   const Approx<A> result =
       monotone(x, kFunctionUnits + conditioning, [](double v) { return std::expm1(v); });
-  // exp(x) - 1 is a legal way to get it: its rounding is relative to 1.
+  // exp(x) - 1 is a valid implementation: its rounding error is relative to 1.
   return allow_units(result, kFunctionUnits, Approx<A>(1.0));
 }
 // log(x) = exponent * log(2) + log(mantissa): near 1 the two cancel.
@@ -76,8 +75,8 @@ Approx<A> rsqrt(Approx<A> x) {
     return Approx<A>::with_error(rsqrt(x.value), kInfinity);
   return monotone(x, kFunctionUnits, [](double v) { return rsqrt(v); });
 }
-// tanh, erf and sigmoid are often made from exponentials: their absolute error counts in units of 1
-// where they are not small, and of x where they are.
+// tanh, erf and sigmoid are often computed from exponentials: their absolute error is in units of 1
+// where they are not small, and in units of x where they are.
 template <Arithmetic A>
 Approx<A> tanh(Approx<A> x) {
   return monotone(x, 2.0 * kFunctionUnits, [](double v) { return std::tanh(v); });
@@ -96,7 +95,7 @@ Approx<A> softplus(Approx<A> x) {
   return allow_units(monotone(x, kFunctionUnits, [](double v) { return softplus(v); }),
                      kFunctionUnits, Approx<A>(1.0));
 }
-// Steps: the spread over the interval is the distance between the possible results; no rounding.
+// Step functions: the error is the distance between the possible results; no rounding.
 template <Arithmetic A>
 Approx<A> floor(Approx<A> x) {
   if (x.unknown()) return x;
@@ -115,7 +114,7 @@ Approx<A> absolute(Approx<A> x) {
   return Approx<A>::with_error(std::fabs(x.value), x.error);
 }
 
-// --- trigonometry: slope at most 1; reducing the argument may cost two units of it.
+// --- trigonometry: slope at most 1; argument reduction may cost two units of the argument.
 template <Arithmetic A>
 Approx<A> of_slope_one(Approx<A> x, double value) {
   const double argument =
@@ -172,7 +171,7 @@ Approx<A> pow(Approx<A> x, Approx<A> y) {
 template <Arithmetic A>
 Approx<A> atan2(Approx<A> y, Approx<A> x) {
   const double value = std::atan2(y.value, x.value);
-  // The sign of a zero decides the side of the cut, and it is nobody's promise.
+  // The sign of a zero selects the side of the branch cut, and it is not guaranteed.
   const bool on_branch_cut = y.value == 0.0 && x.value <= 0.0;
   if (x.error == 0.0 && y.error == 0.0 && !on_branch_cut)
     return Approx<A>::of_function(value, 0.0, kFunctionUnits);
@@ -182,8 +181,8 @@ Approx<A> atan2(Approx<A> y, Approx<A> x) {
     return Approx<A>::with_error(value, x.unknown() || y.unknown() ? kInfinity : 6.3);
   return Approx<A>::of_function(value, std::hypot(x.error, y.error) / radius, kFunctionUnits);
 }
-// The remainder of exact operands is exact while the quotient is small; past that, and where errors
-// make the whole part of the quotient uncertain, it may be off by one divisor.
+// The remainder of exact operands is exact for small quotients. For large ones, and if errors make
+// the integer part of the quotient uncertain, it may be off by one divisor.
 template <Arithmetic A>
 Approx<A> fmod(Approx<A> x, Approx<A> y) {
   const double value = std::fmod(x.value, y.value);
@@ -227,11 +226,11 @@ inline double equal(double a, double b) { return a == b ? 1.0 : 0.0; }
 inline double is_nonzero(double a) { return a != 0.0 ? 1.0 : 0.0; }
 inline double negated(double truth) { return 1.0 - truth; }
 inline double select(double condition, double a, double b) { return condition != 0.0 ? a : b; }
-// NaN wins: a result that hides one hides a defect.
+// NaN propagates: hiding it would hide a defect.
 inline double maximum(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 inline double minimum(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 
-// 1 or 0, uncertain when the operands are closer than their errors.
+// 1 or 0, uncertain if the operands are closer than their errors.
 template <Arithmetic A>
 Approx<A> decided(bool truth, Approx<A> a, Approx<A> b) {
   const double errors = a.error + b.error;

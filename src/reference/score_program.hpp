@@ -1,4 +1,4 @@
-// A program on the attention score, for one element.
+// Evaluates a score program for one attention score.
 #pragma once
 
 #include <array>
@@ -8,11 +8,11 @@
 
 namespace ashlar::reference {
 
-// What a program reads: the score, its coordinates, the score inputs and the gradient, by number.
+// The operands of a program by value number: score, coordinates, score inputs, gradient.
 template <class Scalar>
 using ScoreValues = std::array<Scalar, static_cast<std::size_t>(kFirstScoreStep)>;
 
-// Sums, differences and products of whole numbers are exact: positions are compared for equality.
+// Sums, differences and products of integers are exact: positions are compared for equality.
 template <Arithmetic A>
 Approx<A> exact_if_whole(PointwiseMode mode, Approx<A> x, Approx<A> b, Approx<A> result) {
   const bool closed =

@@ -1,4 +1,4 @@
-// Memory a loop nest needs beside its operands, for both kinds of number.
+// Scratch memory of a loop nest, for both scalar types.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ struct ScratchNeed {
 template <class Operands>
 class Scratch;
 
-// Lent by whoever runs the node.
+// Provided by the caller of evaluate_node.
 template <>
 class Scratch<MemoryOperands> {
  public:

@@ -1,4 +1,4 @@
-// The largest of many numbers found by several threads.
+// A maximum updated concurrently by several threads.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ class SharedMaximum {
   Scalar largest_ = Scalar(0.0);
 };
 
-// What an engine runs takes no lock.
+// The engine path is lock-free.
 template <>
 class SharedMaximum<double> {
  public:

@@ -1,4 +1,4 @@
-// Affine sampling grids and sampling at them. Coordinate j of a position belongs to spatial axis
+// Affine grid generator and grid sampler. Coordinate j of a position belongs to spatial axis
 // d - 1 - j: x comes first.
 #include <array>
 
@@ -8,7 +8,7 @@ namespace ashlar::reference {
 
 namespace {
 
-// Coordinate of element i of an axis in [-1, 1]; 0 for the only one.
+// Coordinate in [-1, 1] of element i along an axis; 0 for extent 1.
 template <class Scalar>
 Scalar coordinate(bool align_corners, std::int64_t i, std::int64_t extent) {
   constexpr double kOtherOrder = 4.0;
@@ -18,7 +18,7 @@ Scalar coordinate(bool align_corners, std::int64_t i, std::int64_t extent) {
   return allow_units(steps - Scalar(1.0), kOtherOrder, Scalar(2.0));
 }
 
-// What theta[n, :, k] is multiplied with at a position of the grid.
+// The multiplier of theta[n, :, k] at a grid position.
 template <class Scalar>
 Scalar base(const GridAttributes& op, const Dims& grid, const Index& at, std::int64_t k) {
   const int spatial = grid.rank() - 2;
@@ -67,7 +67,7 @@ ASHLAR_REFERENCE_INSTANTIATE(GridGeneratorBackward);
 
 namespace {
 
-// The point of x that one position of the grid means.
+// The sampling point in x of one grid position.
 template <class View>
 class GridPoint {
  public:
@@ -92,7 +92,7 @@ class GridPoint {
   bool unknown() const {
     return any([](const auto& position) { return position.unknown(); });
   }
-  // The elements of x[n, c] that may be seen, as indices of x.
+  // The elements of x[n, c] that may have weight, as indices of x.
   Box seen(std::int64_t n, std::int64_t c) const {
     Box box{{n, c}, {n + 1, c + 1}};
     for (int a = 0; a < spatial_; ++a) {
@@ -106,7 +106,7 @@ class GridPoint {
       if (in[a + 2] < axis(a).first_seen() || in[a + 2] > axis(a).last_seen()) return false;
     return true;
   }
-  // The weight of an element; of axis `changing`, how fast its factor changes.
+  // The weight of an element; along axis `changing` its derivative instead of its weight.
   Scalar weight(const Index& in, int changing = -1) const {
     Scalar product(1.0);
     for (int a = 0; a < spatial_; ++a)
@@ -151,10 +151,10 @@ ASHLAR_REFERENCE_INSTANTIATE(GridSampleForward);
 
 namespace {
 
-// Channels whose sums are kept at once: a position serves all of them.
+// Channels accumulated at once: they share the sampling position.
 constexpr std::int64_t kChannels = 32;
 
-// dx of kChannels channels at one place: every output that looks at it hands dy back.
+// dx of kChannels channels at one spatial position: the sum over all outputs that read it.
 template <class Operands>
 void input_gradient(const GridSampleBackward& op, const Operands& operands, Index in) {
   using Scalar = typename Operands::Scalar;
@@ -187,7 +187,7 @@ void input_gradient(const GridSampleBackward& op, const Operands& operands, Inde
   }
 }
 
-// d loss / d coordinate j of one position: over all channels and elements seen.
+// d loss / d coordinate j of one grid position: the sum over all channels and elements read.
 template <class Operands>
 typename Operands::Scalar coordinate_gradient(const GridSampleBackward& op,
                                               const Operands& operands, const Index& at) {

@@ -1,14 +1,14 @@
-// y = alpha * moved(x) + beta * z. With f a position in a block:
-//   fold:    y[n, (f, c), o] = x[n, c, o * fold + f], x with zeros around it
-//   unfold:  y[n, c, o * fold + f] = x[n, (f, c), o], and then without its border
+// y = alpha * transform(x) + beta * z. With f a position in a block:
+//   fold:    y[n, (f, c), o] = x[n, c, o * fold + f], with x zero-padded
+//   unfold:  y[n, c, o * fold + f] = x[n, (f, c), o], then cropped
 #include "reference/evaluate.hpp"
 
 namespace ashlar::reference {
 
 namespace {
 
-// Where y[index] comes from; may lie outside x. `channels` are those of the unfolded tensor with
-// its border.
+// The source index of y[index]; may be outside x. `channels` is the channel count of the unfolded
+// tensor.
 Index source_of(const TensorTransform& op, std::int64_t channels, const Index& index) {
   Index in = index;
   if (op.unfold) {

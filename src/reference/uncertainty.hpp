@@ -1,11 +1,12 @@
-// Operations that pick one of several numbers: what is certain when the numbers carry errors.
+// Uncertainty of operations that select one of several values with error bounds.
 #pragma once
 
 #include "reference/scalar.hpp"
 
 namespace ashlar::reference {
 
-// Whether the order of a candidate and the leader is in doubt. Exact numbers leave none.
+// Whether a candidate may be larger than the leader within the error bounds; false for exact
+// values.
 inline bool may_overtake(double, double) { return false; }
 template <Arithmetic A>
 bool may_overtake(Approx<A> candidate, Approx<A> leader) {
@@ -13,7 +14,7 @@ bool may_overtake(Approx<A> candidate, Approx<A> leader) {
   return errors > 0.0 && !(leader.value - candidate.value > errors);
 }
 
-// A number that may be anything, when in doubt.
+// x, with unknown error unless `certain`.
 inline double unknown_unless(bool, double x) { return x; }
 template <Arithmetic A>
 Approx<A> unknown_unless(bool certain, Approx<A> x) {
@@ -29,7 +30,7 @@ Approx<A> or_overflow_of(Approx<A> other, Approx<A> x) {
   return unknown_unless(!overflows || !std::isfinite(x.value), x);
 }
 
-// A truth that may be the opposite, when in doubt.
+// A truth value that may be either 0 or 1.
 inline double either_way(double truth) { return truth; }
 template <Arithmetic A>
 Approx<A> either_way(Approx<A> truth) {

@@ -1,5 +1,5 @@
-// Integers that come from tensors: lengths, offsets, indices. They are outside data, so nothing is
-// taken for granted about them.
+// Integers read from tensors: lengths, offsets, indices. They are untrusted and must be clamped or
+// checked.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace ashlar::reference {
 
-// The element as a whole number in [low, high]. Clamped before it is converted: the conversion of a
-// double past the range of 64 bits is undefined.
+// The element as an integer in [low, high]. Clamped before the conversion: converting a double
+// outside the range of int64 is undefined behaviour.
 template <class View>
 std::int64_t integer_within(const View& view, const Index& index, std::int64_t low,
                             std::int64_t high) {
@@ -21,7 +21,7 @@ std::int64_t integer_within(const View& view, const Index& index, std::int64_t l
   return static_cast<std::int64_t>(value);
 }
 
-// The element if it lies in [0, extent), else -1.
+// The element if it is in [0, extent), else -1.
 template <class View>
 std::int64_t position_within(const View& view, const Index& index, std::int64_t extent) {
   const std::int64_t position = integer_within(view, index, -1, extent);

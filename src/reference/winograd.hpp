@@ -1,11 +1,11 @@
-// How far a Winograd convolution may be from the sum of its terms.
+// Error bound of a Winograd convolution relative to the direct sum.
 //
-// Rounding anywhere in A^T [(G w G^T) (*) (B^T x B)] A, summed over channels, is a share u of a
-// number that the same formula with absolute values of everything bounds:
+// Every rounding in A^T [(G w G^T) (*) (B^T x B)] A, summed over channels, has a relative error u
+// of an intermediate that is bounded by the same formula with absolute values:
 //   magnitude = |A^T| [ sum over channels of (|G| |w| |G^T|) (*) (|B^T| |x| |B|) ] |A|
-// Unlike the sum of |terms| it contains all pixels of the tile. On the way to a result every number
-// is rounded at most 4 times per axis and transform, once in the product, and as often as a sum
-// over the channels rounds.
+// Unlike the sum of |terms| it includes all pixels of the tile. Every value is rounded at most 4
+// times per axis and transform, once in the multiplication, and as often as the sum over channels
+// rounds.
 #pragma once
 
 #include <array>
@@ -18,8 +18,9 @@ namespace ashlar::reference {
 
 inline constexpr double kWinogradTransformUnits = 2 * 3 * 4 + 1;
 
-// Two axes of x (or dy) and w for `results` sums over `depth` channels; pixel (i, j) of a result
-// meets source pixel (i + shift[0], j + shift[1]) with tap (0, 0).
+// Extents of a 2-D Winograd convolution of x (or dy) with w: `results` output channels, each a sum
+// over `channels` input channels. Tap (0, 0) of result pixel (i, j) reads source pixel
+// (i + shift[0], j + shift[1]).
 struct WinogradProblem {
   std::int64_t images, groups, channels, results;  // the last two per group
   std::array<std::int64_t, 2> source, result, shift;
@@ -41,7 +42,7 @@ void apply_absolute(const double (&matrix)[kRows][kColumns],
     }
 }
 
-// What the tile at `corner` reads of a channel; zeros outside.
+// The source patch of the tile at `corner` in one channel; zeros outside.
 template <int kPoints, class Source>
 std::array<std::array<double, kPoints>, kPoints> winograd_patch(
     const WinogradProblem& sums, const Source& source, std::int64_t image, std::int64_t channel,
@@ -57,9 +58,10 @@ std::array<std::array<double, kPoints>, kPoints> winograd_patch(
   return patch;
 }
 
-// Raises `growth` [image, channel, row, column] to the magnitude of tiles of kOutputs pixels.
-// source(image, channel, row, column) and weight(group, result, channel, tap row, tap column) are
-// absolute values; the source is asked inside its extents only.
+// Takes the element-wise maximum of `growth` [image, channel, row, column] and the magnitude with
+// tiles of kOutputs pixels. source(image, channel, row, column) and
+// weight(group, result, channel, tap row, tap column) return absolute values; source is called
+// within its extents only.
 template <int kOutputs, class Source, class Weight>
 void max_winograd_magnitude(const WinogradProblem& sums, const Source& source, const Weight& weight,
                             std::vector<double>& growth) {
@@ -101,7 +103,7 @@ void max_winograd_magnitude(const WinogradProblem& sums, const Source& source, c
                     ((image * sums.groups * sums.results + channel) * sums.result[0] + top + i) *
                         sums.result[1] +
                     left + j;
-                // Written so that NaN takes the place of a number.
+                // Written so that NaN replaces a value.
                 double& place = growth[at(index)];
                 if (!(tile[at(i)][at(j)] <= place)) place = tile[at(i)][at(j)];
               }
@@ -110,11 +112,11 @@ void max_winograd_magnitude(const WinogradProblem& sums, const Source& source, c
   }
 }
 
-// Backward-filter: tiles of kTile x kTile pixels of dy are the filter, dw the output. x(image,
-// channel, row, column) and dy(image, filter, row, column) are absolute values, asked inside their
-// extents only: those of x are sums.source, those of dy sums.result; sums.depth channels and
-// sums.results filters per group. `growth` is [filter, channel, 3, 3] by tap, not by place in
-// memory.
+// Backward-filter: tiles of kTile x kTile pixels of dy are the filter, dw is the output.
+// x(image, channel, row, column) and dy(image, filter, row, column) return absolute values and are
+// called within their extents only: those of x are sums.source, those of dy sums.result.
+// sums.channels channels and sums.results filters per group. `growth` is [filter, channel, 3, 3]
+// indexed by tap, not by storage order.
 template <int kTile, class X, class Dy>
 void max_winograd_filter_magnitude(const WinogradProblem& sums, const X& x, const Dy& dy,
                                    std::vector<double>& growth) {

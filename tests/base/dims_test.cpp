@@ -1,3 +1,4 @@
+// Dims, layouts and checked arithmetic.
 #include <gtest/gtest.h>
 #include <ashlar/dims.hpp>
 #include <ashlar/error.hpp>

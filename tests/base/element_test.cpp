@@ -1,3 +1,4 @@
+// Element conversion for every dtype.
 #include "base/element.hpp"
 
 #include <gtest/gtest.h>
@@ -70,7 +71,7 @@ TEST(Element, FourBitIntegersRoundToEvenAndSaturate) {
   for (DType dtype : {i4, u4, u32}) EXPECT_EQ(round_to(dtype, std::nan("")), 0.0);
 }
 
-// Every pattern widens to the value the format's definition gives, and that value narrows back.
+// Every bit pattern widens to the value defined by the format, and that value narrows back to it.
 TEST(Element, EveryPatternOfTheNarrowTypes) {
   constexpr double kE2m1[] = {0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0};
   for (int pattern = 0; pattern < 16; ++pattern) {
@@ -110,7 +111,7 @@ TEST(Element, E2m1RoundsToEvenAndSaturates) {
 
 TEST(Element, E8m0RoundsToNearestPowerOfTwo) {
   EXPECT_EQ(round_to(e8m0, 1.49), 1.0);
-  EXPECT_EQ(round_to(e8m0, 1.5), 2.0);  // halfway: the larger one
+  EXPECT_EQ(round_to(e8m0, 1.5), 2.0);  // tie: the larger one
   EXPECT_EQ(round_to(e8m0, 3.1), 4.0);
   EXPECT_EQ(round_to(e8m0, 0.0), 0x1p-127);
   EXPECT_EQ(round_to(e8m0, 1e-300), 0x1p-127);

@@ -1,3 +1,4 @@
+// The file cache: integrity, permissions, full disks, concurrency.
 #include "base/file_cache.hpp"
 
 #include <gmock/gmock.h>
@@ -19,7 +20,7 @@ namespace {
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// A directory of the test's own, gone when it ends.
+// A temporary directory, removed when the test ends.
 class FileCacheTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -61,7 +62,7 @@ TEST_F(FileCacheTest, IsPrivateToItsUser) {
   EXPECT_EQ(fs::status(file("key")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
   fs::permissions(directory(), fs::perms::all);
   const FileCache open_to_all(directory());
-  EXPECT_THAT(open_to_all.refusal(), HasSubstr("others may write"));
+  EXPECT_THAT(open_to_all.refusal(), HasSubstr("writable by other users"));
   EXPECT_EQ(open_to_all.get("key"), std::nullopt);
   EXPECT_FALSE(open_to_all.put("key", "value"));
 }
@@ -98,7 +99,7 @@ TEST_F(FileCacheTest, DamagedEntriesCountAsMissing) {
   EXPECT_EQ(cache.get("key"), value);
 }
 
-// Entries of other keys under this key's name: digests may collide.
+// An entry of another key under this key's file name, as after a digest collision.
 TEST_F(FileCacheTest, KeysAreComparedWhole) {
   const FileCache cache(directory());
   ASSERT_TRUE(cache.put("one", "value"));
@@ -116,7 +117,7 @@ TEST_F(FileCacheTest, FailedWritesAreNotStored) {
   EXPECT_EQ(none.get("key"), std::nullopt);
 }
 
-// A disk that takes no more than a few bytes of a file.
+// A file size limit of a few bytes stands for a full disk.
 TEST_F(FileCacheTest, FullDiskLeavesNothingBehind) {
   const FileCache cache(directory());
   ASSERT_TRUE(cache.put("first", "value"));
@@ -149,7 +150,7 @@ TEST_F(FileCacheTest, ManyWritersAndReaders) {
   EXPECT_EQ(files(), 5u);
 }
 
-// Four at once find nothing: one makes the entry, the others wait and find it.
+// Four threads miss concurrently: one builds the entry, the others block and then find it.
 TEST_F(FileCacheTest, OneProcessBuildsForAll) {
   std::atomic<int> made{0};
   std::vector<std::thread> threads;
@@ -183,7 +184,7 @@ TEST_F(FileCacheTest, InspectionFindsDamagedEntries) {
   EXPECT_EQ(cache.inspect().damaged, std::vector<std::string>{file("one")});
   fs::resize_file(file("one"), 0);
   EXPECT_EQ(cache.inspect().damaged, std::vector<std::string>{file("one")});
-  fs::rename(file("two"), file("one"));  // whole, under another's name
+  fs::rename(file("two"), file("one"));  // intact, but under another entry's name
   EXPECT_EQ(cache.inspect().damaged, std::vector<std::string>{file("one")});
 
   std::ofstream(file("three")) << "ashlar cache entry 1\nof an older version";

@@ -1,3 +1,4 @@
+// Narrow floating-point formats: every bit pattern, rounding, overflow.
 #include "base/float_formats.hpp"
 
 #include <gtest/gtest.h>
@@ -54,8 +55,8 @@ TEST_P(Format, LargestIsTheLargestFinitePattern) {
   EXPECT_EQ(largest, format().largest);
 }
 
-// All finite values from zero up, by pattern: patterns of positive numbers are ordered like the
-// numbers.
+// All finite non-negative values by bit pattern: patterns of positive values are ordered like the
+// values.
 std::vector<double> positive_values(const FloatFormat& format, std::uint32_t patterns) {
   std::vector<double> values;
   for (std::uint32_t bits = 0; bits < patterns / 2; ++bits)
@@ -101,8 +102,7 @@ TEST_P(Format, HandlesOutOfRangeValues) {
   const std::uint32_t infinity = largest + 1;
   const double next = 2 * format().largest - widen(format(), largest - 1);
   const bool saturates = GetParam().bits == 8;
-  // Half a step beyond the largest value still rounds down in e4m3, where the next pattern would be
-  // odd.
+  // Half a step above the largest value still rounds down in e4m3: the next pattern would be odd.
   EXPECT_EQ(narrow(format(), std::nextafter((format().largest + next) / 2, 0.0)), largest);
   EXPECT_EQ(narrow(format(), next), saturates ? largest : infinity);
   EXPECT_EQ(narrow(format(), 1e300), saturates ? largest : infinity);
@@ -140,7 +140,7 @@ TEST(F16, AgreesWithTheCompiler) {
 }
 
 TEST(F16, RoundsOnceFromDouble) {
-  // 1 + 2^-11 + 2^-40: by way of f32 this would become the tie 1 + 2^-11 and then 1.
+  // 1 + 2^-11 + 2^-40: double rounding through f32 would yield the tie 1 + 2^-11 and then 1.
   EXPECT_EQ(narrow(kFormatF16, 1.0 + 0x1p-11 + 0x1p-40), 0x3C01u);
   EXPECT_EQ(narrow(kFormatF16, 1.0 + 0x1p-11), 0x3C00u);
   EXPECT_EQ(narrow(kFormatF16, 65519.99), 0x7BFFu);

@@ -1,3 +1,4 @@
+// Philox, Bernoulli decisions, digests and settings.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,14 +14,13 @@ namespace ashlar {
 namespace {
 
 TEST(Philox, KnownAnswer) {
-  // The vector that Random123 gives for counter 0, key 0.
+  // The known-answer vector of Random123 for counter 0, key 0.
   constexpr std::array<std::uint32_t, 4> kZeros = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
   static_assert(philox4x32(0, 0) == kZeros);
   EXPECT_EQ(philox4x32(0, 0), kZeros);
 }
 
-// The generator once more, written for any 128-bit counter, so that the other published vectors
-// apply.
+// A second implementation with a full 128-bit counter, to check the other published vectors.
 std::array<std::uint32_t, 4> philox_full(std::array<std::uint32_t, 4> counter,
                                          std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
@@ -110,7 +110,7 @@ TEST(Digest, TextsAreDelimited) {
 }
 
 TEST(Digest, IsStableAcrossVersions) {
-  // Tuning records and caches are found by this value: it may not change by accident.
+  // Tuning records and caches are keyed by this value: it must not change by accident.
   Digest digest;
   digest.add("ashlar");
   digest.add(42u);

@@ -1,4 +1,4 @@
-// Graphs and nodes through the C API are those of the C++ API.
+// Graphs and nodes built through the C API equal those of the C++ API.
 #include <ashlar/graph.hpp>
 
 #include "capi/handles.hpp"

@@ -21,7 +21,7 @@ using PlanHandle = std::unique_ptr<ashlar_plan, Destroy>;
 
 #define ASSERT_OK(call) ASSERT_EQ(call, ASHLAR_OK) << ashlar_last_error()
 #define EXPECT_OK(call) EXPECT_EQ(call, ASHLAR_OK) << ashlar_last_error()
-// The status and a part of the sentence.
+// Expects the status and a part of the error message.
 #define EXPECT_REFUSED(call, status, part)                      \
   do {                                                          \
     EXPECT_EQ(call, status) << ashlar_last_error();             \
@@ -68,7 +68,7 @@ std::string text_of(Function function, Args... args) {
   return text;
 }
 
-// relu(conv(x, w)) with every kind of attribute setter used on the way.
+// relu(conv(x, w)), built with every kind of attribute setter.
 inline GraphHandle conv_relu() {
   GraphHandle graph = new_graph();
   const int32_t x =

@@ -1,4 +1,4 @@
-// The C API reports misuse instead of following it.
+// The C API reports misuse as an error.
 #include <thread>
 
 #include "capi/handles.hpp"

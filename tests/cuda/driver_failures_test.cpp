@@ -157,15 +157,15 @@ TEST_F(DriverFailures, CacheThatOthersMayWriteTo) {
   fs::permissions(cache() + "/cubin", fs::perms::all);
   for (int run = 0; run < 2; ++run)
     EXPECT_THAT(probe("ASHLAR_LOG=info"),
-                AllOf(HasSubstr("others may write to " + cache() + "/cubin"),
+                AllOf(HasSubstr(cache() + "/cubin is writable by other users"),
                       HasSubstr("image: compiler"), HasSubstr("result: 42")));
   EXPECT_EQ(compiles(), 2);
 }
 
 TEST_F(DriverFailures, CacheThatCannotBeWritten) {
   std::ofstream(cache()) << "a file where the directory should be";
-  EXPECT_THAT(probe("ASHLAR_LOG=info"),
-              AllOf(HasSubstr("Not a directory; nothing was kept"), HasSubstr("result: 42")));
+  EXPECT_THAT(probe("ASHLAR_LOG=info"), AllOf(HasSubstr("Not a directory; the entry is not stored"),
+                                              HasSubstr("result: 42")));
 }
 
 TEST_F(DriverFailures, FullDisk) {
@@ -176,7 +176,7 @@ TEST_F(DriverFailures, FullDisk) {
   if (std::system((on_small_disk + " true 2>/dev/null").c_str()) != 0)
     GTEST_SKIP() << "no right to mount a small disk";
   EXPECT_THAT(probe("ASHLAR_LOG=info", on_small_disk),
-              AllOf(HasSubstr("No space left on device; nothing was kept"),
+              AllOf(HasSubstr("No space left on device; the entry is not stored"),
                     HasSubstr("image: compiler"), HasSubstr("result: 42")));
 }
 
@@ -185,7 +185,7 @@ TEST_F(DriverFailures, DamagedCache) {
   for (const auto& entry : fs::directory_iterator(cache() + "/cubin"))
     fs::resize_file(entry.path(), entry.file_size() / 2);
   EXPECT_THAT(probe("ASHLAR_LOG=info"),
-              AllOf(HasSubstr("is damaged or of another version and will be made again"),
+              AllOf(HasSubstr("is damaged or of another version and will be rebuilt"),
                     HasSubstr("image: compiler"), HasSubstr("result: 42")));
   EXPECT_THAT(probe(), HasSubstr("image: cache"));
   EXPECT_EQ(compiles(), 2);

@@ -1,4 +1,5 @@
-// Any bytes are either a pack whose entries lie inside it, or an Error.
+// Fuzzes the kernel bundle reader: any bytes are either a bundle with all entries in bounds, or an
+// Error.
 #include <ashlar/error.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +30,7 @@ void read_all(const std::string& file) {
   }
 }
 
-// Makes size and digest of the index right again, so that what is behind them is reached, too.
+// Repairs the size and digest of the index, so that the code behind these checks is reached.
 void sign(std::string& file) {
   constexpr std::size_t kSizeAt = 16, kCountAt = 24, kDigestAt = 32, kHeader = 104, kRow = 128;
   if (file.size() < kHeader) return;

@@ -1,5 +1,5 @@
-// Descriptors of libcudnn meet hostile attributes: every call answers with a status, whatever it is
-// given, and one that fails says why.
+// Fuzzes the attributes of libcudnn's backend descriptors: every call returns a status, and every
+// failure sets a message.
 //
 // An input is text, one call a line, of words separated by spaces:
 //   c TYPE                             creates the next descriptor (they count from 0)
@@ -20,7 +20,7 @@
 
 namespace {
 
-// Where pointers of variant packs point: never looked at before a plan runs.
+// Target of the pointers of variant packs: not accessed before a plan runs.
 char somewhere[16];
 
 // Any number that an enumeration's type can hold, not only its values.

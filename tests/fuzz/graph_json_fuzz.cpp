@@ -1,5 +1,5 @@
-// The reader of graphs meets hostile text: it may refuse it with an ashlar::Error, nothing else.
-// What it accepts is valid, and survives being written and read again.
+// Fuzzes the graph reader: malformed text may only throw ashlar::Error. Accepted graphs are valid
+// and round-trip through JSON.
 #include <ashlar/graph.hpp>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Any bytes are either an array that survives being written and read again, or an Error.
+// Fuzzes the .npy reader: any bytes are either an array that round-trips, or an Error.
 #include <ashlar/error.hpp>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The reader of saved plans meets hostile text: it may refuse it with an ashlar::Error, nothing
-// else. What it accepts is a plan that survives being written and read again.
+// Fuzzes the reader of saved plans: malformed text may only throw ashlar::Error. Accepted plans
+// round-trip through JSON.
 #include <ashlar/plan.hpp>
 #include <cstddef>
 #include <cstdint>

@@ -20,7 +20,7 @@ def visible(q_length, kv_length, sq, skv, left=None, right=None, alignment="top_
 
 
 def formula(q, k, v, bias, seen, scale, keep, dropout):
-    """o and the logarithm of the sum of exponentials; rows that see nothing give 0 and -inf."""
+    """o and the logarithm of the sum of exponentials; fully masked rows have 0 and -inf."""
     heads = q.shape[1]
     k = k.repeat_interleave(heads // k.shape[1], 1)
     v = v.repeat_interleave(heads // v.shape[1], 1)

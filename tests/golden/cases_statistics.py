@@ -114,7 +114,7 @@ def divisive(name, dims, window, alpha, beta, k, with_means):
 
 
 def adaptive_layer_norm(name, dims, count):
-    """Layer norm over the last `count` axes, scale and bias of their own for each sample."""
+    """Layer norm over the last `count` axes, separate scale and bias for each sample."""
     case = Case(name)
     rank = len(dims)
     inner = dims[rank - count:]

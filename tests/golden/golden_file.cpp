@@ -1,3 +1,4 @@
+// Reading of golden cases.
 #include "golden/golden_file.hpp"
 
 #include <algorithm>

@@ -17,10 +17,10 @@ struct File {
 // Names of the cases under tests/golden/data, sorted.
 std::vector<std::string> case_names();
 
-// Throws std::runtime_error when the file and its graph do not fit together.
+// Throws std::runtime_error if the file does not match its graph.
 File load(const std::string& name);
 
-// Memory for every bound tensor: inputs filled, outputs holding bytes no result consists of.
+// Memory for every bound tensor: inputs filled, outputs poisoned.
 class Memory {
  public:
   explicit Memory(const File& file);

@@ -13,7 +13,8 @@
 namespace ashlar {
 namespace {
 
-// PyTorch's own double-precision arithmetic, and that of the saved tensors a gradient starts from.
+// Allowance for PyTorch's own double-precision rounding and that of the saved tensors of a
+// gradient.
 constexpr double kPeerError = 1e-9;
 // A bound wider than this would let a wrong formula pass.
 constexpr double kWidestBound = 1e-9;
@@ -32,7 +33,7 @@ TEST(Goldens, CoverTheOperations) {
   }
 }
 
-// "" when our element and PyTorch's are the same within the bound, else a sentence.
+// Empty if our element and PyTorch's agree within the bound, else a message.
 std::string difference(double ours, double golden, double bound) {
   if (std::isnan(golden)) return std::isnan(ours) ? "" : fmt::format("got {}, expected NaN", ours);
   if (std::isinf(golden))

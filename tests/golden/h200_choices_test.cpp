@@ -1,5 +1,5 @@
-// Which engines run the examples and the suites on an H200: chosen without one, from its properties
-// alone. A change of the list is a change of what users get, so it is looked at.
+// The engines selected for the examples and the suites on an H200, from its properties alone. A
+// change of the list is a change for users and must be reviewed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ std::string all_choices() {
   for (const auto& entry : std::filesystem::directory_iterator(examples))
     if (entry.path().extension() == ".json") files.insert(entry.path());
   for (const auto& file : files) text += choices("examples/" + file.stem().string(), read(file));
-  // Cases that differ in their sizes alone would say the same again and again.
+  // Cases that differ only in size would repeat the same lines.
   std::set<std::string> seen;
   for (const bench::SuiteGraph& one : bench::suite_graphs({})) {
     std::string regions = choices("", one.graph);
@@ -62,7 +62,7 @@ std::string all_choices() {
 
 TEST(Choices, ForAnH200) {
   if (cuda::driver().api != nullptr)
-    GTEST_SKIP() << "where there is a GPU, libraries found beside it take part";
+    GTEST_SKIP() << "with a GPU present, its libraries affect the selection";
   const std::string actual = all_choices();
   if (std::getenv("ASHLAR_UPDATE_GOLDENS") != nullptr) {
     std::ofstream(kFile, std::ios::binary) << actual;

@@ -10,10 +10,10 @@
 
 namespace ashlar::golden {
 
-// Writes the outputs into `memory`; returns the plan that did it.
+// Writes the outputs into `memory`; returns the plan.
 inline Plan run_case(const File& file, Memory& memory, const CompileOptions& options) {
   const Plan plan = compile(file.graph, Device::cpu(), options);
-  constexpr std::size_t kAlignment = 64;  // what Plan::workspace_size() promises to need
+  constexpr std::size_t kAlignment = 64;  // alignment of Plan::run's workspace
   std::vector<std::byte> block(static_cast<std::size_t>(plan.workspace_size()) + kAlignment);
   void* workspace = block.data();
   std::size_t space = block.size();

@@ -1,3 +1,4 @@
+// Invalid inputs of attention.
 #include <stdexcept>
 
 #include "graph/bad_input.hpp"
@@ -220,7 +221,7 @@ std::vector<Option> bad_options() {
       {"max_seq_len_kv that k has not",
        [](Attributes& a) { a.max_seq_len_kv = 5; },
        tensor("page_table_v", {2, 1, 2, 1}, i32),
-       {"max_seq_len_kv", "got 5", "expected 6, the length of the one that is not paged"},
+       {"max_seq_len_kv", "got 5", "expected 6, the length of the unpaged operand"},
        kK,
        blocks_v},
       {"too few pages for the keys",

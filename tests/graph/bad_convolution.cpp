@@ -1,3 +1,4 @@
+// Invalid inputs of convolutions.
 #include "graph/bad_input.hpp"
 
 namespace ashlar::tests {
@@ -59,11 +60,11 @@ void add_convolution_forward(BadInputs& rows) {
   rows.push_back({"conv of booleans",
                   "conv_forward",
                   [=](Graph& g) { g.conv(in(g, x, boolean), in(g, w), {}, kBad); },
-                  {"dtype of x 'i", "got bool", "expected a number type"}});
+                  {"dtype of x 'i", "got bool", "expected a numeric type"}});
   rows.push_back({"conv with a boolean filter",
                   "conv_forward",
                   [=](Graph& g) { g.conv(in(g, x), in(g, w, boolean), {}, kBad); },
-                  {"dtype of w 'i", "got bool", "expected a number type"}});
+                  {"dtype of w 'i", "got bool", "expected a numeric type"}});
   rows.push_back({"conv z of other dims",
                   "conv_forward",
                   [=](Graph& g) {
@@ -75,7 +76,7 @@ void add_convolution_forward(BadInputs& rows) {
                   [=](Graph& g) {
                     g.conv(in(g, x), in(g, w), {.beta = 1.0}, kBad, in(g, {1, 6, 6, 6}, boolean));
                   },
-                  {"dtype of z 'i", "got bool", "expected a number type"}});
+                  {"dtype of z 'i", "got bool", "expected a numeric type"}});
   rows.push_back({"conv result dims",
                   "conv_forward",
                   [=](Graph& g) {

@@ -1,3 +1,4 @@
+// Invalid inputs of rng and data movement.
 #include <cmath>
 
 #include "graph/bad_input.hpp"
@@ -43,7 +44,7 @@ void add_reshapes(BadInputs& rows) {
   reshape("reshape negative", {2, 3}, {-6}, {"dims", "got [-6]", "expected extents of at least 0"});
   reshape("reshape indivisible", {2, 3}, {-1, 4},
           {"dims", "got [-1, 4]", "expected extents whose product divides 6"});
-  reshape("reshape open beside zero", {2, 0}, {-1, 0},
+  reshape("reshape inferred extent with zero extent", {2, 0}, {-1, 0},
           {"dims", "got [-1, 0]", "expected extents whose product divides 0"});
   reshape("reshape overflow", {2, 3}, {std::int64_t{1} << 40, std::int64_t{1} << 40},
           {"size overflow", "got 1099511627776 * 1099511627776"}, ErrorCode::size_overflow);

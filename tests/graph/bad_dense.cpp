@@ -1,3 +1,4 @@
+// Invalid inputs of matmul, pointwise, reduction and softmax.
 #include <limits>
 
 #include "graph/bad_input.hpp"
@@ -41,13 +42,13 @@ void add_matmuls(BadInputs& rows) {
                   [](Graph& g) {
                     g.matmul(in(g, {2, 2}, boolean), in(g, {2, 2}), kBad);
                   },
-                  {"dtype of a 'i", "got bool", "expected a number type"}});
+                  {"dtype of a 'i", "got bool", "expected a numeric type"}});
   rows.push_back({"matmul with a boolean b",
                   "matmul",
                   [](Graph& g) {
                     g.matmul(in(g, {2, 2}), in(g, {2, 2}, boolean), kBad);
                   },
-                  {"dtype of b 'i", "got bool", "expected a number type"}});
+                  {"dtype of b 'i", "got bool", "expected a numeric type"}});
   rows.push_back({"matmul without b",
                   "matmul",
                   [](Graph& g) {
@@ -142,7 +143,7 @@ void add_reductions_and_softmax(BadInputs& rows) {
                   [](Graph& g) {
                     g.reduce(in(g, {2, 3}, boolean), ReductionMode::max, {}, kBad);
                   },
-                  {"dtype of x 'i", "got bool", "expected a number type"}});
+                  {"dtype of x 'i", "got bool", "expected a numeric type"}});
 
   const auto softmax = [&](const char* name, DType dtype, std::int64_t axis,
                            std::vector<std::string> says) {

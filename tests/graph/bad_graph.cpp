@@ -1,3 +1,4 @@
+// Invalid tensors, values, operands and graphs.
 #include <array>
 
 #include "graph/bad_input.hpp"
@@ -59,7 +60,7 @@ void add_tensors(BadInputs& rows) {
          {"tensor 't'", "dims of ragged_offset", "got [2]", "expected [3, 1, ...]"});
   ragged("ragged by strided offsets",
          {.name = "o", .kind = input, .dtype = i32, .dims = {3}, .strides = {2}},
-         {"tensor 't'", "strides of ragged_offset", "got [2]", "expected offsets that are packed"});
+         {"tensor 't'", "strides of ragged_offset", "got [2]", "expected packed offsets"});
   ragged("ragged by a matrix", {.name = "o", .kind = input, .dtype = i32, .dims = {3, 2}},
          {"tensor 't'", "dims of ragged_offset", "got [3, 2]", "expected [3, 1, ...]"});
   rows.push_back(
@@ -114,7 +115,7 @@ void add_tensors(BadInputs& rows) {
                     g.pointwise(PointwiseMode::neg, std::array{x}, {},
                                 {.name = "bad", .layout = Layout(Dims{1, 1})});
                   },
-                  {"tensor 'bad'", "strides", "got [1, 1]", "an address of its own"}});
+                  {"tensor 'bad'", "strides", "got [1, 1]", "to a distinct address"}});
   rows.push_back({"result with zero stride",
                   "tensor",
                   [](Graph& g) {
@@ -122,7 +123,7 @@ void add_tensors(BadInputs& rows) {
                     g.pointwise(PointwiseMode::neg, std::array{x}, {},
                                 {.name = "bad", .dims = {2, 3}, .layout = Layout(Dims{0, 1})});
                   },
-                  {"tensor 'bad'", "strides", "got [0, 1]", "an address of its own"}});
+                  {"tensor 'bad'", "strides", "got [0, 1]", "to a distinct address"}});
 }
 
 Node relu_node(TensorId x, TensorId y) {
@@ -144,7 +145,7 @@ void add_operands(BadInputs& rows) {
        {"output y", "got -5", "expected the id of a tensor of this graph (0 to 0)"});
   node("node without output", [](Graph& g) { return relu_node(in(g, {2}).id(), kNoTensor); },
        {"output y", "got nothing", "expected a tensor"});
-  node("input nobody computes",
+  node("input without producer",
        [=](Graph& g) {
          const TensorId never = g.add_tensor({.name = "never", .infer_dtype = true});
          return relu_node(never, result(g));
@@ -293,7 +294,7 @@ void add_values(BadInputs& rows) {
                   [](Graph& g) {
                     g.output("y", relu(in(g, {2, 3})), {.layout = Layout(Dims{2, 1})});
                   },
-                  {"tensor 'y'", "strides", "got [2, 1]", "an address of its own"}});
+                  {"tensor 'y'", "strides", "got [2, 1]", "to a distinct address"}});
 }
 
 void add_whole_graphs(BadInputs& rows) {
@@ -323,7 +324,7 @@ void add_whole_graphs(BadInputs& rows) {
                     g.validate();
                   },
                   {"graph 'graph'", "uids", "got 9 for both 'x' and 'y'", "expected unique uids"}});
-  rows.push_back({"output that nobody computes",
+  rows.push_back({"output without producer",
                   "graph",
                   [](Graph& g) {
                     g.add_tensor({.name = "y", .kind = TensorKind::output, .dims = {2}});

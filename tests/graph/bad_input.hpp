@@ -1,4 +1,5 @@
-// The table of bad inputs: each row tries something wrong and says which sentence it must get.
+// The table of invalid inputs: each row builds something invalid and lists parts of the error
+// message it must produce.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -13,7 +14,7 @@ struct BadInput {
   std::string name;
   std::string op;  // a row of the schema table, or "tensor", "graph", "value", "json"
   std::function<void(Graph&)> attempt;
-  std::vector<std::string> says;  // parts of the sentence: attribute, got, expected
+  std::vector<std::string> says;  // parts of the message: attribute, got, expected
   ErrorCode code = ErrorCode::invalid_graph;
 };
 
@@ -41,8 +42,8 @@ void add_bad_multi_head(BadInputs& rows);  // multi-head attention
 void add_bad_graphs(BadInputs& rows);      // tensors, values, operands, whole graphs
 void add_bad_json(BadInputs& rows);
 
-// An input named i0, i1, ... by its position in the graph. (The arguments of one call come in any
-// order.)
+// An input named i0, i1, ... by its position in the graph. (The evaluation order of the arguments
+// of one call is unspecified.)
 inline Value in(Graph& g, const Dims& dims, DType dtype = f32) {
   return g.input("i" + std::to_string(g.tensors().size()), dims, dtype);
 }

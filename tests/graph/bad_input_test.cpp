@@ -1,3 +1,4 @@
+// Every invalid input throws the expected error and leaves the graph unchanged.
 #include "graph/bad_input.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Invalid JSON documents.
 #include "graph/bad_input.hpp"
 
 namespace ashlar::tests {

@@ -1,3 +1,4 @@
+// Invalid inputs of block scaling, sub-byte and complex types.
 #include "graph/bad_input.hpp"
 
 namespace ashlar::tests {
@@ -85,7 +86,7 @@ void add_dequantize(BadInputs& rows) {
   Dequantize tiled;
   tiled.scale_layout = ScaleLayout::f8_128x4;
   dequantize("block_scale_dequantize booleans", boolean, {4, 2}, e8m0, {}, kBad,
-             {"dtype of x 'i", "got bool", "expected a number type"});
+             {"dtype of x 'i", "got bool", "expected a numeric type"});
   dequantize("block_scale_dequantize scales as data", e8m0, {4, 2}, e8m0, {}, kBad,
              {"dtype of x 'i", "got e8m0", "expected a type with a sign"});
   dequantize("block_scale_dequantize whole scales", e4m3, {4, 2}, i8, {}, kBad,
@@ -115,11 +116,11 @@ void add_dequantize(BadInputs& rows) {
   shifted("block_scale_dequantize zero dims", {4, 1}, u4, {},
           {"dims of zero_point 'i", "got [4, 1]", "expected [4, 2]"});
   shifted("block_scale_dequantize boolean zeros", {4, 2}, boolean, {},
-          {"dtype of zero_point 'i", "got bool", "expected a number type"});
+          {"dtype of zero_point 'i", "got bool", "expected a numeric type"});
   shifted("block_scale_dequantize scales as zeros", {4, 2}, e8m0, {},
           {"dtype of zero_point 'i", "got e8m0", "expected a type that has a zero"});
-  shifted("block_scale_dequantize zeros beside tiles", {128, 4}, u4, tiled,
-          {"scale_layout", "got f8_128x4", "expected linear beside zero_point 'i"});
+  shifted("block_scale_dequantize zero point with tiles", {128, 4}, u4, tiled,
+          {"scale_layout", "got f8_128x4", "expected linear with zero_point 'i"});
 }
 
 void add_types(BadInputs& rows) {
@@ -129,7 +130,7 @@ void add_types(BadInputs& rows) {
                     g.pointwise(PointwiseMode::identity, std::array{in(g, {2}, complex_f32)}, {},
                                 kBad);
                   },
-                  {"'i0'", "got complex_f32", "only matmul takes complex"}});
+                  {"'i0'", "got complex_f32", "only matmul supports complex"}});
   rows.push_back({"pointwise to complex numbers",
                   "pointwise",
                   [](Graph& g) {
@@ -137,7 +138,7 @@ void add_types(BadInputs& rows) {
                     result.dtype = complex_f64;
                     g.pointwise(PointwiseMode::identity, std::array{in(g, {2})}, {}, result);
                   },
-                  {"dtype of output 'bad'", "got complex_f64", "only matmul takes complex"}});
+                  {"dtype of output 'bad'", "got complex_f64", "only matmul supports complex"}});
   rows.push_back({"reshape of complex numbers",
                   "reshape",
                   [](Graph& g) {
@@ -185,19 +186,19 @@ void add_types(BadInputs& rows) {
                   [](Graph& g) {
                     g.matmul(in(g, {2, 2}, e8m0), in(g, {2, 2}), kBad);
                   },
-                  {"dtype of", "got e8m0", "conversions (identity) and moves"}});
+                  {"dtype of", "got e8m0", "conversions (identity) and data movement"}});
   rows.push_back({"matmul of complex and real",
                   "matmul",
                   [](Graph& g) {
                     g.matmul(in(g, {2, 2}, complex_f32), in(g, {2, 2}), kBad);
                   },
-                  {"dtype of b 'i", "got f32", "expected a complex type beside complex_f32"}});
+                  {"dtype of b 'i", "got f32", "expected a complex type, to match complex_f32"}});
   rows.push_back({"matmul of real and complex",
                   "matmul",
                   [](Graph& g) {
                     g.matmul(in(g, {2, 2}), in(g, {2, 2}, complex_f32), kBad);
                   },
-                  {"dtype of b 'i", "got complex_f32", "expected a real type beside f32"}});
+                  {"dtype of b 'i", "got complex_f32", "expected a real type, to match f32"}});
   rows.push_back({"complex matmul with a real result",
                   "matmul",
                   [](Graph& g) {

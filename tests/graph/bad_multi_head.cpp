@@ -1,3 +1,4 @@
+// Invalid inputs of multi-head attention.
 #include "graph/bad_input.hpp"
 #include "support/multi_head_problem.hpp"
 
@@ -13,7 +14,7 @@ using BackwardWeights = MultiHeadAttentionBackwardWeights;
 const MultiHeadAttentionAttributes kPlainHeads = {
     .heads = 2, .q_projection = 3, .k_projection = 3, .v_projection = 2, .o_projection = 5};
 
-// The operands of a right node, some of which a row replaces.
+// The operands of a valid node, some of which a row replaces.
 struct Wrong {
   MultiHeadAttentionAttributes attributes = kPlainHeads;
   std::vector<std::pair<int, Dims>> dims = {};
@@ -62,7 +63,7 @@ MultiHeadAttentionAttributes with(void (*change)(MultiHeadAttentionAttributes&))
   return attributes;
 }
 
-// What all three reject with the same sentences.
+// Errors common to the three operations.
 template <class MultiHead>
 void add_common(BadInputs& rows, const char* op) {
   const auto bad = [&](const char* name, const Wrong& wrong, std::vector<std::string> says) {

@@ -1,3 +1,4 @@
+// Invalid inputs of normalisation.
 #include "graph/bad_input.hpp"
 
 namespace ashlar::tests {

@@ -1,3 +1,4 @@
+// Invalid inputs of recurrent networks.
 #include "graph/bad_input.hpp"
 
 namespace ashlar::tests {
@@ -151,7 +152,7 @@ void add_recurrent_backward(BadInputs& rows) {
   row("rnn data hidden_size", [](auto& op) { op.hidden_size = -1; },
       {"hidden_size", "got -1", "at least 1"});
   row("rnn data weights", {},
-      {"dims of weights 'i1'", "got 20", "as many weights as the network has: 15 and 3"},
+      {"dims of weights 'i1'", "got 20", "15 weights plus 3 for each feature of x"},
       {.weights = {20}});
   row("rnn data dy", {}, {"dims of dy 'i0'", "got [4, 2, 4]", "expected [4, 2, 3]"},
       {.dy = {4, 2, 4}});

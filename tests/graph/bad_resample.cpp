@@ -1,3 +1,4 @@
+// Invalid inputs of pooling and interpolation.
 #include "graph/bad_input.hpp"
 
 namespace ashlar::tests {
@@ -51,7 +52,7 @@ void add_resample_forward(BadInputs& rows) {
                   [=](Graph& g) {
                     g.resample(in(g, x, boolean), {.window = {2, 2}}, kBad);
                   },
-                  {"dtype of x 'i0'", "got bool", "expected a number type"}});
+                  {"dtype of x 'i0'", "got bool", "expected a numeric type"}});
   rows.push_back({"index of an average",
                   "resample_forward",
                   [=](Graph& g) {

@@ -1,3 +1,4 @@
+// Invalid inputs of MoE, caches, band matrices, causal convolution and dropout.
 #include <cmath>
 
 #include "graph/bad_input.hpp"
@@ -6,7 +7,7 @@ namespace ashlar::tests {
 
 namespace {
 
-// A mixture of experts that is right until something in it is changed.
+// A valid mixture of experts; each row changes one property.
 struct Mixture {
   Dims token = {1, 6, 4}, weight = {2, 4, 3}, first = {2, 1, 1}, index = {}, ks = {};
   Dims doutput = {1, 6, 3}, output = {};
@@ -42,7 +43,7 @@ void add_mixtures(BadInputs& rows) {
   forward("moe two batches of tokens", {.token = {2, 6, 4}},
           {"batch of token", "got 2", "expected 1"});
   forward("moe of booleans", {.dtype = boolean},
-          {"dtype of token", "got bool", "expected a number type"});
+          {"dtype of token", "got bool", "expected a numeric type"});
   forward("moe of complex numbers", {.dtype = complex_f32},
           {"dtype of token", "got complex_f32", "expected a real type"});
   forward("moe depth", {.weight = {2, 5, 3}},
@@ -51,7 +52,7 @@ void add_mixtures(BadInputs& rows) {
           {"dtype of first_token_offset", "got f32", "expected an integer type"});
   forward("moe offsets for half an expert", {.first = {3, 1, 1}},
           {"dims of first_token_offset", "got 3", "a multiple of 2, the number of experts"});
-  forward("moe offsets in a row", {.first = {2, 2, 1}},
+  forward("moe offsets with two columns", {.first = {2, 2, 1}},
           {"dims of first_token_offset", "got [2, 2, 1]", "expected [2, 1, 1]"});
   forward("moe top_k", {.top_k = 0}, {"top_k", "got 0", "expected at least 1"});
   forward("moe gather without index", {.mode = MoeMode::gather},
@@ -91,7 +92,7 @@ void add_mixtures(BadInputs& rows) {
   backward("moe gradient columns", {.doutput = {1, 6, 7}},
            {"dims of weight", "got [2, 4, 3]", "expected [2, 4, 7]"});
   backward("moe dtoken without weight", {.weight = {}},
-           {"weight", "got nothing", "expected a tensor: dtoken is made from it"});
+           {"weight", "got nothing", "expected a tensor: dtoken is computed from it"});
   backward("moe gradient with index", {.index = {1, 6, 1}},
            {"token_index", "got a tensor", "expected nothing in mode none"});
   backward("moe dweight", {.output = {2, 4, 4}},

@@ -1,3 +1,4 @@
+// Invalid inputs of CTC, the spatial transformer, im2col and tensor_transform.
 #include "graph/bad_input.hpp"
 
 namespace ashlar::tests {
@@ -208,7 +209,7 @@ void add_transforms(BadInputs& rows) {
                     },
                     says, code});
   };
-  bad("transform of booleans", {}, {"dtype of x 'i0'", "got bool", "expected a number type"},
+  bad("transform of booleans", {}, {"dtype of x 'i0'", "got bool", "expected a numeric type"},
       {2, 2}, boolean);
   bad("transform of complex numbers", {}, {"dtype of x 'i0'", "got complex_f64", "a real type"},
       {2, 2}, complex_f64);

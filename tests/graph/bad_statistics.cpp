@@ -1,3 +1,4 @@
+// Invalid inputs of split batch norm and local norms.
 #include "graph/bad_input.hpp"
 
 namespace ashlar::tests {
@@ -15,7 +16,7 @@ struct Part {
   DType dtype = f32;
 };
 
-// A row that makes one node of these operands, in their order, and all the results named.
+// A row with one node of these operands, by slot, and all the named outputs.
 template <class Op>
 void row(BadInputs& rows, const char* name, const char* op_name, const Op& op,
          const std::vector<Part>& parts, const std::vector<Wanted>& wanted,
@@ -88,7 +89,7 @@ void add_finalize(BadInputs& rows) {
   bad("bn_finalize count of many", training, with({{Bn::count_tensor, kStatChannels, i64}}), plain,
       {"dims of count_tensor 'i4'", "got [1, 4, 1, 1]", "expected a single element"});
   bad("bn_finalize count of truths", training, with({{Bn::count_tensor, kOneNumber, boolean}}),
-      plain, {"dtype of count_tensor 'i4'", "got bool", "expected a number type"});
+      plain, {"dtype of count_tensor 'i4'", "got bool", "expected a numeric type"});
   bad("bn_finalize momentum of integers", training, with({{Bn::momentum_tensor, kOneNumber, i32}}),
       plain, {"dtype of momentum_tensor 'i4'", "got i32", "expected a floating-point type"});
   bad("bn_finalize next of nothing", training, sums,
@@ -124,7 +125,7 @@ void add_backward_weights(BadInputs& rows) {
       {"input mean", "got nothing", "expected a tensor"});
 }
 
-// Operands that are tried: x, and dy or means.
+// The operands under test: x, and dy or means.
 template <class Op>
 constexpr int operand_count() {
   return std::is_same_v<Op, LrnForward> ? 1 : 2;
@@ -183,7 +184,7 @@ void add_indices_and_norms(BadInputs& rows) {
   const N adaptive{.mode = NormMode::ada_layer};
   row(rows, "ada_layer norm over the first axis", "norm_forward",
       N{.mode = NormMode::ada_layer, .axes = {0, 2}}, {{N::x, kStatImages}}, {N::y},
-      {"axes", "got [0, 2]", "expected none of them the first"});
+      {"axes", "got [0, 2]", "expected axes above 0"});
   row(rows, "ada_layer norm of a vector", "norm_forward", adaptive, {{N::x, {4}}}, {N::y},
       {"rank of x 'i0'", "got 1", "expected 2 to 8"});
   row(rows, "ada_layer norm with one scale for all", "norm_forward", adaptive,

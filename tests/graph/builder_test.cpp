@@ -1,3 +1,4 @@
+// Shape, dtype and layout inference of the builder.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -164,8 +165,8 @@ TEST(Builder, Norms) {
   const auto inference = results({.phase = NormPhase::inference}, {1, 6, 4, 5});
   EXPECT_FALSE(inference.mean);
   EXPECT_FALSE(inference.next_running_mean);
-  // Without scale, everything but the first axis; a scale of one value spans nothing and means the
-  // same.
+  // Without scale, all axes but the first; a scale with one element spans no axis and has the same
+  // default.
   g.norm(x, {}, {});
   EXPECT_EQ(std::get<NormForward>(g.nodes().back().op).axes, Dims({1, 2, 3}));
   g.norm(g.input("thin", {8, 1}, f32), g.input("one", {1, 1}, f32), {});
@@ -219,7 +220,7 @@ TEST(Builder, RaggedTensors) {
   g.output("o", o);
   g.validate();
   EXPECT_EQ(g.tensor(g.find_tensor("o")).ragged_offset, offsets.id());
-  // Where the rows of a ragged result start is known only at run: any batch stride is fine.
+  // The offsets of a ragged result are known only at run time: any batch stride is valid.
   Tensor loose{
       .name = "loose", .infer_dtype = true, .dims = {2, 1, 4, 8}, .strides = {0, 32, 8, 1}};
   loose.ragged_offset = offsets.id();
@@ -272,7 +273,7 @@ TEST(Builder, OutputMayChangeTypeAndLayout) {
   const Value y = g.output("y", relu(x), {.dtype = f16, .layout = channels_last});
   EXPECT_EQ(facts(y), channels({1, 2, 3, 3}, f16));
   EXPECT_EQ(g.nodes().size(), 1u);
-  // A result that others read already is copied; so is an input.
+  // A value that already has readers is copied; so is an input.
   const Value shared = exp(x);
   g.output("z", sqrt(shared));
   const Value copy = g.output("copy", shared, {.dtype = bf16});
@@ -354,7 +355,7 @@ TEST(Builder, AFailureLeavesTheGraphAsItWas) {
     SCOPED_TRACE(row.name);
     for (const Node& node : g.nodes()) EXPECT_NE(node.name, "bad");
     for (const Tensor& tensor : g.tensors()) EXPECT_NE(tensor.name, "bad");
-    // What is left is a working graph.
+    // The graph is still valid afterwards.
     g.output("y", relu(g.input("fresh", {2}, f32)));
     EXPECT_GT(g.to_text().size(), 10u);
   }

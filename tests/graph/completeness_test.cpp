@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kSlackBytes = 64;
 
-// Runs every node of a graph by the reference, all tensors in zeroed memory of their own.
+// Runs every node of a graph with the reference; every tensor has its own zeroed memory.
 void evaluate(const Graph& graph) {
   std::vector<std::vector<std::byte>> memory;
   for (const Tensor& tensor : graph.tensors())
@@ -93,7 +93,7 @@ TEST_P(Operation, HasAPage) {
   const std::string page = read_file(folder + "ops/" + std::string(GetParam().doc_page) + ".md");
   ASSERT_FALSE(page.empty()) << GetParam().doc_page;
   EXPECT_NE(page.find(GetParam().name), std::string::npos);
-  // The description of the format lists it with all its operands and attributes.
+  // docs/graph-json.md lists the operation with all its operands and attributes.
   const std::string format = read_file(folder + "graph-json.md");
   const auto section = format.find("### " + std::string(GetParam().name) + "\n");
   ASSERT_NE(section, std::string::npos);

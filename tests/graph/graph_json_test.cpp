@@ -1,3 +1,4 @@
+// The JSON form of graphs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// Sample graphs of the dense, convolution, attention and norm operations.
 #include "graph/sample_graphs.hpp"
 
 #include <array>

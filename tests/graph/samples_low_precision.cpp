@@ -1,3 +1,4 @@
+// Sample graphs of block scaling, sub-byte and complex types.
 #include "graph/sample_graphs.hpp"
 
 namespace ashlar::tests {

@@ -1,3 +1,4 @@
+// Sample graphs of multi-head attention.
 #include "graph/sample_graphs.hpp"
 #include "support/multi_head_problem.hpp"
 

@@ -1,3 +1,4 @@
+// Sample graphs of recurrent networks.
 #include "graph/sample_graphs.hpp"
 
 namespace ashlar::tests {

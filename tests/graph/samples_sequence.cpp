@@ -1,3 +1,4 @@
+// Sample graphs of MoE, caches, band matrices, causal convolution and dropout.
 #include "graph/sample_graphs.hpp"
 
 namespace ashlar::tests {

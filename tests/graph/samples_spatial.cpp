@@ -1,3 +1,4 @@
+// Sample graphs of CTC, the spatial transformer, im2col and tensor_transform.
 #include "graph/sample_graphs.hpp"
 
 namespace ashlar::tests {

@@ -1,3 +1,4 @@
+// Sample graphs of split batch norm and local norms.
 #include "graph/sample_graphs.hpp"
 
 namespace ashlar::tests {

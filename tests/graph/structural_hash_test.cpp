@@ -1,3 +1,4 @@
+// The structural hash: what it depends on and what it ignores.
 #include <gtest/gtest.h>
 
 #include <array>

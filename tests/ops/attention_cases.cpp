@@ -1,3 +1,4 @@
+// Cases of attention.
 #include "ops/op_case.hpp"
 
 namespace ashlar::ops {
@@ -71,7 +72,7 @@ std::vector<AttentionProblem> attention_problems() {
   };
 }
 
-// Tokens follow each other, heads inside tokens: the layout of packed sequences.
+// Tokens are contiguous, heads within tokens: the layout of packed sequences.
 Dims token_strides(const Dims& dims) {
   return {dims[1] * dims[2] * dims[3], dims[3], dims[1] * dims[3], 1};
 }

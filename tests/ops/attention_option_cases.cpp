@@ -1,4 +1,4 @@
-// Attention with the options that the short form of Graph::attention does not take.
+// Attention with the options that Graph::attention does not offer.
 #include <limits>
 
 #include "ops/op_case.hpp"
@@ -17,7 +17,7 @@ struct OptionProblem {
   bool bias = false, sink = false, blocks = false, k_pages = false, v_pages = false,
        score_inputs = false, seeded = false, lengths = false;
   bool every_result = false;  // max, sum_exp, rng_dump
-  bool scaled = false;        // fp8 factors and their largest values
+  bool scaled = false;        // fp8 scales and amax outputs
   ScoreProgram gradient = {};
 };
 

@@ -1,3 +1,4 @@
+// Cases of convolutions.
 #include "ops/op_case.hpp"
 
 namespace ashlar::ops {
@@ -42,7 +43,7 @@ std::vector<ConvProblem> conv_problems() {
   };
 }
 
-// The extents of y follow from a forward pass in a graph of its own.
+// Infers the extents of y with a forward convolution in a separate graph.
 Dims output_of(const ConvProblem& problem) {
   Graph graph;
   return graph

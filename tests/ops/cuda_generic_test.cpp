@@ -1,4 +1,4 @@
-// The generic engine: every operation it takes compiles, for an old or a new architecture.
+// The generic CUDA engine: every supported operation compiles, for old and new architectures.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ class GenericText : public testing::Test {
     if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
   }
 
-  // The regions of the case that the engine takes: all of them when there is time, else one launch
-  // of what was not seen before.
+  // The regions of the case that the engine supports: all of them in long runs, else one launch per
+  // operation not yet covered.
   void compile(const ops::OpCase& one, const ops::Variant& variant, const char* architecture) {
     ops::CaseBuilder builder(variant);
     one.build(builder);
@@ -48,10 +48,10 @@ class GenericText : public testing::Test {
   }
   KernelImages images_{FileCache("")};
   const bool is_long_ = std::getenv("ASHLAR_TEST_LONG") != nullptr;
-  std::set<std::size_t> seen_;  // operations, by their place in the variant
+  std::set<std::size_t> seen_;  // operations, by index in the variant
 };
 
-// Fused, in another dtype and layout from case to case.
+// Fused, with dtype and layout varying from case to case.
 TEST_F(GenericText, EveryOperationCompiles) {
   std::size_t number = 0;
   std::string last;

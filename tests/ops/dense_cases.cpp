@@ -1,3 +1,4 @@
+// Cases of matmul, pointwise, reduction and softmax.
 #include "graph/enum_names.hpp"
 #include "ops/op_case.hpp"
 

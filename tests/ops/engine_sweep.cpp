@@ -1,3 +1,4 @@
+// The engine sweep: every engine and configuration against the oracle.
 #include "ops/engine_sweep.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +23,8 @@ std::vector<SavedChoice> choices_of(const PlanData& plan) {
   return choices;
 }
 
-// Runs with these choices: plain twice and guarded once. A sentence on failure.
+// Runs with these engines and configurations: twice plain and once guarded. Returns a message on
+// failure.
 std::string run_choices(const Graph& graph, const std::vector<SavedChoice>& choices,
                         std::vector<Problem>& problems) {
   const DeviceProps& device = support::test_device().props();
@@ -40,8 +42,8 @@ std::string run_choices(const Graph& graph, const std::vector<SavedChoice>& choi
   return {};
 }
 
-// All on a processor; on a GPU, where each is to be compiled, the first and one other, from graph
-// to graph another one.
+// All on the CPU; on a GPU, where each has to be compiled, the first and one other that varies from
+// graph to graph.
 std::vector<Config> some_of(const std::vector<Config>& configs, std::size_t number) {
   const bool on_gpu = support::test_device().props().kind == DeviceKind::cuda;
   if (!on_gpu || configs.size() <= 2 || std::getenv("ASHLAR_TEST_LONG") != nullptr) return configs;

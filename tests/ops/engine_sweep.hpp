@@ -1,4 +1,4 @@
-// Runs a graph on every engine and configuration that takes one of its regions.
+// Runs a graph with every engine and configuration that supports one of its regions.
 #pragma once
 
 #include <map>
@@ -11,11 +11,11 @@
 
 namespace ashlar::ops {
 
-// What has been tried and what went wrong, over many graphs.
+// Accumulates coverage and failures over many graphs.
 class EngineSweep {
  public:
-  // Every engine of the test device's table is asked about every region of the graph. Those that
-  // accept run it in each of their configurations, with and without guards, against the oracle.
+  // Queries every engine of the test device's table for every region of the graph. Supporting
+  // engines run it in each of their configurations, with and without guards, against the oracle.
   void visit(const OpCase& one, const Variant& variant);
 
   const std::vector<std::string>& failures() const { return failures_; }
@@ -26,7 +26,7 @@ class EngineSweep {
   const std::set<std::tuple<std::string, std::string, DType>>& combinations() const {
     return combinations_;
   }
-  // Share of all output elements that had a finite bound.
+  // Fraction of all output elements with a finite bound.
   double compared_share() const;
 
  private:

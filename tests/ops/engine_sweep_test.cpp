@@ -1,4 +1,4 @@
-// Every engine of the test device's table, on every operation, dtype and layout it takes.
+// Every engine of the test device's table, on every operation, dtype and layout it supports.
 #include "ops/engine_sweep.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace ashlar::ops {
 namespace {
 
-// All layouts in f32, one in every other dtype (another from case to case); fused in one of them.
+// All layouts in f32, one layout (varying by case) in every other dtype; fused in one of them.
 std::vector<Variant> variants_of(const OpCase& one, std::size_t number) {
   std::vector<Variant> variants;
   for (std::size_t d = 0; d < one.dtypes.size(); ++d) {
@@ -27,9 +27,9 @@ std::vector<Variant> variants_of(const OpCase& one, std::size_t number) {
   return variants;
 }
 
-// On a GPU each variant is a kernel or more to be compiled, and there are more than 50000 of them:
-// about this many of an operation's are run, spread over its dtypes and layouts from case to case.
-// In short: one of each case. With ASHLAR_TEST_LONG: all.
+// On a GPU each variant compiles one or more kernels, and there are more than 50000 variants: about
+// this many are run per operation, spread over its dtypes and layouts. With ASHLAR_TEST_SHORT one
+// per case, with ASHLAR_TEST_LONG all.
 constexpr std::size_t kVariantsOnGpu = 60;
 
 void visit_variants(EngineSweep& sweep, const OpCase& one, std::size_t number, std::size_t cases) {
@@ -39,7 +39,7 @@ void visit_variants(EngineSweep& sweep, const OpCase& one, std::size_t number, s
   if (on_gpu && std::getenv("ASHLAR_TEST_LONG") == nullptr)
     count = std::min(count, (kVariantsOnGpu + cases - 1) / cases);
   if (support::short_tests()) count = 1;
-  constexpr std::size_t kStep = 37;  // no divisor of any number of variants
+  constexpr std::size_t kStep = 37;  // coprime to every number of variants
   for (std::size_t i = 0; i < count; ++i)
     sweep.visit(
         one, all[(count == all.size() ? i : number * kStep + i * all.size() / count) % all.size()]);

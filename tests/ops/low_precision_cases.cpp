@@ -1,3 +1,4 @@
+// Cases of block scaling, sub-byte and complex types.
 #include "graph/block_scale_shape.hpp"
 #include "ops/op_case.hpp"
 
@@ -90,7 +91,7 @@ void add_block_scales(std::vector<OpCase>& cases) {
   }
 }
 
-// Groups of rows about a point of their own, as AWQ and GPTQ have them, and blocks of other shapes.
+// Groups of rows with zero points, as in AWQ and GPTQ, and blocks of other shapes.
 void add_zero_points(std::vector<OpCase>& cases) {
   using Dequantize = BlockScaleDequantize;
   constexpr auto kLinear = ScaleLayout::linear;
@@ -179,7 +180,7 @@ void add_matmuls(std::vector<OpCase>& cases) {
                    true});
 }
 
-// Every operation that takes these types, once.
+// Every operation that supports these types, once.
 void add_rare_types(std::vector<OpCase>& cases) {
   for (const Dims& a : {Dims{5, 19}, Dims{2, 3, 7}}) {
     Dims b = a;

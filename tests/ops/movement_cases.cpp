@@ -1,3 +1,4 @@
+// Cases of rng and data movement.
 #include "graph/enum_names.hpp"
 #include "ops/op_case.hpp"
 

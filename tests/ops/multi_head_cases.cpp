@@ -1,3 +1,4 @@
+// Cases of multi-head attention.
 #include "ops/op_case.hpp"
 #include "support/multi_head_problem.hpp"
 

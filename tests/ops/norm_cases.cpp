@@ -1,3 +1,4 @@
+// Cases of normalisation.
 #include "graph/enum_names.hpp"
 #include "graph/norm_shapes.hpp"
 #include "ops/op_case.hpp"
@@ -34,7 +35,7 @@ std::vector<NormProblem> norm_problems() {
       {NormMode::instance, "three spatial axes", {2, 2, 2, 3, 2}},
       {NormMode::group, "images", {2, 6, 3, 5}, {}, 3, false},
       {NormMode::group, "one group", {2, 4, 7}, {}, 1},
-      {NormMode::group, "channels of their own", {1, 5, 6}, {}, 5},
+      {NormMode::group, "one channel per group", {1, 5, 6}, {}, 5},
   };
 }
 

@@ -1,3 +1,4 @@
+// Dtypes, layouts and tensors of one-operation graphs.
 #include "ops/op_case.hpp"
 
 #include <array>

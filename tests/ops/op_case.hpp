@@ -1,5 +1,5 @@
-// One-operation graphs of every family, in every dtype and layout, plain and with pointwise work
-// before and after.
+// One-operation graphs of every family, in every dtype and layout, plain and with a fused prologue
+// and epilogue.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -20,24 +20,24 @@ Dims strides_for(Shape shape, const Dims& dims);
 struct Variant {
   DType dtype = f32;
   Shape shape = Shape::row_major;
-  bool fused = false;  // pointwise work before and after the operation
+  bool fused = false;  // with a pointwise prologue and epilogue
 };
 
-// Makes the tensors of a one-operation graph as the variant asks.
+// Builds the tensors of a one-operation graph for a variant.
 class CaseBuilder {
  public:
   explicit CaseBuilder(const Variant& variant) : variant_(variant) {}
 
   Graph& graph() { return graph_; }
   DType dtype() const { return variant_.dtype; }
-  // A floating dtype for parameters and statistics: f64 beside f64, else f32.
+  // The dtype of parameters and statistics: f64 for f64, else f32.
   DType wide() const { return variant_.dtype == f64 ? f64 : f32; }
 
-  // An operand in the variant's dtype and layout, seen through pointwise work when fused.
+  // An operand in the variant's dtype and layout, with a pointwise prologue if fused.
   Value operand(const std::string& name, const Dims& dims);
-  // The same in a dtype of its own, never fused.
+  // The same in a given dtype, never fused.
   Value input(const std::string& name, const Dims& dims, DType dtype);
-  // The main result, followed by pointwise work when fused.
+  // The main result, with a pointwise epilogue if fused.
   void result(Value value);
   void result(const std::string& name, Value value) { graph_.output(name, value); }
 
@@ -51,15 +51,15 @@ struct OpCase {
   std::string label;  // what is special about it
   std::vector<DType> dtypes;
   std::function<void(CaseBuilder&)> build;
-  bool exact = false;      // whole numbers give exactly equal results
+  bool exact = false;      // integers yield exactly equal results
   bool one_shape = false;  // layouts are covered by other cases of the operation
 };
 
 inline const std::vector<DType> kFloating = {f64, f32, f16, bf16, e4m3, e5m2};
 inline const std::vector<DType> kArithmetic = {f64, f32, f16, bf16, e4m3, e5m2, i64, i32, i8, u8};
-// The types with fewer cases: what they share with the others is tested there.
+// Dtypes with fewer cases: what they have in common with other dtypes is tested there.
 inline const std::vector<DType> kRareArithmetic = {e2m1, u32, i4, u4};
-// What pointwise operations take; what moves take.
+// Dtypes of pointwise operations; dtypes of data movement.
 inline const std::vector<DType> kPointwise = {f64, f32, f16, bf16, e4m3, e5m2, e2m1,   i64,
                                               i32, i8,  u8,  u32,  i4,   u4,   boolean};
 inline const std::vector<DType> kMovable = {f64, f32, f16, bf16, e4m3, e5m2, e8m0, e2m1,

@@ -1,4 +1,4 @@
-// What lies past a sequence's length is padding: whatever it holds, no result shows it.
+// Contents past a sequence's length are padding and must not affect any result.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -13,7 +13,7 @@ using support::Problem;
 
 constexpr std::int64_t kBatch = 3, kHeads = 2, kQueries = 6, kKeys = 9, kWidth = 4;
 
-// NaN in every row of these tensors that is past the length of its batch.
+// Writes NaN to every row of these tensors past the length of its batch.
 Problem::Change poison(const Graph& graph, const std::vector<std::string>& tensors,
                        const std::string& lengths) {
   return [&graph, tensors, lengths](BoundMemory& memory) {

@@ -1,3 +1,4 @@
+// Cases of every pointwise mode.
 #include "graph/enum_names.hpp"
 #include "graph/pointwise_traits.hpp"
 #include "ops/op_case.hpp"
@@ -6,7 +7,7 @@ namespace ashlar::ops {
 
 namespace {
 
-// Attributes away from their defaults, so that one that is ignored shows.
+// Non-default attributes, so that an ignored one is detected.
 constexpr Pointwise kTuned{.mode = PointwiseMode::identity,
                            .alpha1 = 0.5,
                            .alpha2 = -2.0,

@@ -1,3 +1,4 @@
+// Cases of recurrent networks.
 #include "graph/rnn_shapes.hpp"
 #include "ops/op_case.hpp"
 

@@ -1,3 +1,4 @@
+// Cases of pooling and interpolation.
 #include "graph/enum_names.hpp"
 #include "ops/op_case.hpp"
 

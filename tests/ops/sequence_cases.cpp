@@ -1,3 +1,4 @@
+// Cases of MoE, caches, band matrices, causal convolution and dropout.
 #include "graph/enum_names.hpp"
 #include "ops/op_case.hpp"
 
@@ -5,7 +6,7 @@ namespace ashlar::ops {
 
 namespace {
 
-// Layouts and dtypes that only move: complex numbers are refused.
+// Layouts and dtypes of pure data movement; complex types are not supported.
 const std::vector<DType> kMoved = {f64, f32, f16, bf16, e4m3, e5m2, i32, i8, u8, boolean};
 
 struct MoeCase {

@@ -1,3 +1,4 @@
+// Cases of CTC, the spatial transformer, im2col and tensor_transform.
 #include "graph/enum_names.hpp"
 #include "ops/op_case.hpp"
 
@@ -16,7 +17,7 @@ void add_ctc(std::vector<OpCase>& cases) {
   const std::vector<Ctc> all = {
       {"logits", {7, 3, 5}, {3, 2}, {}, false},
       {"probabilities", {6, 3, 4}, {3, 2}, {.input = CtcInput::probabilities}, false},
-      {"labels one after the other", {6, 4, 5}, {7}, {.blank = 4}},
+      {"concatenated labels", {6, 4, 5}, {7}, {.blank = 4}},
       {"skip", {5, 2, 4}, {2, 2}, {.padding = CtcPadding::skip, .blank = 1}, false},
       {"probabilities, skip",
        {5, 2, 4},
@@ -198,7 +199,7 @@ void add_transforms(std::vector<OpCase>& cases) {
   TensorTransform uncube = cube;
   uncube.unfold = true;
   const std::vector<Move> all = {
-      {"as it is", {2, 3, 4, 5}, {}, false},
+      {"identity", {2, 3, 4, 5}, {}, false},
       {"padded", {2, 3, 4, 5}, pad_all, false},
       {"cropped", {3, 5, 4, 5}, crop_all, false},
       {"folded", {2, 3, 4, 5}, fold, false},

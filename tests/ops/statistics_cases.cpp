@@ -202,7 +202,7 @@ void add_indices(std::vector<OpCase>& cases) {
            true, std::string(label) != "outer and inner"});
 }
 
-// y = relu(norm(x) + z) with mask = norm(x) + z > 0, and its gradient, as clients write them.
+// y = relu(norm(x) + z) with mask = norm(x) + z > 0, and its gradient, as frameworks write them.
 void add_masked_norm(std::vector<OpCase>& cases) {
   const Dims dims = {3, 5, 4, 3};
   cases.push_back(

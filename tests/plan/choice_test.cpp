@@ -1,4 +1,4 @@
-// Options that steer the choice of engines: a named one, timing, inputs that never change.
+// Options that affect engine selection: a requested engine, tuning, constant inputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ TEST(Choice, RequestedEngineRunsEveryRegionItSupports) {
   const Plan plan = compile(product(), Device::cpu(), {.engine = "cpu.reference"});
   EXPECT_THAT(plan.to_json(), HasSubstr("cpu.reference"));
   EXPECT_EQ(run({.engine = "cpu.reference"}), kProduct);
-  // One that cannot run the region leaves it to the others.
+  // If the requested engine does not support the region, another one is selected.
   const Plan other = compile(product(), Device::cpu(), {.engine = "cpu.softmax"});
   EXPECT_THAT(other.to_json(), HasSubstr("cpu.matmul_gemm"));
   EXPECT_THAT(message_of({.engine = "cpu.nonsense"}), HasSubstr("engine: got 'cpu.nonsense'"));
@@ -75,13 +75,13 @@ TEST(Choice, TuningIsLimitedToMaxCandidates) {
   ASSERT_GT(count(0), 1);
   EXPECT_EQ(count(1), 1);
   EXPECT_EQ(count(1000), count(0));
-  // Nothing to compare: the first choice.
+  // A single candidate is selected without timing.
   const Plan plan = compile(product(), Device::cpu(), {.tune = true, .max_candidates = 1});
   EXPECT_THAT(plan.explain(), Not(HasSubstr("us measured")));
   EXPECT_THAT(message_of({.max_candidates = -1}), HasSubstr("max_candidates: got -1"));
 }
 
-// What was measured one way is not taken for the other.
+// Back-to-back and isolated measurements have separate records.
 TEST(Choice, TuningRecordIsReusedForTheSameKey) {
   const auto plan = build_plan(product(), DeviceProps{}, {}, nullptr, false);
   const auto key = [&](const CompileOptions& options) {
@@ -97,14 +97,14 @@ TEST(Choice, TuningRecordIsReusedForTheSameKey) {
 TEST(Choice, ConstantsAreReadOnce) {
   std::vector<float> b = {1, 0, 0, 1, 1, 1};
   EXPECT_EQ(run({.constants = {{"b", b.data()}}}), kProduct);
-  // What a kernel kept does not follow the memory it was made from.
+  // Prepacked constants do not follow later changes of the caller's memory.
   const Plan plan = compile(product(), Device::cpu(), {.constants = {{"b", b.data()}}});
   b.assign(6, 0.0f);
   std::vector<float> a = {1, 2, 3, 4, 5, 6}, other = {1, 0, 0, 1, 1, 1}, c(4);
   alignas(64) static std::byte workspace[1 << 20];
   plan.run({{"a", a.data()}, {"b", other.data()}, {"c", c.data()}}, workspace);
   EXPECT_EQ(c, kProduct);
-  // Nor do those of a loaded plan, which is given them anew.
+  // The same for a loaded plan, which gets its constants again.
   const Plan loaded = Plan::from_json(plan.to_json(), {{"b", other.data()}});
   other.assign(6, 0.0f);
   c.assign(4, 0.0f);

@@ -1,4 +1,4 @@
-// Operations that are compositions are replaced by smaller ones.
+// Composite operations are expanded into primitive ones.
 #include <gmock/gmock.h>
 
 #include <ashlar/plan.hpp>

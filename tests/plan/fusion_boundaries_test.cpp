@@ -1,4 +1,4 @@
-// What keeps regions apart is told.
+// The reasons for fusion boundaries.
 #include <gtest/gtest.h>
 
 #include <ashlar/ashlar.hpp>
@@ -40,7 +40,7 @@ TEST(FusionBoundaries, ReasonForDifferentShape) {
   const Value c = g.matmul(g.input("a", {1, 4}, f32), g.input("b", {4, 4}, f32));
   g.output("y", c + g.input("rows", {4, 4}, f32));
   ASSERT_EQ(reasons_of(g).size(), 1u);
-  EXPECT_TRUE(reasons_of(g)[0].ends_with(": the result has another shape"));
+  EXPECT_TRUE(reasons_of(g)[0].ends_with(": the result has a different shape"));
 }
 
 TEST(FusionBoundaries, ReasonBeforeGemm) {
@@ -48,7 +48,7 @@ TEST(FusionBoundaries, ReasonBeforeGemm) {
   const Value a = relu(g.input("x", {4, 4}, f32));
   g.output("a", a);
   g.output("c", square_product(g, a));
-  EXPECT_EQ(reasons_of(g), Reasons{"a: it is an output as well"});
+  EXPECT_EQ(reasons_of(g), Reasons{"a: it is also an output"});
 }
 
 TEST(FusionBoundaries, ReasonForDependentOperand) {
@@ -56,7 +56,7 @@ TEST(FusionBoundaries, ReasonForDependentOperand) {
   const Value a = g.input("a", {4, 4}, f32), b = g.input("b", {4, 4}, f32), c = g.matmul(a, b);
   g.output("y", c + g.matmul(c, b));
   ASSERT_EQ(reasons_of(g).size(), 1u);
-  EXPECT_TRUE(reasons_of(g)[0].ends_with(": another operand is made from it first"));
+  EXPECT_TRUE(reasons_of(g)[0].ends_with(": another operand depends on it"));
 }
 
 TEST(FusionBoundaries, ReportThePlannersReason) {
@@ -74,8 +74,7 @@ TEST(FusionBoundaries, AreExplained) {
   g.output("a", a);
   g.output("c", square_product(g, a));
   const std::string text = compile(g, Device::cpu()).explain();
-  EXPECT_NE(text.find("  apart     from region 1, 'a': it is an output as well\n"),
-            std::string::npos)
+  EXPECT_NE(text.find("  boundary  with region 1, 'a': it is also an output\n"), std::string::npos)
       << text;
 }
 

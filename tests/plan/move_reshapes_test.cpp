@@ -1,4 +1,5 @@
-// Pointwise work behind a reshape or transpose of a product's result ends the product's region.
+// Pointwise operations behind a reshape or transpose of a GEMM result are fused into the GEMM's
+// epilogue.
 #include <gtest/gtest.h>
 
 #include <ashlar/ashlar.hpp>
@@ -13,7 +14,7 @@ std::vector<Region> fused_regions(const Graph& g) {
   return partition(lowered, std::vector<FusionLimits>(lowered.graph.nodes().size()));
 }
 
-// 6 rows of 4 results.
+// A matmul with a 6 x 4 result.
 Value matmul_of_rows(Graph& g, DType dtype = bf16) {
   return g.matmul(g.input("a", {6, 8}, dtype), g.input("b", {8, 4}, dtype));
 }
@@ -63,7 +64,7 @@ TEST(MoveReshapes, WritesAttentionHeadsTransposed) {
   const Value heads = g.transpose(g.reshape(matmul_of_rows(g), {2, 3, 2, 2}), {0, 2, 1, 3});
   g.output("y", heads * g.input("of_head", {1, 2, 1, 2}, bf16));
   const auto regions = fused_regions(g);
-  ASSERT_EQ(regions.size(), 2u);  // rows of a head are not at one distance: nothing writes them so
+  ASSERT_EQ(regions.size(), 2u);  // rows of a head have no uniform stride
   EXPECT_EQ(regions[0].nodes.size() + regions[1].nodes.size(), 3u);
 }
 

@@ -1,4 +1,4 @@
-// What outline() says is what compile() makes.
+// outline() agrees with the plan that compile() builds.
 #include <ashlar/ashlar.hpp>
 #include <ashlar/outline.hpp>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Regions: what is fused, what is not, and in which order they run.
+// Partitioning into regions: what is fused, what is not, and the execution order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,8 +41,8 @@ TEST(Partition, StoresAnIntermediateThatIsAlsoAnOutput) {
 }
 
 TEST(Partition, DoesNotFuseAcrossACycle) {
-  // add needs both the product and a second product made from it: fusing it into the first would
-  // need the second early.
+  // add reads the first matmul and a second matmul that depends on it: fusing add into the first
+  // would create a cycle.
   Graph g;
   const Value a = g.input("a", {4, 4}, f32), b = g.input("b", {4, 4}, f32);
   const Value c = g.matmul(a, b);
@@ -62,7 +62,7 @@ TEST(Partition, FusesCheapPrologue) {
   EXPECT_FALSE(regions[0].prologues[0].is_plain_load());
 }
 
-// What is written through a view of an output is no value of that output's shape.
+// A value written through a view of an output does not have that output's shape.
 TEST(Partition, ReadsAnOutputThatIsWrittenTransposed) {
   Graph g;
   const Value x = g.input("x", {4, 4}, f32), scale = g.input("scale", {1, 4}, f32);
@@ -92,8 +92,8 @@ TEST(Partition, FusesSideInputsOfTheEpilogue) {
   EXPECT_EQ(regions_of(g).size(), 1u);
 }
 
-// Batch norm as a residual block trains it: y = relu(norm(x) + z), with the mask its gradient
-// needs.
+// Batch norm of a residual block in training: y = relu(norm(x) + z), with the mask for its
+// gradient.
 TEST(Partition, FusesBatchNormAddReluMaskIntoOneRegion) {
   using N = NormForward;
   for (NormMode mode : {NormMode::batch, NormMode::instance, NormMode::layer}) {
@@ -158,7 +158,8 @@ TEST(Partition, FusesMaskedNormBackwardIntoOneRegion) {
   }
 }
 
-// The gradient of what was added is a result too: written on the way, unless others wait for it.
+// The gradient of the residual branch is an output too: the prologue stores it, unless other nodes
+// read it.
 TEST(Partition, StoresForkedGradientInNormBackwardPrologue) {
   for (bool read_again : {false, true}) {
     Graph g;
@@ -178,7 +179,8 @@ TEST(Partition, StoresForkedGradientInNormBackwardPrologue) {
   }
 }
 
-// The sum before a norm of rows goes on beside it; norms per channel read theirs too often.
+// The residual sum before a row norm is also an output; channel norms read their input too often to
+// fuse it.
 TEST(Partition, StoresResidualSumInRowNormPrologue) {
   for (NormMode mode : {NormMode::layer, NormMode::rms, NormMode::instance})
     for (bool read_again : {false, true}) {
@@ -232,8 +234,7 @@ TEST(Partition, SplitsAChainThatExceedsAProgram) {
   }
 }
 
-// Where the device's programs read elements that blocks share, dequantisation is some of their
-// steps.
+// If the device's programs support Step::blocks, dequantisation becomes steps of a prologue.
 TEST(Partition, FusesBlockDequantizeIntoMatmul) {
   Graph g;
   const Value x = g.input("x", {4, 64}, bf16), w = g.input("w", {64, 8}, i4),
@@ -259,7 +260,7 @@ TEST(Partition, FusesBlockDequantizeIntoMatmul) {
   EXPECT_EQ(of_weights.steps[1].blocks, (Dims{32, 1}));
   EXPECT_EQ(of_weights.steps[1].view.strides, (Dims{8, 1}));
 
-  // Of no use to anything but a product.
+  // Only GEMMs fuse dequantisation.
   Graph unfused;
   const Value y =
       unfused.apply(op,
@@ -333,8 +334,8 @@ TEST(Partition, RoundsIntegerIntermediatesInRegisters) {
   EXPECT_TRUE(rounds);
 }
 
-// Random numbers are steps of the pointwise work that reads them: norm, activation and dropout are
-// one region.
+// Random numbers are steps of the pointwise program that reads them: norm, activation and dropout
+// form one region.
 TEST(Partition, FusesRngIntoEpilogue) {
   Graph g;
   const Value x = g.input("x", {6, 1, 32}, f32), scale = g.input("scale", {1, 1, 32}, f32),

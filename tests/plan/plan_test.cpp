@@ -171,14 +171,14 @@ TEST(Plan, IsExplainedForAnAbsentDevice) {
             std::string::npos);
 }
 
-// 137 GFLOP at the peaks of an H200: 989 T in 16 bits, twice that in 8, half of it in tf32, 67 T
-// in f32.
+// 137 GFLOP at the peak rates of an H200: 989 TFLOP/s with 16-bit operands, twice that with 8-bit,
+// half with tf32, 67 TFLOP/s in f32.
 TEST(Plan, RooflineUsesTensorCorePeaks) {
   const auto limit = [](DType a, DType b, const CompileOptions& options = {}) {
     Graph g;
     g.output("c", g.matmul(g.input("a", {4096, 4096}, a), g.input("b", {4096, 4096}, b)));
     const std::string text = explain(g, Device::named("h200"), options);
-    const std::size_t at = text.find("limit     ") + 10;
+    const std::size_t at = text.find("roofline  ") + 10;
     return text.substr(at, text.find(" (", at) - at);
   };
   EXPECT_EQ(limit(bf16, bf16), "139 us");
@@ -189,7 +189,8 @@ TEST(Plan, RooflineUsesTensorCorePeaks) {
   EXPECT_EQ(limit(f32, f32, {.allow_tf32 = false}), "2.05 ms");
 }
 
-// Engines for other operations are counted, all others named with their reason or estimate.
+// explain() counts engines for other operations and lists all others with their refusal or
+// estimate.
 TEST(Plan, ExplainsEveryEngineItTried) {
   Graph g;
   g.output("c", g.matmul(g.input("a", {4, 4}, f32), g.input("b", {4, 4}, f32)));
@@ -217,7 +218,7 @@ TEST(Plan, WritesThroughATransposedOutput) {
   EXPECT_EQ(y, (std::vector<float>{2, 8, 4, 10, 6, 12}));
 }
 
-// 2^53 + 1 is no double.
+// 2^53 + 1 is not representable in double.
 TEST(Plan, MovesEveryBitOfA64BitInteger) {
   constexpr std::int64_t kOdd = (std::int64_t{1} << 53) + 1;
   for (bool fuse : {true, false}) {

@@ -1,5 +1,5 @@
-// Attention as cudnn-frontend spells it out, option by option: one attention_forward comes of it,
-// and it computes the same.
+// Attention as cudnn-frontend composes it from primitive operations, option by option: it is raised
+// to one attention_forward with the same results.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ using Attention = AttentionForward;
 using Mode = PointwiseMode;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// [2, 4, 6, 8] queries against 10 keys; what happens to the scores and weights is the test's.
+// [2, 4, 6, 8] queries against 10 keys; each test defines the operations on scores and weights.
 struct Composite {
   Graph g;
   Value v, scores;
@@ -51,7 +51,7 @@ const Node* attention_node_of(const LoweredGraph& lowered) {
   return nullptr;
 }
 
-// The raised graph without the tensors that nothing computes any more, so that it is a valid one.
+// The raised graph without tensors that lost their producer, so that it is valid.
 Graph raised(const Graph& source) {
   LoweredGraph lowered{source.clone(), {}, {}};
   raise_patterns(lowered);
@@ -74,7 +74,7 @@ Graph raised(const Graph& source) {
   return result;
 }
 
-// Raised to a single operation, whose results are those of the small operations.
+// Raised to a single operation with the same results as the primitive operations.
 Attention expect_raised(const Composite& composite, std::vector<int> slots = {}) {
   const LoweredGraph lowered = lower(composite.g, true);
   const Node* node = attention_node_of(lowered);
@@ -215,7 +215,7 @@ TEST(RaiseAttentionOptions, PaddingWithMatmulOverrides) {
 }
 
 TEST(RaiseAttentionOptions, BottomRightByConstantLengths) {
-  // row + (10 - 6) - 8 >= column is no bound from the top left corner.
+  // row + (10 - 6) - 8 >= column is not a valid bound with top-left alignment.
   Composite c;
   c.mask(pointwise(Mode::cmp_ge, c.row() + c.g.constant(3, i32), c.column()));
   c.finish_with_softmax();

@@ -1,4 +1,4 @@
-// Composite patterns become one anchor, and only when they really are the pattern.
+// Composite patterns are raised to one anchor; near misses are not.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -31,12 +31,12 @@ SoftmaxOps small_softmax(Graph& g, Value x, Dims axes) {
   return {numerator / sum, max, sum};
 }
 
-// Weights in groups as frameworks write them, before a product.
+// Group dequantisation of weights as frameworks write it, in front of a matmul.
 struct WrittenGroups {
   DType stored = u4, difference = bf16;
   bool has_zeros = true, joined_first = false, is_shared = false;
   Dims strides = {128, 8, 1};
-  bool cast_first = false, doubled = false;  // the numbers
+  bool cast_first = false, doubled = false;  // the quantised values
 
   Graph graph() const {
     Graph g;
@@ -102,7 +102,7 @@ TEST(RaiseSoftmax, MatchesMaxSubExpAddDiv) {
   EXPECT_EQ(std::get<SoftmaxForward>(lowered.graph.nodes()[0].op).axis, 1);
 }
 
-// The gradient of a convolution's input.
+// A convolution backward-data.
 Graph gradient(std::int64_t filters, std::int64_t window, const ConvAttributes& op = {}) {
   Graph g;
   const Dims x = {2, 6, 5, 4};
@@ -193,7 +193,7 @@ TEST(RaiseNorm, LeavesASumThatIsNotAMean) {
   for (const std::string& name : operations(lower(g, true))) EXPECT_NE(name, "norm_forward");
 }
 
-// Attention as cudnn-frontend spells it out, with a mask made by `predicate` (if any).
+// Attention as cudnn-frontend composes it, with a mask computed by `predicate` (if any).
 template <class Mask>
 LoweredGraph small_attention(Mask&& mask, bool with_bias = false) {
   Graph g;

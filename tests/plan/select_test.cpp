@@ -1,4 +1,4 @@
-// Selection over a table of made-up engines: refusals, filters and ranking.
+// Engine selection with a table of mock engines: refusals, filters and ranking.
 #include "plan/select.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Workspace layout, scratch layout and arenas.
 #include "plan/workspace.hpp"
 
 #include <gtest/gtest.h>

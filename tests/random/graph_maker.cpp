@@ -1,3 +1,4 @@
+// The random graph generator: tensors and choice of operations.
 #include "random/graph_maker.hpp"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMaxElements = 2000;
 
-// Strides of packed memory in which the axes stand in a given order, outermost first, with gaps.
+// Strides for a given axis order, outermost first, with gaps.
 Dims strides_in_order(const Dims& dims, const std::vector<int>& order, std::int64_t inner,
                       std::int64_t gap) {
   Dims strides = Dims::filled(dims.rank(), 0);
@@ -75,7 +76,7 @@ Value GraphMaker::input(const Dims& dims, DType dtype) {
       std::shuffle(order.begin(), order.end(), random_);
       layout = strides_in_order(dims, order, 1 + below(3), below(3));
       break;
-    case 4: {  // an axis that repeats the same memory
+    case 4: {  // a broadcast axis
       Dims strides = row_major.strides_for(dims);
       strides[static_cast<int>(below(rank))] = 0;
       layout = strides;
@@ -192,7 +193,7 @@ void GraphMaker::add_something() {
     try {
       (this->*entry.step)();
     } catch (const Error& error) {
-      // Some draws contradict themselves; the graph is then as it was before.
+      // Some random combinations are invalid; the graph is then unchanged.
       if (error.code() != ErrorCode::invalid_graph) throw;
     }
     return;

@@ -1,5 +1,5 @@
-// Seeded random valid graphs: several operations in a row over all kinds of the schema, with shared
-// subexpressions, views, broadcasts, scalars by value, odd strides and several outputs.
+// Seeded random valid graphs: chains of operations of all kinds, with shared subexpressions, views,
+// broadcasts, scalars, unusual strides and several outputs.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -17,7 +17,7 @@ class GraphMaker {
   Graph make();
 
  private:
-  // --- chance
+  // --- random choices
   std::int64_t below(std::int64_t limit);
   bool chance(double probability) {
     return static_cast<double>(below(1 << 20)) < probability * (1 << 20);
@@ -34,18 +34,18 @@ class GraphMaker {
   DType floating();
   DType arithmetic();
   Value input(const Dims& dims, DType dtype);
-  // A value of exactly these extents: an old one where possible, else a new input.
+  // A value of exactly these extents: an existing one if possible, else a new input.
   Value like(const Dims& dims, DType dtype);
-  // One that broadcasts to these extents; may be a scalar or a constant.
+  // A value that broadcasts to these extents; may be a scalar or a constant.
   Value broadcastable(const Dims& dims, DType dtype);
   using Test = std::function<bool(const Tensor&)>;
-  Value old(const Test& test);  // an empty value when none passes
+  Value old(const Test& test);  // an empty value if none qualifies
   Value floating_value(int min_rank, int max_rank);
   Value arithmetic_value(int min_rank, int max_rank);
-  Result result();  // mostly nothing asked
+  Result result();  // mostly default
   void keep(Value value);
 
-  // --- one more operation each
+  // --- each adds one operation
   void add_something();
   void add_pointwise();
   void add_matmul();
@@ -68,7 +68,7 @@ class GraphMaker {
   void add_spatial();        // ctc, spatial transformer, im2col, tensor_transform
   void add_sequence();       // mixture of experts, caches, bands, causal convolution, dropout
   void add_multi_head();     // multi-head attention
-  // Written as strings of small operations, as clients do.
+  // Composites written as sequences of primitive operations, as frameworks do.
   void add_composite_softmax();
   void add_composite_norm();
   void add_composite_attention();

@@ -1,3 +1,4 @@
+// Random graphs: attention.
 #include "graph/schema.hpp"
 #include "random/graph_maker.hpp"
 
@@ -7,7 +8,7 @@ namespace {
 
 using Mode = PointwiseMode;
 
-// Programs over the score, its positions and score_input0 that have no steep places.
+// Smooth programs over the score, its positions and score_input0.
 const std::vector<ScoreProgram>& score_programs() {
   static const std::vector<ScoreProgram> programs = {
       {{.op = {.mode = Mode::sub}, .args = {2, 1}, .constant = {}},
@@ -46,7 +47,7 @@ void GraphMaker::add_attention() {
   const auto add = [&](std::string_view operand, Value value) {
     operands.emplace_back(operand, value);
   };
-  // k or v: plain, or blocks of a few keys found through a table.
+  // k or v: plain, or paged with blocks of a few keys.
   const auto keys = [&](std::int64_t extent, std::string_view table) {
     const std::int64_t key_heads = chance(0.5) ? heads : 1;
     if (!chance(0.15)) return Dims{batch, key_heads, columns, extent};
@@ -127,7 +128,7 @@ void GraphMaker::add_attention() {
   if (seeded && chance(0.3)) wanted.emplace_back(Forward::rng_dump);
   const std::vector<Value> results = graph_.apply(Forward{attributes}, inputs, wanted);
   keep(results[Forward::o]);
-  // A row that a mask leaves with nothing has stats of -inf: good as an output, not as an operand.
+  // A fully masked row has stats of -inf: usable as an output, not as an operand.
   const bool masked = attributes.left_bound || attributes.right_bound || lengths_q || lengths_kv ||
                       attributes.max_seq_len_kv || operands.size() > 1;
   for (std::size_t slot = 1; slot < results.size(); ++slot)

@@ -1,8 +1,9 @@
+// Random graphs: block scaling, sub-byte and complex types.
 #include "random/graph_maker.hpp"
 
 namespace ashlar::random_graphs {
 
-// Scales and complex numbers stay out of the pool: few operations take them.
+// Scales and complex values are not added to the pool of operands: few operations support them.
 void GraphMaker::add_low_precision() {
   constexpr std::array<std::int64_t, 6> kBlocks = {1, 2, 3, 16, 32, 40};
   constexpr std::array kNarrow = {e4m3, e5m2, e2m1, i8, i4};

@@ -1,3 +1,4 @@
+// Random graphs: multi-head attention.
 #include "random/graph_maker.hpp"
 #include "support/multi_head_problem.hpp"
 

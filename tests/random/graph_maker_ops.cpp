@@ -125,7 +125,7 @@ void GraphMaker::add_pooling() {
     return keep(graph_.resample(x, attributes, result()));
   const auto [y, index] = graph_.resample_with_index(x, attributes, chance(0.5) ? i32 : i64);
   keep(y);
-  // Its gradient, which needs indices that belong to the windows.
+  // Its gradient, which needs valid indices into the windows.
   if (chance(0.6)) {
     const Value dy = like(y.dims(), floating());
     const Dims extents = x.dims();

@@ -1,3 +1,4 @@
+// Random graphs: recurrent networks.
 #include "graph/rnn_shapes.hpp"
 #include "random/graph_maker.hpp"
 

@@ -1,4 +1,4 @@
-// Mixtures of experts, caches, bands, causal convolution and dropout.
+// Mixture of experts, caches, band matrices, causal convolution and dropout in random graphs.
 #include "random/graph_maker.hpp"
 
 namespace ashlar::random_graphs {
@@ -16,7 +16,7 @@ Op mixture_of(const MoeAttributes& attributes) {
 }  // namespace
 
 void GraphMaker::add_sequence() {
-  // Indices and lengths are inputs of their own: a computed one may be anything.
+  // Indices and lengths are separate inputs: computed values could be out of range.
   const auto integers = [&](const Dims& extents) {
     return graph_.input(name("n"), extents, chance(0.5) ? i32 : i64);
   };

@@ -28,7 +28,7 @@ void GraphMaker::add_spatial() {
       std::vector<Wanted> wanted = {CtcLoss::loss};
       if (skip || chance(0.7)) wanted.push_back(CtcLoss::gradient);
       const auto results = graph_.apply(op, operands, wanted);
-      // Infinite losses are good as outputs, not as operands.
+      // Infinite losses are usable as outputs, not as operands.
       if (op.zero_infinity) keep(results[CtcLoss::loss]);
       keep(results[CtcLoss::gradient]);
       return;

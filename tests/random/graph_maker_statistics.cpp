@@ -1,3 +1,4 @@
+// Random graphs: split batch norm and local norms.
 #include "random/graph_maker.hpp"
 
 namespace ashlar::random_graphs {
@@ -26,7 +27,7 @@ void GraphMaker::add_statistics() {
       const auto r = graph_.apply(GenStats{}, {{GenStats::x, floating_value(2, 5)}},
                                   {GenStats::sum, GenStats::sq_sum}, result());
       for (const Value& value : r) keep(value);
-      // The rest of batch norm, on sums that belong together.
+      // The rest of batch norm, on consistent sums.
       const Value sum = r[GenStats::sum];
       if (!chance(0.5) || !is_floating(sum.dtype())) return;
       const Dims channels = sum.dims();

@@ -1,4 +1,4 @@
-// Data movement, and operations written as strings of smaller ones.
+// Data movement, and composites written as sequences of primitive operations.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -31,7 +31,7 @@ void GraphMaker::add_view() {
     default: {
       const std::int64_t count = element_count(extents);
       if (count == 0) return;
-      // Merges two neighbours, splits an axis, or deals all elements anew.
+      // Merges two adjacent axes, splits an axis, or chooses new extents.
       Dims to;
       const std::int64_t kind = below(3);
       const int axis = static_cast<int>(below(rank));
@@ -119,7 +119,7 @@ void GraphMaker::add_composite_attention() {
   keep(graph_.matmul(weights, v));
 }
 
-// A product of rows between views, and work in the order the views give.
+// A matmul between views, followed by pointwise operations on the viewed shape.
 void GraphMaker::add_composite_linear() {
   const std::int64_t batch = 1 + below(3), rows = 1 + below(6), heads = 1 + below(3);
   const std::int64_t depth = 1 + below(12), columns = heads * (1 + below(6));

@@ -62,15 +62,15 @@ std::vector<Trial> trials(std::uint64_t seed) {
   return result;
 }
 
-// NaN and infinities now and then; not beside multi-head attention, whose expansion multiplies what
-// a window hides by a weight of zero.
+// Sometimes NaN and infinities; not with multi-head attention, whose expansion multiplies masked
+// values by a weight of zero.
 Fill fill_for(const Graph& graph, std::uint64_t seed) {
   for (const Node& node : graph.nodes())
     if (schema_of(node.op).doc_page == "multi_head_attention") return Fill::plain;
   return seed % 5 == 0 ? Fill::special : Fill::plain;
 }
 
-// A crash has to name its graph, too.
+// A crash must name its graph, too.
 volatile std::sig_atomic_t current_seed = 0;
 extern "C" void report_crash(int signal) {
   char text[80];
@@ -198,7 +198,7 @@ TEST(FixedSeeds, AgreeWithTheOracle) {
   for (std::uint64_t seed : kFixedSeeds) check_seed(seed, nullptr);
 }
 
-// The shrinker has to find the node that matters, and the message what to look at.
+// The shrinker must find the failing node, and the message must name it.
 TEST(Shrink, KeepsTheNodeThatFails) {
   const auto has_softmax = [](const Graph& graph) {
     for (const Node& node : graph.nodes())

@@ -1,3 +1,4 @@
+// The shrinker of failing graphs.
 #include "random/shrink.hpp"
 
 #include <algorithm>
@@ -8,7 +9,7 @@ namespace ashlar::random_graphs {
 
 namespace {
 
-// A graph as records, free to contradict itself until it is assembled again.
+// A graph as plain records, which may be inconsistent until it is assembled again.
 struct Parts {
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;
@@ -65,7 +66,7 @@ bool is_read(const Parts& parts, TensorId id) {
 
 Tensor& tensor_of(Parts& parts, TensorId id) { return parts.tensors[static_cast<std::size_t>(id)]; }
 
-// What others read of the node becomes an input. Some result of the others stays an output.
+// Results of the node that others read become inputs. At least one other result stays an output.
 Parts without_node(Parts parts, std::size_t index) {
   const Node node = parts.nodes[index];
   parts.nodes.erase(parts.nodes.begin() + static_cast<std::ptrdiff_t>(index));

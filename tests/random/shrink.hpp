@@ -6,7 +6,7 @@
 
 namespace ashlar::random_graphs {
 
-// Drops nodes and outputs, straightens strides, widens dtypes and reduces extents, one at a time.
+// Removes nodes and outputs, packs strides, widens dtypes and reduces extents, one at a time.
 // `fails` is called at most `max_tries` times.
 Graph shrink(const Graph& graph, const std::function<bool(const Graph&)>& fails,
              int max_tries = 400);

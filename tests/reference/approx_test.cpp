@@ -1,4 +1,4 @@
-// The error analysis itself: bounds hold for real f32 arithmetic and are not absurdly wide.
+// The error analysis: bounds hold for f32 arithmetic and are not excessively wide.
 #include "reference/approx.hpp"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(Approx, DotProductBoundHoldsForEveryOrder) {
         worst_ratio = std::max(worst_ratio, error / bound.error);
       }
     }
-    // Adding in sorted order is nearly the worst there is; the bound is within this factor of it.
+    // Adding in sorted order is nearly the worst case; the bound is within this factor of it.
     EXPECT_GT(worst_ratio, 1.0 / 50.0) << "n = " << n << ": the bound is needlessly wide";
   }
 }
@@ -174,7 +174,7 @@ TEST(Approx, RoundingIsRelativeToTheLargestPossibleResult) {
 TEST(Approx, ExactArithmeticStaysExact) {
   EXPECT_EQ((Single(3.0) * Single(0.25) + Single(7.0)).error, 0.0);
   EXPECT_GT((Single(1.0) + Single(0x1p-30)).error, 0.0);
-  EXPECT_GT(Single(0.1).error, 0.0);  // 0.1 is not an f32 number
+  EXPECT_GT(Single(0.1).error, 0.0);  // 0.1 is not representable in f32
   EXPECT_EQ(Double(0.1).error, 0.0);
 }
 
@@ -233,7 +233,7 @@ TEST(Approx, InfinitiesAndNaNsAreCertainUntilSomethingOverflows) {
   EXPECT_EQ((Single(1.0) / Single(0.0)).error, kInf);
   EXPECT_TRUE(std::isnan((Single(0.0) / Single(0.0)).value));
   EXPECT_EQ((Single(0.0) / Single(0.0)).error, 0.0);
-  // Whatever is multiplied by NaN is NaN.
+  // A product with NaN is NaN.
   EXPECT_TRUE(std::isnan((Single::with_error(0.5, 0.1) * Single(std::nan(""))).value));
   EXPECT_EQ((Single::with_error(0.5, 0.1) * Single(std::nan(""))).error, 0.0);
   EXPECT_EQ((Single(1.0) / infinity).value, 0.0);

@@ -14,7 +14,7 @@ struct AttentionCase {
   bool masked = false;
 };
 
-// Adds the optional operands a case asks for, in forward and backward alike.
+// Adds the optional operands of a case, to forward and backward alike.
 AttentionOperands operands_of(const AttentionCase& test, Graph& g) {
   AttentionOperands operands;
   if (!test.bias.empty()) operands.bias = g.input("bias", test.bias, f64);

@@ -20,7 +20,7 @@ const ScoreProgram kModifier = {
     {.op = {.mode = Mode::mod}, .args = {2, 18}},                   // 19
     {.op = {.mode = Mode::binary_select, .alpha2 = 0.5}, .args = {17, 16, 19}},
 };
-// score^3 by hand, and its gradient.
+// score^3 with an explicit gradient program.
 const ScoreProgram kCube = {{.op = {.mode = Mode::mul}, .args = {0, 0}},
                             {.op = {.mode = Mode::mul}, .args = {10, 0}}};
 const ScoreProgram kCubeGradient = {{.op = {.mode = Mode::mul, .alpha1 = 3.0}, .args = {0, 0}},
@@ -34,7 +34,7 @@ struct OptionCase {
   ScoreProgram gradient = {};
 };
 
-// What forward and backward call alike, by name.
+// Operands common to forward and backward, by name.
 template <class Op>
 std::vector<Operand> operands_of(const OptionCase& test, Graph& g) {
   const Dims kv = test.paged ? Dims{4, 3, 2, 3} : Dims{2, 3, 5, 3};

@@ -1,4 +1,4 @@
-// Bounds of whole operations hold for honest f32 evaluations, and are not needlessly wide.
+// Bounds of whole operations hold for correct f32 evaluations and are not needlessly wide.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace ashlar::reference {
 namespace {
 
-// Writes an honest result, expects it to pass, and returns the largest error / bound.
+// Writes a correct f32 result, expects it to pass, and returns the largest error / bound.
 double honest_ratio(Evaluation& e, const std::string& output, const std::vector<double>& honest) {
   const Expected expected = e.oracle(output);
   e.set(output, honest);
@@ -110,7 +110,7 @@ TEST(Bounds, NormGradientWithTheScaleBehindTheSums) {
   }
 }
 
-// Recognised attention gives 0 for a row of scores that are all -inf, and does not read v.
+// Raised attention yields 0 for a row of scores that are all -inf, and does not read v.
 TEST(Bounds, SoftmaxRowsOfMinusInfinity) {
   Graph g;
   const Value weights = g.softmax(g.input("x", {2, 2}, f32));
@@ -126,8 +126,8 @@ TEST(Bounds, SoftmaxRowsOfMinusInfinity) {
   EXPECT_EQ(y.bounds[3], 0.0);
 }
 
-// Flash attention by hand: f16 operands, a running maximum over blocks of 16 columns, f32 sums, and
-// weights rounded to f16 before they meet v.
+// FlashAttention in scalar code: f16 operands, an online softmax over blocks of 16 columns, f32
+// accumulators, and weights rounded to f16 before the multiplication with v.
 TEST(Bounds, AttentionWithARunningMaximumAndRoundedWeights) {
   constexpr std::size_t kRows = 24, kColumns = 64, kWidth = 32;
   Graph g;
@@ -188,7 +188,7 @@ TEST(Bounds, ChainsThroughNarrowIntermediates) {
         const float z = kept(kept(xs[i] * bs[i]) + bs[i]);
         y.push_back(kept(1.0f / (1.0f + std::exp(-z))) * xs[i]);
       }
-      // Rounding as the oracle does gives its very values; not rounding uses up the bound.
+      // Rounding like the oracle reproduces its values; not rounding uses up the bound.
       const double ratio = honest_ratio(e, "y", y);
       EXPECT_TRUE(rounds || ratio > 1.0 / 10.0) << ratio;
     }

@@ -1,4 +1,4 @@
-// The comparer: planted faults are caught, honest implementations in lower precision pass.
+// compare(): planted faults are detected, correct implementations in lower precision pass.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -21,7 +21,7 @@ struct Network {
   Graph graph;
 };
 
-// The same by an honest implementation: f32 throughout, rounded where `rounds` says so.
+// The same by a correct implementation: f32 throughout, with intermediates rounded if `rounds`.
 void evaluate_in_f32(Evaluation& e, bool rounds) {
   const std::vector<double> x = e.get("x"), w = e.get("w"), b = e.get("b");
   const DType dtype = e.tensor("y").dtype;
@@ -210,7 +210,7 @@ TEST(Fill, TouchesExactlyTheElementsAndSuitsTheType) {
     tensor.strides = {16, 2};
     const DType part = dtype == complex_f32 ? f32 : dtype == complex_f64 ? f64 : dtype;
     const int parts = is_complex(dtype) ? 2 : 1;
-    // What memory of zeros holds; e8m0 has no zero.
+    // The value of zeroed memory; e8m0 has no zero.
     const double nothing = dtype == e8m0 ? 0x1p-127 : 0.0;
     std::vector<std::uint8_t> memory(
         static_cast<std::size_t>(48 * std::max(bit_width(dtype), 8) / 8), 0);

@@ -1,4 +1,4 @@
-// Attention's options on numbers whose softmax is known: q = 0 makes all scaled scores 0.
+// Attention's options on values with a known softmax: q = 0 makes all scaled scores 0.
 #include <cmath>
 
 #include "base/dropout.hpp"
@@ -174,7 +174,7 @@ TEST(HandComputedAttentionOptions, RngDumpReturnsTheMask) {
               v = g.input("v", {1, 2, 5, 1}, f32), seed = g.input("seed", {1, 1, 1, 1}, i64);
   Op op;
   op.dropout = 0.4;
-  op.right_bound = 0;  // hidden places are drawn too
+  op.right_bound = 0;  // masked scores are included
   const auto results = g.apply(op, {{Op::q, q}, {Op::k, k}, {Op::v, v}, {Op::dropout_seed, seed}},
                                {Op::o, Op::rng_dump});
   g.output("o", results[0]);
@@ -226,7 +226,7 @@ TEST(HandComputedAttentionOptions, Fp8ScalesRoundTheWeightsAndReportTheLargest) 
   EXPECT_NEAR(e.get("o")[0], 7 * 0.34375, 1e-6);
   EXPECT_NEAR(e.get("amax_s")[0], 1.0 / 3, 1e-7);
   EXPECT_NEAR(e.oracle("o").values[0], 7.0 / 3, 1e-6);
-  // Past the type's range the scaled weights saturate.
+  // Beyond the type's range the scaled weights saturate.
   e.set("scale_s", {1000});
   e.set("descale_s", {0.001});
   e.set("keys", {1});

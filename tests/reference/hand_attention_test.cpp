@@ -1,4 +1,4 @@
-// Attention on numbers whose softmax is known: q = 0 makes all visible weights equal.
+// Attention on values with a known softmax: q = 0 makes all visible weights equal.
 #include <cmath>
 #include <cstring>
 
@@ -8,7 +8,7 @@
 namespace ashlar::reference {
 namespace {
 
-// o for v = 1, 2, 4, 8 and equal weights: the mean of what a row sees.
+// o for v = 1, 2, 4, 8 and equal weights: the mean of the visible values.
 std::vector<double> means(AttentionAttributes attributes, std::int64_t rows,
                           std::vector<double> lengths = {}) {
   Graph g;
@@ -54,7 +54,7 @@ TEST(HandComputedAttention, Masks) {
   expect_near(means({.right_bound = 0, .alignment = bottom_right}, 2), {7.0 / 3, 3.75});
   expect_near(means({.left_bound = 2, .right_bound = 0}, 4), {1, 1.5, 3, 6});
   expect_near(means({.left_bound = 1, .right_bound = 1}, 4), {1.5, 3, 6, 8});
-  // More rows than columns, aligned at the bottom: the first two rows see nothing.
+  // More rows than columns, bottom-right alignment: the first two rows are fully masked.
   expect_near(means({.right_bound = 0, .alignment = bottom_right}, 6),
               {0, 0, 1, 1.5, 7.0 / 3, 3.75});
   // Only three rows and two columns are real.

@@ -1,4 +1,4 @@
-// Every operation on numbers small enough to check by hand.
+// Every operation on values small enough to verify manually.
 #include <cmath>
 
 #include "base/dropout.hpp"

@@ -1,4 +1,4 @@
-// Block scales, narrow types and complex products on numbers small enough to check by hand.
+// Block scales, narrow types and complex matmuls on values small enough to verify manually.
 #include <cmath>
 
 #include "base/block_scale.hpp"
@@ -39,7 +39,7 @@ TEST(BlockScale, ScaleIsRoundedUpExactly) {
   EXPECT_EQ(scale_for(e4m3, 1e-9, 6.0), 0x1p-9);  // the smallest above 0
   EXPECT_EQ(scale_for(e4m3, 6000.0, 6.0), 448.0);
   EXPECT_EQ(scale_for(e4m3, std::numeric_limits<double>::infinity(), 6.0), 448.0);
-  // Nothing narrower than needed, for every scale of the type.
+  // The scale is the smallest sufficient one, for every scale of the type.
   for (int pattern = 1; pattern < 0x7E; ++pattern) {
     const auto bits = static_cast<std::uint8_t>(pattern);
     const double scale = load_element(e4m3, &bits, 0);
@@ -78,7 +78,7 @@ TEST(BlockScale, Mxfp4WithATail) {
   e.set("x", {6, -3, 2.5, 0.4, 0.1, 7, 1, -12, 100, -50});
   // 6 / 6 = 1; 0.4 / 6 = 0.0667 -> 1/8; 12 / 6 = 2; 100 / 6 = 16.7 -> 32
   expect_result(e, "scale", {1, 0.125, 2, 32});
-  // 2.5 and 3.5 lie halfway: to the even pattern, 2 and 4; 0.8, 3.2, 3.125 and -1.5625
+  // 2.5 and 3.5 are ties: to the even patterns 2 and 4; 0.8, 3.2, 3.125 and -1.5625
   expect_result(e, "y", {6, -3, 2, 3, 1, 4, 0.5, -6, 3, -1.5});
 }
 
@@ -132,7 +132,7 @@ TEST(BlockScale, ScaleTilesOf128By4) {
   EXPECT_EQ(position(127, 3), 511);
   EXPECT_EQ(position(0, 4), 512);     // the next tile of the row
   EXPECT_EQ(position(128, 0), 1024);  // the next row of tiles
-  // Every block has a place of its own.
+  // Every block has a distinct index.
   std::vector<bool> taken(256 * 8, false);
   for (std::int64_t r = 0; r < 130; ++r)
     for (std::int64_t c = 0; c < 5; ++c) {

@@ -1,4 +1,4 @@
-// Multi-head attention on numbers that can be followed by hand: a scale of 0 makes all visible
+// Multi-head attention on values small enough to verify manually: a scale of 0 makes all visible
 // weights equal.
 #include "base/dropout.hpp"
 #include "graph/multi_head_shapes.hpp"

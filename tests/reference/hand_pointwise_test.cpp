@@ -1,4 +1,4 @@
-// All pointwise modes on values computed by hand or by the C library.
+// All pointwise modes on values computed manually or by the C library.
 #include <cmath>
 #include <numbers>
 #include <set>

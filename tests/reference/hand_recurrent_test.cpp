@@ -1,4 +1,4 @@
-// Recurrent networks small enough to be followed by hand.
+// Recurrent networks small enough to verify manually.
 #include <cmath>
 
 #include "base/dropout.hpp"
@@ -93,7 +93,7 @@ TEST(HandRnn, LstmWithClippedCell) {
   expect_result(e, "dcx", {0.25});  // f = 1/2 twice
 }
 
-// A NaN in the cell state becomes clip_low when asked for.
+// A NaN in the cell state becomes clip_low with clip_nan.
 TEST(HandRnn, ClippedNan) {
   for (bool replaced : {false, true}) {
     RnnAttributes attributes = one_unit(RnnMode::lstm);
@@ -134,7 +134,7 @@ TEST(HandRnn, Gru) {
   expect_result(e, "reserve", {0.5, 0.5, std::tanh(1.0), 2, h}, 1e-15);
 }
 
-// h = relu(x + h'): running sums, which show what every step saw.
+// h = relu(x + h'): running sums, which show the inputs of every step.
 struct RunningSums {
   Graph g;
   explicit RunningSums(RnnLayout layout, const Dims& x, std::int64_t batch, bool both = false) {
@@ -201,7 +201,7 @@ TEST(HandRnn, PackedLengths) {
   expect_result(e, "hy", {0, 11});
 }
 
-// The second layer sees what dropout leaves of the first.
+// The second layer reads the outputs of the first after dropout.
 TEST(HandRnn, DropoutBetweenLayers) {
   RnnAttributes attributes = one_unit(RnnMode::relu);
   attributes.layers = 2;

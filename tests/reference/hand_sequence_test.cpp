@@ -1,5 +1,5 @@
-// Mixtures of experts, caches in pages, bands, causal convolution and dropout, on numbers small
-// enough to check by hand.
+// Mixture of experts, paged caches, band matrices, causal convolution and dropout on values small
+// enough to verify manually.
 #include <cmath>
 
 #include "base/dropout.hpp"
@@ -49,7 +49,7 @@ using Numbers = std::vector<double>;
 
 TEST(HandComputed, MoeRowsSortedByExpert) {
   EXPECT_EQ(mixed({}, {0, 2}), (Numbers{21, 43, 6500, 8700}));
-  EXPECT_EQ(mixed({}, {1, 3}), (Numbers{0, 43, 65, 8700})) << "row 0 is nobody's";
+  EXPECT_EQ(mixed({}, {1, 3}), (Numbers{0, 43, 65, 8700})) << "row 0 has no expert";
   EXPECT_EQ(mixed({}, {0, 1, 2, 3}), (Numbers{21, 4300, 65, 8700})) << "two groups per expert";
 }
 
@@ -67,7 +67,7 @@ TEST(HandComputed, MoeGather) {
 TEST(HandComputed, MoeScatter) {
   const Moe scatter = mode(MoeMode::scatter, 2);
   EXPECT_EQ(mixed(scatter, {0, 2}, {1, 0, 0, 1}, {0, 1, 0, 1}), (Numbers{6500, 43, 21, 8700}));
-  // The third row goes where the first one is: they add up. The fourth is past the end.
+  // The first and third row have the same destination and are summed. The fourth is out of range.
   EXPECT_EQ(mixed(scatter, {0, 2}, {0, 1, 0, 7}, {1, 0, 1, 0}, 6), (Numbers{0, 6521, 43, 0, 0, 0}));
   EXPECT_EQ(mixed(scatter, {0, 2}, {0, -1, 9e18, 1}, {2, 0, 0, -1}), (Numbers{0, 0, 0, 0}));
 }
@@ -177,7 +177,7 @@ TEST(HandComputed, CausalConvolution) {
   Conv silu;
   silu.activation = CausalConvActivation::silu;
   g.output("silu", g.apply(silu, {{Conv::x, x}, {Conv::w, w}}, {Conv::y})[0]);
-  // One step with a filter of three: the state is handed on, shifted.
+  // One step with a filter of three taps: the state is shifted by one.
   const Value step = g.input("step", {1, 1, 1}, f32), w3 = g.input("w3", {1, 3}, f32),
               two = g.input("two", {1, 1, 2}, f32);
   const auto short_piece =
@@ -256,7 +256,7 @@ TEST(HandComputed, DropoutMaskMatchesRng) {
   }
   EXPECT_GT(kept, 15);
   EXPECT_LT(kept, 35);
-  EXPECT_EQ(dropped.next, Numbers{9 + 9});  // 35 numbers are 9 draws of 4
+  EXPECT_EQ(dropped.next, Numbers{9 + 9});  // 35 values are 9 counters of 4 lanes
 }
 
 TEST(HandComputed, DropoutStateIsRestorable) {

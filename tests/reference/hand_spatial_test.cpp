@@ -1,4 +1,4 @@
-// CTC loss, spatial transformer, im2col and tensor transform, worked out by hand.
+// CTC loss, spatial transformer, im2col and tensor transform, computed manually.
 #include <cmath>
 
 #include "reference/harness.hpp"
@@ -161,7 +161,7 @@ TEST(GridSample, CentreAndOutside) {
             (Values{2, 1}));
   EXPECT_EQ(sampled({nearest, GridPadding::zeros, true}, {0.1, -0.1, -0.1, 0.1, 2.5, 0}),
             (Values{2, 3, 0}));
-  // Halfway goes to the even element.
+  // Ties go to the even element.
   EXPECT_EQ(sampled({nearest, GridPadding::border, true}, {0, 0}), (Values{1}));
   const Values nan = sampled({linear, GridPadding::border, true}, {kNaN, 0, 1, kInf});
   EXPECT_TRUE(std::isnan(nan[0]));

@@ -1,5 +1,5 @@
-// The parts of batch norm, local norms, adaptive layer norm and picked positions, on numbers small
-// enough to check by hand.
+// Batch norm in separate operations, local norms, adaptive layer norm and reduction indices, on
+// values small enough to verify manually.
 #include <cmath>
 
 #include "reference/harness.hpp"

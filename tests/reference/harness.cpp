@@ -1,3 +1,4 @@
+// The harness of the reference tests.
 #include "reference/harness.hpp"
 
 #include <cmath>
@@ -12,7 +13,7 @@ std::size_t at(TensorId id) { return static_cast<std::size_t>(id); }
 }  // namespace
 
 Evaluation::Evaluation(const Graph& graph) : graph_(graph), memory_(graph.tensors().size()) {
-  // One spare byte: an empty tensor still has an address.
+  // One extra byte, so that an empty tensor has an address.
   for (std::size_t id = 0; id < memory_.size(); ++id)
     memory_[id].resize(static_cast<std::size_t>(byte_size(graph.tensors()[id])) + 1);
 }

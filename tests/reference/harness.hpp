@@ -1,5 +1,5 @@
-// A graph with memory for all of its tensors, evaluated both ways: by the oracle, and node by node
-// through evaluate_node.
+// A graph with memory for all of its tensors, evaluated by the oracle and node by node with
+// evaluate_node.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class Evaluation {
   std::byte* data(const std::string& name);
   void set(const std::string& name, const std::vector<double>& row_major_values);
   std::vector<double> get(const std::string& name) const;
-  // Every input gets its own stream of the seed; floating ones in [low, high].
+  // Every input gets its own random stream; floating-point values are in [low, high].
   void fill_inputs(std::uint64_t seed, double low = -1.0, double high = 1.0);
 
   void run_nodes();  // evaluate_node, into memory
@@ -41,13 +41,14 @@ class Evaluation {
   std::vector<std::vector<std::byte>> memory_;  // by tensor
 };
 
-// Both ways give these values, up to `tolerance` (for numbers that are not exact in the dtype).
+// Expects both evaluations to yield these values, up to `tolerance` (for values that are not exact
+// in the dtype).
 void expect_result(Evaluation& evaluation, const std::string& output,
                    const std::vector<double>& expected, double tolerance = 0.0);
 
-// `backward` computes d<name> for inputs <name> of `forward`, given "dy" (the gradient of forward's
-// output y) and whatever inputs and outputs of `forward` it names. Compared with central
-// differences of sum(dy * y). Everything in f64. `forward` must hold its inputs.
+// `backward` computes d<name> for inputs <name> of `forward` from "dy" (the gradient of output y)
+// and the inputs and outputs of `forward` that it names. Compares them with central differences of
+// sum(dy * y), all in f64. The inputs of `forward` must be filled.
 void expect_gradients(Evaluation& forward, const std::string& y, Evaluation& backward,
                       const std::vector<std::string>& inputs, const std::string& dy = "dy");
 

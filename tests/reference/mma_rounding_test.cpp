@@ -1,5 +1,5 @@
-// Bounds of sums that matrix units make: they hold for a model of the hardware, and still catch
-// what is wrong.
+// Error bounds of tensor-core accumulation: they hold for a model of the hardware and still detect
+// faults.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,18 +13,18 @@ namespace {
 
 constexpr std::int64_t kRows = 12, kColumns = 12;
 
-// x without its bits below 2^place.
+// x with its bits below 2^place truncated.
 double truncated_at(double x, int place) {
   return std::ldexp(std::trunc(std::ldexp(x, -place)), place);
 }
 int exponent_of(double x) { return x == 0 ? -1000 : std::ilogb(x); }
 
-// A matrix unit: `step` products and the accumulator are shifted to the largest exponent among
-// them, keep `fraction` bits behind its first, and are added; f32 truncates what comes out.
+// Model of a tensor core: `step` products and the accumulator are aligned to the largest exponent
+// among them, keep `fraction` fraction bits, and are added; the sum is truncated to f32.
 struct Unit {
   std::int64_t step;
   int fraction;
-  std::int64_t promoted = 0;  // terms after which an f32 addition takes the sum over; 0: never
+  std::int64_t promoted = 0;  // terms between promotions to an f32 accumulator; 0: never
 
   double sum(const std::vector<double>& terms) const {
     float total = 0;
@@ -68,8 +68,8 @@ struct MatmulCase {
   }
 
   using Factor = std::function<double(double)>;
-  // The largest error / bound of what the unit makes of factor(a) and factor(b), all depths but
-  // `left_out` from `first_skipped` on.
+  // The largest error / bound of the unit's result with operands factor(a) and factor(b), over all
+  // of K except `left_out` elements from `first_skipped` on.
   Comparison compared(
       const Unit& unit, const PlanNotes& notes, const Factor& factor = [](double x) { return x; },
       std::int64_t first_skipped = 0, std::int64_t left_out = 0) const {
@@ -108,7 +108,7 @@ TEST(MmaRounding, TruncatedAccumulationNeedsItsWiderBound) {
         if (k_size >= 1000 && dtype == f16) {
           EXPECT_GT(used, 1.0 / 30.0) << k_size;
         }
-        // One sign: errors grow with the depth, past what rounding would give.
+        // Terms of one sign: errors grow with K, beyond those of rounding.
         if (k_size >= 8192 && dtype == f16) {
           EXPECT_FALSE(positive.compared(unit, {}).ok);
         }
@@ -122,11 +122,11 @@ TEST(MmaRounding, Tf32Operands) {
       EXPECT_LE(share(MatmulCase(k_size, f32, low, 1).compared(kAmpereTf32, notes, shortened)), 1);
     const MatmulCase positive(k_size, f32, 0.5, 1);
     EXPECT_GT(share(positive.compared(kAmpereTf32, notes, shortened)), 1.0 / 8.0);
-    // Where f32 was promised they are a fault, whatever the signs.
+    // Without the note they are a fault, whatever the signs.
     for (const double low : {-1.0, 0.5})
       EXPECT_FALSE(MatmulCase(k_size, f32, low, 1).compared(kAmpereTf32, {}, shortened).ok);
   }
-  // Factors of 11 bits and fewer keep them: the note alone buys nothing.
+  // Operands of at most 11 significant bits are exact: the note does not widen their bound.
   const MatmulCase narrow(64, bf16, -1, 1);
   EXPECT_EQ(narrow.compared(kHopper, notes).worst_bound,
             narrow.compared(kHopper, {.truncating_accumulation = true}).worst_bound);
@@ -139,13 +139,14 @@ TEST(MmaRounding, Fp8Accumulation) {
       EXPECT_LE(share(MatmulCase(k_size, dtype, -2, 2).compared(kHopperFp8, notes)), 1);
       const MatmulCase positive(k_size, dtype, 0.01, 2);
       EXPECT_GT(share(positive.compared(kHopperFp8, notes)), 1.0 / 100.0);
-      // 14 bits are a fault where f32 was promised, and so is never promoting to it.
+      // 14-bit accumulation without the note is a fault, and so is accumulation without promotion
+      // to f32.
       if (k_size >= 4096) {
         EXPECT_FALSE(positive.compared(kHopperFp8, {}).ok);
         EXPECT_FALSE(positive.compared(kHopperFp8Alone, notes).ok);
       }
     }
-  // The note is about fp8 alone.
+  // The note applies to fp8 only.
   const MatmulCase wide(512, bf16, -1, 1);
   EXPECT_EQ(wide.compared(kHopper, notes).worst_bound,
             wide.compared(kHopper, {.truncating_accumulation = true}).worst_bound);

@@ -7,7 +7,8 @@ namespace {
 
 using support::MultiHeadCase;
 
-// Those in which every operand has an influence: one key has a weight of 1 whatever the scores are.
+// The cases in which every operand matters: with a single key the weight is 1 whatever the scores
+// are.
 std::vector<MultiHeadCase> differentiable() {
   std::vector<MultiHeadCase> cases = support::multi_head_problems();
   std::erase_if(cases, [](const MultiHeadCase& c) { return c.keys < 2 || c.queries == 0; });

@@ -35,7 +35,7 @@ TEST_P(RnnGradients, MatchFiniteDifferences) {
   const std::int64_t y_count = element_count(shape.sequence(shape.layer_output()));
   const std::int64_t h_count = element_count(hx), c_count = lstm ? element_count(cx) : 0;
 
-  // The optional inputs that forward and backward share.
+  // The optional inputs common to forward and backward.
   const auto shared = [&](Graph& g, auto op) {
     using Op = decltype(op);
     std::vector<Operand> operands;

@@ -34,7 +34,7 @@ void expect_derivative(const ScoreProgram& program, const std::string& what) {
     }
 }
 
-// Every mode, with the score in each of its places and in both, and with factors.
+// Every mode, with the score as each operand and as both, and with alphas.
 TEST(ScoreProgram, DerivativesOfEveryMode) {
   int tried = 0;
   for (int i = 0; i < kPointwiseModeCount; ++i) {

@@ -17,7 +17,7 @@ TEST_P(MoeGradients, MatchFiniteDifferences) {
   Backward gradient;
   gradient.mode = mode;
   gradient.top_k = 2;
-  // Two groups per expert, and a row that is nobody's.
+  // Two groups per expert, and a row without an expert.
   const auto routing = [&](Graph& g, int first, int index, int ks, std::vector<Operand>& operands) {
     operands.push_back({first, g.input("first", {4, 1, 1}, i32)});
     if (mode != MoeMode::none) operands.push_back({index, g.input("index", {1, rows, 1}, i32)});

@@ -5,7 +5,7 @@
 namespace ashlar::reference {
 namespace {
 
-// The loss of every sequence is weighted with dy of its own.
+// The loss of every sequence is weighted by its dy.
 void check_ctc(const CtcLoss& op, bool flat) {
   const Dims x_dims = {6, 3, 4}, label_dims = flat ? Dims{5} : Dims{3, 3};
   const auto loss_of = [&](Graph& g, std::initializer_list<Wanted> wanted) {

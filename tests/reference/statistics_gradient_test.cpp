@@ -1,4 +1,4 @@
-// The gradients of local norms, and of batch norm in parts, against central differences in f64.
+// The gradients of local norms and of split batch norm against central differences in f64.
 #include "reference/harness.hpp"
 
 namespace ashlar::reference {
@@ -75,7 +75,7 @@ const WindowCase kDivisive[] = {
 INSTANTIATE_TEST_SUITE_P(All, DivisiveGradients, testing::ValuesIn(kDivisive),
                          [](const auto& param_info) { return param_info.param.name; });
 
-// The sums, and the line that gives dx, against differences of the whole batch norm.
+// The sums and the linear coefficients of dx against central differences of the whole batch norm.
 TEST(BnBackwardWeightsGradients, MatchFiniteDifferences) {
   using Bn = BnBackwardWeights;
   const Dims dims = {3, 2, 4}, channels = {1, 2, 1};

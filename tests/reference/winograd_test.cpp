@@ -1,4 +1,4 @@
-// Winograd's matrices, and the growth of errors their points were chosen for.
+// Winograd's matrices and the error growth that their interpolation points minimise.
 #include "base/winograd.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Poisoned memory for bound tensors.
 #include "support/bound_memory.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +11,7 @@ namespace ashlar::support {
 
 namespace {
 
-// A NaN in every floating type, so that a value read before it is written shows.
+// A pattern that is NaN in every floating-point type, so that reads of unwritten values show.
 constexpr std::byte kPaint{0xFF};
 constexpr std::byte kCanary{0xC3};
 

@@ -1,5 +1,5 @@
-// Memory for the tensors bound to a graph, painted so that every write outside a tensor's elements
-// is found: before it, after it, and in the gaps that its strides leave.
+// Memory for the bound tensors of a graph, poisoned so that every write outside a tensor's elements
+// is detected: before it, after it, and in the gaps of its strides.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -20,7 +20,7 @@ class GuardedBlock {
   std::byte* data() { return storage_.data() + start_; }
   const std::byte* data() const { return storage_.data() + start_; }
   std::size_t size() const { return bytes_; }
-  // From a multiple of 64 bytes on.
+  // 64-byte aligned.
   std::span<std::byte> with_canaries() {
     return std::span(storage_).subspan(start_ - kCanaryBytes, bytes_ + 2 * kCanaryBytes);
   }
@@ -44,17 +44,18 @@ class BoundMemory {
   GuardedBlock& block(TensorId tensor);
   const std::byte* data(TensorId tensor) const;
 
-  // What the inputs hold now must still be there after a run.
+  // Records the contents of the inputs, which a run must not change.
   void seal();
   void paint_outputs();
-  // A sentence about the first byte that a run had no right to change; empty when there is none.
+  // A message about the first byte that a run must not have changed; empty if there is none.
   std::string damage() const;
   // Everything the outputs hold, gaps included.
   std::vector<std::byte> output_bytes() const;
 
  private:
   std::string damage_of_gaps(const Tensor& tensor, const std::byte* data, std::size_t bytes) const;
-  // Which elements of a tensor's memory its strides address (past a ragged row's end: none).
+  // The elements of a tensor's memory that its strides address (none past the end of a ragged
+  // sequence).
   std::vector<bool> addressed(const Tensor& tensor, std::int64_t elements) const;
 
   const Graph& graph_;

@@ -1,3 +1,4 @@
+// Seeded input values.
 #include "support/fill.hpp"
 
 #include <ashlar/check.hpp>
@@ -89,7 +90,7 @@ double value_for(const Tensor& tensor, const Use& use, Random& random, Fill fill
   return plain_value(tensor.dtype, random, fill);
 }
 
-// Row b holds as many tokens as its length says (all without lengths), one after the other.
+// Batch b has as many tokens as its length (all without lengths), contiguous.
 void fill_row_offsets(BoundMemory& memory, TensorId offsets) {
   const Graph& graph = memory.graph();
   const Tensor& tensor = graph.tensor(offsets);
@@ -144,7 +145,7 @@ std::uint64_t mixed(std::uint64_t seed, std::string_view name) {
   return hash;
 }
 
-// A ragged tensor may be read outside its rows by nobody, so all of its memory is filled at once.
+// Nothing reads a ragged tensor outside its sequences, so all of its memory is filled at once.
 void fill_all_memory(const Tensor& tensor, std::byte* data, Random& random, Fill fill) {
   Tensor flat = tensor;
   flat.dims = {byte_size(tensor) * 8 / bit_width(tensor.dtype)};

@@ -1,4 +1,4 @@
-// Seeded input values that suit what each operation does with them.
+// Seeded input values that suit each operation.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace ashlar::support {
 
 enum class Fill : std::uint8_t {
   plain,          // uniform in [-1, 1]; integers in [-4, 4]
-  whole_numbers,  // small whole numbers, so that sums of products are exact in every compute type
+  whole_numbers,  // small integers, so that dot products are exact in every compute type
   special,  // plain, with NaN, infinities, zeros of both signs and very large and small values
 };
 

@@ -1,3 +1,4 @@
+// Input values for attention.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +8,7 @@ namespace ashlar::support {
 
 namespace {
 
-// Mostly blocks of the container; now and then a number that names none.
+// Mostly valid block numbers of the container, sometimes one out of range.
 double page(const Dims& container, Random& random) {
   if (container[0] == 0 || random() % 12 == 0) return random() % 2 == 0 ? -1.0 : 1e6;
   return whole(random, 0, container[0] - 1);
@@ -25,11 +26,11 @@ std::optional<double> fill_for(const Op& op, const Use& use, Random& random) {
   if (slot == "page_table_k") return page(use.dims(Op::k), random);
   if (slot == "page_table_v") return page(use.dims(Op::v), random);
   if (slot == "block_mask") return random() % 4 == 0 ? 0.0 : 1.0;
-  // Weights fill the fp8 range, and come back from it.
+  // Scales that map the weights to the fp8 range, and descales that undo it.
   if (slot == "scale_s" || slot == "scale_dp") return 128.0;
   if (slot == "descale_s" || slot == "descale_dp") return 1.0 / 128.0;
   if (slot.starts_with("descale_") || slot.starts_with("scale_")) return uniform(random, 0.5, 1.5);
-  // About what the forward operation would have given, so that the weights sum to about one.
+  // Close to the forward operation's stats, so that the weights sum to about one.
   if (slot == "stats")
     return std::log(static_cast<double>(std::max<std::int64_t>(1, keys))) +
            uniform(random, 0.0, 1.0);

@@ -1,3 +1,4 @@
+// Input values for block scaling, sub-byte and complex types.
 #include "support/fill_use.hpp"
 
 namespace ashlar::support {

@@ -1,3 +1,4 @@
+// Input values for multi-head attention.
 #include "graph/schema.hpp"
 #include "support/fill_use.hpp"
 
@@ -7,7 +8,7 @@ std::optional<double> fill_multi_head(const Use& use, Random& random) {
   if (schema_of(use.node->op).doc_page != "multi_head_attention") return std::nullopt;
   using MultiHead = MultiHeadAttentionForward;
   const std::int64_t queries = use.dims(MultiHead::q)[2], keys = use.dims(MultiHead::k)[2];
-  // Past both ends now and then: what is meant is cut off there.
+  // Sometimes out of range at either end: the operation clamps.
   if (use.slot == "seq_len_q") return whole(random, -1, queries + 1);
   if (use.slot == "seq_len_kv") return whole(random, -1, keys + 1);
   if (use.slot == "window_low") return whole(random, -2, (keys + 1) / 2);

@@ -1,3 +1,4 @@
+// Input values for recurrent networks.
 #include "graph/rnn_shapes.hpp"
 #include "support/fill_use.hpp"
 
@@ -5,8 +6,8 @@ namespace ashlar::support {
 
 namespace {
 
-// Gates after their activation lie in (0, 1) or (-1, 1), states in (-1, 1), and so on: values a
-// forward pass could have left.
+// Activated gates are in (0, 1) or (-1, 1), states in (-1, 1), and so on: plausible outputs of a
+// forward pass.
 double record_value(const RnnShape& shape, std::int64_t at, Random& random) {
   const std::int64_t gate = at / shape.hidden;
   if (shape.mode == RnnMode::relu) return std::max(0.0, uniform(random, -1.0, 1.0));
@@ -19,7 +20,7 @@ template <class Rnn>
 std::optional<double> fill(const Use& use, const Rnn& op, Random& random) {
   const Dims& sequence = use.dims(0);
   if (use.slot == "seq_lengths") {
-    // Now and then a length the tensors do not have room for.
+    // Sometimes a length beyond the extent.
     const std::int64_t most =
         op.layout == RnnLayout::packed
             ? sequence[0] / std::max<std::int64_t>(1, use.dims(Rnn::seq_lengths)[0]) + 2

@@ -1,4 +1,4 @@
-// Offsets, indices, page tables and lengths: mostly inside their range, now and then just outside.
+// Offsets, indices, page tables and lengths: mostly in range, sometimes just outside.
 #include <algorithm>
 
 #include "support/fill_use.hpp"
@@ -11,7 +11,7 @@ const Dims& output_dims(const Use& use, int slot) {
   return use.graph->tensor(use.node->outputs[static_cast<std::size_t>(slot)]).dims;
 }
 
-// Rising on the whole, so that most groups have rows.
+// Mostly increasing, so that most groups have rows.
 double group_start(const Use& use, Random& random, std::int64_t rows) {
   const std::int64_t groups = std::max<std::int64_t>(use.tensor->dims[0], 1);
   if (random() % 16 == 0) return whole(random, -2, rows + 2);

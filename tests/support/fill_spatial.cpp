@@ -1,3 +1,4 @@
+// Input values for CTC, the spatial transformer, im2col and tensor_transform.
 #include "support/fill_use.hpp"
 
 namespace ashlar::support {
@@ -9,7 +10,7 @@ std::optional<double> fill_ctc(const Use& use, const CtcLoss& op, Random& random
   const Dims& labels = use.dims(CtcLoss::labels);
   const auto share = [&](std::int64_t total) { return total / std::max<std::int64_t>(x[1], 1); };
   if (use.slot == "x" && op.input == CtcInput::probabilities) return uniform(random, 0.05, 1.0);
-  // Now and then outside what is allowed: the operation says what that means.
+  // Sometimes out of range: the operation defines the result.
   constexpr int kWrong = 24;
   const bool wrong = random() % kWrong == 0;
   if (use.slot == "labels") return wrong ? whole(random, -2, x[2] + 2) : whole(random, 0, x[2] - 1);
@@ -26,7 +27,7 @@ std::optional<double> fill_ctc(const Use& use, const CtcLoss& op, Random& random
 
 std::optional<double> fill_spatial(const Use& use, Random& random) {
   if (const auto* op = std::get_if<CtcLoss>(&use.node->op)) return fill_ctc(use, *op, random);
-  // Mostly near x; now and then far outside.
+  // Mostly near x, sometimes far outside.
   if (use.slot == "grid") return random() % 64 == 0 ? 1e9 : uniform(random, -1.4, 1.4);
   return std::nullopt;
 }

@@ -1,3 +1,4 @@
+// Input values for split batch norm and local norms.
 #include "support/fill_use.hpp"
 
 namespace ashlar::support {

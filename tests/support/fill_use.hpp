@@ -1,4 +1,4 @@
-// What a tensor is used for, so that it can be filled with values that make sense there.
+// The use of a tensor by an operation, so that it can be filled with suitable values.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -21,7 +21,7 @@ inline double whole(Random& random, std::int64_t low, std::int64_t high) {
 struct Use {
   const Graph* graph = nullptr;
   const Tensor* tensor = nullptr;  // the one being filled
-  const Node* node = nullptr;      // the first that reads it
+  const Node* node = nullptr;      // the first reader
   std::string_view slot = {};      // as the node's schema names it
   std::int64_t element = 0;        // the one being filled, row-major
 
@@ -30,8 +30,8 @@ struct Use {
   }
 };
 
-// Lengths, indices, labels and the like of one family of operations; nothing where any value will
-// do.
+// Lengths, indices, labels and similar operands of one family of operations; nullopt if any value
+// is suitable.
 std::optional<double> fill_attention(const Use& use, Random& random);
 std::optional<double> fill_recurrent(const Use& use, Random& random);
 std::optional<double> fill_low_precision(const Use& use, Random& random);

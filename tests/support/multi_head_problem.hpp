@@ -24,7 +24,7 @@ struct MultiHeadCase {
   MultiHeadShape shape() const { return {attributes, q(), k(), v()}; }
 };
 
-// Makes a floating operand of a graph, or finds the one it already has.
+// Adds a floating-point operand to a graph, or returns the existing one.
 using MakeOperand = std::function<Value(const std::string& name, const Dims& dims)>;
 
 // One operation of a case. Integer operands are inputs of the graph, named as their slots.
@@ -67,7 +67,7 @@ std::vector<Value> apply_multi_head(Graph& g, const MultiHeadCase& c, const Make
   return g.apply(op, inputs, outputs, result);
 }
 
-// Every combination of options that changes which loops run.
+// All combinations of options that select different code paths.
 inline std::vector<MultiHeadCase> multi_head_problems() {
   const MultiHeadAttentionAttributes all = {.heads = 2,
                                             .q_projection = 3,
@@ -113,7 +113,7 @@ inline std::vector<MultiHeadCase> multi_head_problems() {
        .low = true,
        .high = true,
        .previous = true},
-      {.label = "beams with keys of their own, lengths, windows",
+      {.label = "separate keys per beam, lengths, windows",
        .attributes = biases,
        .beams = 2,
        .key_beams = 2,
@@ -121,7 +121,7 @@ inline std::vector<MultiHeadCase> multi_head_problems() {
        .low = true},
       {.label = "dropout", .attributes = dropped, .residual = true},
       {.label = "dropout, beams share keys", .attributes = dropped, .beams = 2, .lengths = true},
-      {.label = "dropout, beams with keys of their own",
+      {.label = "dropout, separate keys per beam",
        .attributes = dropped,
        .beams = 2,
        .key_beams = 2},

@@ -1,3 +1,4 @@
+// Runs plans and compares them with the oracle.
 #include "support/problem.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// A graph with memory, input values and what the oracle says about them, to hold plans against.
+// A graph with memory, input values and the oracle's results, to check plans against.
 #pragma once
 
 #include <ashlar/check.hpp>
@@ -15,16 +15,16 @@ namespace ashlar::support {
 
 class Problem {
  public:
-  // `change` may put values of its own into the filled inputs.
+  // `change` may overwrite the filled inputs.
   using Change = std::function<void(BoundMemory&)>;
   Problem(const Graph& graph, std::uint64_t seed, Fill fill = Fill::plain,
           const Change& change = {});
 
-  // Outputs have to equal the oracle's to the bit: right for linear operations on whole numbers,
-  // except Winograd tiles of 4, whose matrices have thirds in them, and sums of reduced precision.
+  // Outputs must equal the oracle's bit for bit: valid for linear operations on integers, except
+  // with Winograd tiles of 4, whose matrices are not exact, and reduced-precision accumulation.
   void require_exact();
-  // Runs the plan once on painted outputs and a painted workspace. A sentence when an output is
-  // wrong or memory was touched that should not be; empty when all is well.
+  // Runs the plan once with poisoned outputs and workspace. Returns a message if an output is wrong
+  // or other memory was written; empty on success.
   std::string run(const PlanData& plan);
   std::string run(const Plan& plan);
 
@@ -46,7 +46,7 @@ class Problem {
   std::int64_t elements_ = 0, compared_ = 0;
 };
 
-// Compiles for the test device, runs and compares; a sentence on failure, whatever its kind.
+// Compiles for the test device, runs and compares; returns a message on any failure.
 std::string check_plan(const Graph& graph, const CompileOptions& options = {},
                        std::uint64_t seed = 1, Fill fill = Fill::plain);
 

@@ -1,4 +1,5 @@
-// The harness itself: it has to see wrong values, writes outside a tensor, and changed inputs.
+// The test harness itself: it must detect wrong values, writes outside a tensor, and changed
+// inputs.
 #include "support/problem.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The device under test and its memory.
 #include "support/test_device.hpp"
 
 #include <cstdio>

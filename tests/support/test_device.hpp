@@ -11,32 +11,32 @@
 
 namespace ashlar::support {
 
-// ASHLAR_TEST_DEVICE: "cpu" when it is not set, "cuda:0".
+// ASHLAR_TEST_DEVICE: "cuda:0" or the like; "cpu" if it is not set.
 const Device& test_device();
-// ASHLAR_TEST_SHORT: a small part of the walk and of the random graphs, for runs under a checker of
-// every access.
+// ASHLAR_TEST_SHORT: a small part of the engine sweep and of the random graphs, for runs under a
+// memory checker.
 bool short_tests();
-// ASHLAR_TEST_SHORT=first: of that, the first case of every operation.
+// ASHLAR_TEST_SHORT=first: only the first case of every operation.
 bool shortest_tests();
-// ASHLAR_TEST_PART=INDEX/COUNT: of the walk's cases every COUNT-th, so that several processes share
-// an operation.
+// ASHLAR_TEST_PART=INDEX/COUNT: every COUNT-th case of the engine sweep, so that several processes
+// share an operation.
 struct TestPart {
   std::size_t index = 0, count = 1;
 };
 TestPart test_part();
-// ASHLAR_TEST_ENGINE: the walk forces this engine only, and random graphs run on it where it takes
-// a region; empty when it is not set.
+// ASHLAR_TEST_ENGINE: the engine sweep tests only this engine, and random graphs use it for every
+// region it supports; empty if it is not set.
 std::string tested_engine();
 bool is_tested(std::string_view engine);
 
-// Copies of host blocks, canaries included, where a plan's device can reach them.
+// Copies of host blocks, canaries included, in memory of the plan's device.
 class DeviceCopies {
  public:
   explicit DeviceCopies(const Device& device) : device_(device) {}
-  // Returns the place of the block's first byte.
+  // Returns the device address of the block.
   void* add(GuardedBlock& block);
   void upload();
-  // Waits, and brings everything back to the host.
+  // Synchronises and copies all blocks back to the host.
   void download();
 
  private:

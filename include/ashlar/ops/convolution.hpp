@@ -1,4 +1,4 @@
-// The convolutions.
+// Convolutions: forward, backward data, backward filter, causal depthwise.
 #pragma once
 
 #include <ashlar/dims.hpp>
@@ -12,10 +12,10 @@ enum class ConvMode : std::uint8_t {
   convolution
 };  // convolution flips the filter
 
-// Padding, stride and dilation hold one value per spatial axis; left empty they mean 0, 1 and 1.
+// Padding, stride and dilation hold one value per spatial axis; empty means 0, 1 and 1.
 struct ConvAttributes {
   Dims padding = {};                      // before the first element of each axis
-  std::optional<Dims> post_padding = {};  // after the last one; same as `padding` when absent
+  std::optional<Dims> post_padding = {};  // after the last element; default: `padding`
   Dims stride = {};
   Dims dilation = {};
   ConvMode mode = ConvMode::cross_correlation;
@@ -34,8 +34,8 @@ struct ConvAttributes {
   }
 };
 
-// y = alpha * conv(x, w) + beta * z. x [N, C, spatial...], w [K, C/groups, spatial...]; the number
-// of groups is C / w's second extent. z may be bound to y's memory.
+// y = alpha * conv(x, w) + beta * z. x [N, C, spatial...], w [K, C/groups, spatial...]; the group
+// count is C / w.dims[1]. z may be bound to the memory of y.
 struct ConvForward : ConvAttributes {
   enum In { x, w, z };
   enum Out { y };
@@ -53,10 +53,10 @@ struct ConvBackwardFilter : ConvAttributes {
 
 enum class CausalConvActivation : std::uint8_t { identity, silu };
 
-// One filter per channel along time that sees only the past:
+// Causal depthwise convolution along time:
 // y[b, c, t] = act(bias[c] + sum over i of w[c, i] * x[b, c, t - (K - 1) + i]).
-// x [B, C, T], w [C, K], bias [C]. initial_state [B, C, K - 1] stands before x (absent: zeros);
-// final_state is what has to stand before the next piece.
+// x [B, C, T], w [C, K], bias [C]. initial_state [B, C, K - 1] precedes x (absent: zeros);
+// final_state is the initial_state of the next chunk of the sequence.
 struct CausalConvAttributes {
   CausalConvActivation activation = CausalConvActivation::identity;
 

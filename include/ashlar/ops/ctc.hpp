@@ -1,4 +1,4 @@
-// Connectionist temporal classification.
+// Connectionist temporal classification (CTC) loss.
 #pragma once
 
 #include <cstdint>
@@ -6,19 +6,19 @@
 namespace ashlar {
 
 enum class CtcInput : std::uint8_t { logits, probabilities };  // logits go through a softmax
-// What the gradient holds at time steps past the end of a sequence.
-enum class CtcPadding : std::uint8_t { zero, skip };  // skip: what `previous` holds
+// The gradient at time steps past the end of a sequence.
+enum class CtcPadding : std::uint8_t { zero, skip };  // skip: the values of `previous`
 
-// x [T, N, classes]; labels [N, longest] or [sum of lengths], the labels of all sequences one after
-// the other; label_lengths, input_lengths [N]. loss [N] is -log of the probability of the labels;
-// gradient has the dims of x and is that of the sum of losses with respect to x.
+// x [T, N, classes]; labels [N, longest], or concatenated [sum of lengths]; label_lengths,
+// input_lengths [N]. loss [N] is the negative log-likelihood of the labels; gradient has the dims
+// of x and is the gradient of the sum of losses with respect to x.
 struct CtcLoss {
   enum In { x, labels, label_lengths, input_lengths, previous };
   enum Out { loss, gradient };
   CtcInput input = CtcInput::logits;
   CtcPadding padding = CtcPadding::zero;
   std::int64_t blank = 0;
-  // Sequences whose labels cannot be aligned: loss 0 and gradient 0 instead of infinity.
+  // For labels that cannot be aligned: loss 0 and gradient 0 instead of infinity.
   bool zero_infinity = false;
 
   template <class Self, class Visitor>

@@ -1,4 +1,4 @@
-// Normalisation by a neighbourhood.
+// Local response normalisation (LRN) and divisive normalisation.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct LocalNormAttributes {
 };
 
 // y = x / (k + alpha / window * sum of x^2 over the window of channels around it)^beta. The window
-// reaches (window - 1) / 2 channels down and the rest up.
+// extends (window - 1) / 2 channels below and the rest above the element.
 struct LrnForward : LocalNormAttributes {
   enum In { x };
   enum Out { y };
@@ -31,7 +31,7 @@ struct LrnBackward : LocalNormAttributes {
   enum Out { dx };
 };
 // y = x / (k + alpha / window^d * sum of (x - mean)^2 over the window of d spatial axes)^beta, with
-// the element's own mean; without means they are 0.
+// the mean of the central element; absent means are 0.
 struct DivisiveNormForward : LocalNormAttributes {
   enum In { x, means };
   enum Out { y };

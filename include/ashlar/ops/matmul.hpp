@@ -1,10 +1,11 @@
-// The matrix product.
+// Batched matrix multiplication.
 #pragma once
 
 namespace ashlar {
 
 // c[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; batch axes broadcast.
-// m_override, n_override, k_override hold one length per batch; c is `padding_value` outside them.
+// m_override, n_override and k_override hold the valid M, N and K of each batch; c is
+// `padding_value` outside of M and N.
 struct Matmul {
   enum In { a, b, m_override, n_override, k_override };
   enum Out { c };

@@ -1,18 +1,18 @@
-// Mixture of experts.
+// Mixture of experts (MoE): grouped matmul with routing.
 #pragma once
 
 #include <cstdint>
 
 namespace ashlar {
 
-// none: rows of token stand expert by expert, and so do rows of output.
-// gather: row r of the product is made from token[token_index[r]].
-// scatter: row r of the product goes to output[token_index[r] * top_k + token_ks[r]].
+// none: rows of token and of output are sorted by expert.
+// gather: row r of the grouped matmul reads token[token_index[r]].
+// scatter: row r of the grouped matmul is written to output[token_index[r] * top_k + token_ks[r]].
 enum class MoeMode : std::uint8_t { none, gather, scatter };
 
 struct MoeAttributes {
   MoeMode mode = MoeMode::none;
-  std::int64_t top_k = 1;  // experts each token goes to
+  std::int64_t top_k = 1;  // experts per token
 
   template <class Self, class Visitor>
   static void attributes(Self& self, Visitor&& visit) {
@@ -21,16 +21,17 @@ struct MoeAttributes {
   }
 };
 
-// output[r] = token[r] weight[g % E] for the rows r of group g: from first_token_offset[g] to that
-// of g + 1, or to the last row. token [1, M, K], weight [E, K, N], first_token_offset [G, 1, 1]
-// with G a multiple of E, token_index and token_ks [1, rows, 1], output [1, M', N]. Offsets are
-// made rising and kept inside [0, rows]; an index outside its tensor makes a row of zeros (gather)
-// or none (scatter). Rows of output that nothing goes to are 0; what goes to the same row adds up.
+// output[r] = token[r] weight[g % E] for the rows r of group g, which are
+// [first_token_offset[g], first_token_offset[g + 1]), up to the last row for the last group.
+// token [1, M, K], weight [E, K, N], first_token_offset [G, 1, 1] with G a multiple of E,
+// token_index and token_ks [1, rows, 1], output [1, M', N]. Offsets are clamped to [0, rows] and
+// made non-decreasing. A row whose index is out of range reads zeros (gather) or is dropped
+// (scatter). Output rows without a source are 0; rows scattered to the same destination are summed.
 struct MoeGroupedMatmul : MoeAttributes {
   enum In { token, weight, first_token_offset, token_index, token_ks };
   enum Out { output };
 };
-// dweight needs no weight; without one there are G experts.
+// dweight alone does not need weight; without weight the number of experts is G.
 struct MoeGroupedMatmulBackward : MoeAttributes {
   enum In { doutput, token, weight, first_token_offset, token_index, token_ks };
   enum Out { dweight, dtoken };

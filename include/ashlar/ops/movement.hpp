@@ -1,4 +1,4 @@
-// Operations that move elements.
+// Data movement: reshape, transpose, slice, concat, im2col, tensor transform.
 #pragma once
 
 #include <ashlar/dims.hpp>
@@ -7,7 +7,8 @@
 
 namespace ashlar {
 
-// Same elements in row-major order, other extents (those of y, or `dims`; one -1 is worked out).
+// The same elements in row-major order with other extents: those of y, or `dims`, where one -1 is
+// inferred.
 struct Reshape {
   enum In { x };
   enum Out { y };
@@ -44,7 +45,7 @@ struct Slice {
     visit("step", self.step);
   }
 };
-// Any number of inputs, joined along `axis`.
+// Concatenates any number of inputs along `axis`.
 struct Concat {
   enum Out { y };
   std::int64_t axis = 0;
@@ -55,8 +56,8 @@ struct Concat {
   }
 };
 
-// The patches a convolution multiplies by its filter: y [N, C * window..., windows] from
-// x [N, C, spatial...], the window's last axis varying fastest.
+// The im2col matrix of a convolution: y [N, C * window..., windows] from x [N, C, spatial...], the
+// last window axis varying fastest.
 struct Im2Col {
   enum In { x };
   enum Out { y };
@@ -76,9 +77,9 @@ struct Im2Col {
   }
 };
 
-// y = alpha * moved(x) + beta * z. `fold` moves blocks of fold[a] elements along each spatial axis
-// a into channels, `unfold` moves them back; before folding x is padded with zeros, after unfolding
-// it is cropped by the same amounts.
+// y = alpha * transform(x) + beta * z. Folding (space to depth) moves blocks of fold[a] elements
+// along each spatial axis a into channels; `unfold` is the inverse. x is zero-padded before folding
+// and cropped by the same amounts after unfolding.
 struct TensorTransform {
   enum In { x, z };
   enum Out { y };

@@ -5,9 +5,8 @@
 
 namespace ashlar {
 
-// q, k, v are projected per head, attended, and projected back; a projection size of 0 leaves that
-// operand as it is (then its vector size must fit). Layouts and weights:
-// docs/ops/multi_head_attention.md.
+// Projects q, k and v per head, applies attention, and projects the result. A projection size of 0
+// means no projection of that operand. docs/ops/multi_head_attention.md defines the weight layout.
 struct MultiHeadAttentionAttributes {
   std::int64_t heads = 1;
   std::int64_t q_projection = 0;  // per head; equal to k_projection where both are used
@@ -33,13 +32,13 @@ struct MultiHeadAttentionAttributes {
   }
 };
 
-// q [B, beams, Tq, Dq]; k [B, 1 or beams, Tk, Dk] and v [B, the same, Tk, Dv]: one sequence for all
-// beams, or one for each. weights [count] (absent without projections), residual as o. seq_len_q
-// [B, beams, 1, 1], seq_len_kv [B, beams of k, 1, 1]. Query step t sees keys in [window_low[t],
-// window_high[t]), both [1, 1, Tq, 1]. Per head h:
+// q [B, beams, Tq, Dq]; k [B, Bk, Tk, Dk] and v [B, Bk, Tk, Dv] with Bk = 1 (all beams share keys
+// and values) or Bk = beams. weights [count] (absent without projections); residual has the dims of
+// o. seq_len_q [B, beams, 1, 1], seq_len_kv [B, Bk, 1, 1]. Query step t attends to keys in
+// [window_low[t], window_high[t]), both [1, 1, Tq, 1]. Per head h:
 //   o_h = dropout(softmax(softmax_scale * (Wq_h q + bq_h)^T (Wk_h k + bk_h))) (Wv_h v + bv_h)
-//   o = post_dropout(sum_h Wo_h o_h + bo) + residual, or the o_h one after the other without Wo.
-// A query that sees no key has o_h = 0; rows past seq_len_q are 0.
+//   o = post_dropout(sum_h Wo_h o_h + bo) + residual; without Wo the o_h are concatenated.
+// A fully masked query has o_h = 0; rows past seq_len_q are 0.
 struct MultiHeadAttentionForward : MultiHeadAttentionAttributes {
   enum In {
     q,
@@ -58,7 +57,7 @@ struct MultiHeadAttentionForward : MultiHeadAttentionAttributes {
   };
   enum Out { o };
 };
-// Gradients for q, k and v. That of residual is d_o itself.
+// Gradients of q, k and v. The gradient of residual is d_o.
 struct MultiHeadAttentionBackwardData : MultiHeadAttentionAttributes {
   enum In {
     q,
@@ -77,7 +76,7 @@ struct MultiHeadAttentionBackwardData : MultiHeadAttentionAttributes {
   };
   enum Out { dq, dk, dv };
 };
-// dweights = gradient + previous, when that is given.
+// dweights = gradient + previous; an absent previous is 0.
 struct MultiHeadAttentionBackwardWeights : MultiHeadAttentionAttributes {
   enum In {
     q,

@@ -1,4 +1,4 @@
-// Normalisation, and the parts batch normalisation is made of.
+// Normalisation, and batch normalisation split into separate operations.
 #pragma once
 
 #include <ashlar/dims.hpp>
@@ -13,8 +13,8 @@ enum class NormPhase : std::uint8_t { inference, training };
 //   layer, rms: over `axes` (default: the axes scale spans; without scale, all but the first)
 //   batch:      over all axes but 1 (channels)      instance: over the spatial axes
 //   group:      over spatial axes and the channels of each of `groups` groups
-//   ada_layer:  as layer, with a scale and bias of their own for every index of the first axis
-// rms uses mean = 0 and the mean square as variance. Batch norm in inference takes mean and
+//   ada_layer:  as layer, with a separate scale and bias for every index of the first axis
+// rms uses mean = 0 and the mean square as variance. Batch norm in inference reads mean and
 // inv_variance, or running_mean and running_var; all others compute their statistics from x.
 struct NormForward {
   enum In {
@@ -47,7 +47,7 @@ struct NormForward {
     visit("axes", self.axes);
   }
 };
-// mean and inv_variance are those of the forward pass; recomputed from x when absent.
+// mean and inv_variance are the outputs of the forward pass; if absent they are recomputed from x.
 struct NormBackward {
   enum In { x, dy, scale, mean, inv_variance, epsilon_tensor };
   enum Out { dx, dscale, dbias };
@@ -74,12 +74,12 @@ struct GenStats {
   static void attributes(Self&, Visitor&&) {}
 };
 
-// What batch normalisation needs from the sums of `count` elements per channel:
+// Statistics and affine coefficients of batch norm from the sums of `count` elements per channel:
 //   mean = sum / count           variance = max(sq_sum / count - mean^2, 0)
 //   eq_scale = scale / sqrt(variance + epsilon)        eq_bias = bias - mean * eq_scale
 // so that y = x * eq_scale + eq_bias; running statistics as in NormForward.
 // In inference the statistics are running_mean and running_var, and the sums may be absent.
-// The tensors, when given, override the attributes.
+// epsilon_tensor, momentum_tensor and count_tensor override the attributes.
 struct BnFinalize {
   enum In {
     sum,
@@ -114,7 +114,7 @@ struct BnFinalize {
   }
 };
 
-// The reductions of batch normalisation's gradient, and the coefficients with which
+// The reductions of the batch norm gradient, and the coefficients of
 // dx = eq_dy_scale * dy + eq_x_scale * x + eq_bias.
 struct BnBackwardWeights {
   enum In { x, dy, mean, inv_variance, scale };

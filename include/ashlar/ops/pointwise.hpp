@@ -1,4 +1,4 @@
-// Operations on one element at a time.
+// Pointwise operations.
 #pragma once
 
 #include <cstdint>
@@ -65,8 +65,8 @@ enum class PointwiseMode : std::uint8_t {
 };
 inline constexpr int kPointwiseModeCount = 51;
 
-// First operand x (dy for gradients), second b (x for gradients), third the predicate of
-// binary_select. y = op(alpha1 * x, alpha2 * b). Operands broadcast where their extent is 1.
+// y = op(alpha1 * x, alpha2 * b). For gradients the first operand is dy and the second x; the third
+// is the predicate of binary_select. Operands broadcast along axes of extent 1.
 struct Pointwise {
   enum In { x, b, predicate };
   enum Out { y };

@@ -1,4 +1,4 @@
-// Block-scaled low precision.
+// Block-scaled quantisation and dequantisation (MXFP8, MXFP4, NVFP4, grouped integers).
 #pragma once
 
 #include <ashlar/dims.hpp>
@@ -6,13 +6,13 @@
 
 namespace ashlar {
 
-// How a matrix of scales lies in memory. f8_128x4: padded to a multiple of 128 rows and 4 columns
-// and stored tile by tile, as tensor cores read it: element (r, c) of a tile stands at
+// Memory layout of the scale matrix. f8_128x4: padded to a multiple of 128 rows and 4 columns and
+// stored tile by tile, as tensor cores read it: element (r, c) of a tile is at offset
 // 16 (r % 32) + 4 (r / 32) + c.
 enum class ScaleLayout : std::uint8_t { linear, f8_128x4 };
 
 struct BlockScaleAttributes {
-  // Elements that share a scale, along each of the last axes: {32}, {1, 32}, {16}, {128, 128}.
+  // Block extents along the last axes: {32}, {1, 32}, {16}, {128, 128}. A block shares one scale.
   Dims block_size = {32};
   ScaleLayout scale_layout = ScaleLayout::linear;
 
@@ -23,8 +23,8 @@ struct BlockScaleAttributes {
   }
 };
 
-// scale = amax of the block / largest value of y's type, rounded up to scale's type;
-// y = x / scale, rounded to nearest even. `axis` is the one a one-dimensional block lies along.
+// scale = amax of the block / largest finite value of y's type, rounded up to scale's type;
+// y = x / scale, rounded to nearest even. `axis` is the axis of a one-dimensional block.
 struct BlockScaleQuantize : BlockScaleAttributes {
   enum In { x };
   enum Out { y, scale };
@@ -36,8 +36,8 @@ struct BlockScaleQuantize : BlockScaleAttributes {
     visit("axis", self.axis);
   }
 };
-// y = (x - zero_point) * scale, or the negative of that with negative_scale. Blocks share a zero
-// point as they share a scale, of the same shape and of any type of numbers; without one it is 0.
+// y = (x - zero_point) * scale, negated if negative_scale. zero_point has the shape of scale and
+// any numeric dtype; an absent zero_point is 0.
 struct BlockScaleDequantize : BlockScaleAttributes {
   enum In { x, scale, zero_point };
   enum Out { y };

@@ -1,4 +1,4 @@
-// Random numbers and dropout.
+// Random number generation and dropout.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace ashlar {
 
 enum class RngDistribution : std::uint8_t { bernoulli, uniform, normal };
 
-// Philox4x32-10. Element i (row-major) takes lane i % 4 of counter offset + i / 4 under key `seed`.
+// Philox4x32-10. Element i (row-major) is lane i % 4 of counter offset + i / 4 under key `seed`.
 struct Rng {
   enum In { seed_tensor, offset_tensor };
   enum Out { y };
@@ -31,10 +31,10 @@ struct Rng {
   }
 };
 
-// y = x * (1 / (1 - probability)) where kept, else 0. Element i (row-major) is kept when Rng with
-// the same seed and offset and distribution bernoulli(1 - probability) gives 1. mask is what was
-// kept; next_offset is where the next draw has to begin, so that seed and offset are the whole
-// state.
+// y = x * (1 / (1 - probability)) where kept, else 0. Element i (row-major) is kept if Rng with the
+// same seed and offset and distribution bernoulli(1 - probability) is 1 there. mask is true for
+// kept elements; next_offset is the offset for the next call, so seed and offset are the complete
+// generator state.
 struct DropoutAttributes {
   double probability = 0.5;  // that an element is dropped
   std::int64_t seed = 0;
@@ -51,7 +51,7 @@ struct DropoutForward : DropoutAttributes {
   enum In { x, seed_tensor, offset_tensor };
   enum Out { y, mask, next_offset };
 };
-// Uses mask when given, else draws it again.
+// Uses mask if given; otherwise regenerates it from seed and offset.
 struct DropoutBackward : DropoutAttributes {
   enum In { dy, mask, seed_tensor, offset_tensor };
   enum Out { dx };

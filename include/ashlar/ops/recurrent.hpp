@@ -1,4 +1,4 @@
-// Recurrent networks.
+// Recurrent neural networks: relu, tanh, LSTM, GRU.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@ namespace ashlar {
 
 enum class RnnMode : std::uint8_t { relu, tanh, lstm, gru };
 enum class RnnBias : std::uint8_t { none, input, recurrent, both };
-// linear multiplies the first layer's input by a matrix; skip adds it as it is.
+// linear multiplies the input of the first layer by a weight matrix; skip adds it unchanged.
 enum class RnnInput : std::uint8_t { linear, skip };
 // padded: [T, N, features]. packed: [sum of lengths, features], time step by time step, longest
 // sequence first; needs seq_lengths.
 enum class RnnLayout : std::uint8_t { padded, packed };
 
-// Weights, gates and the contents of `reserve` are laid out as docs/ops/recurrent.md says.
+// docs/ops/recurrent.md defines the layout of weights, gates and `reserve`.
 struct RnnAttributes {
   RnnMode mode = RnnMode::lstm;
   std::int64_t hidden_size = 0;
@@ -25,10 +25,10 @@ struct RnnAttributes {
   RnnInput input = RnnInput::linear;
   RnnLayout layout = RnnLayout::padded;
   double dropout = 0.0;                 // between layers
-  std::optional<double> clip_low = {};  // lstm only: bounds of the cell state
+  std::optional<double> clip_low = {};  // lstm only: bounds that the cell state is clipped to
   std::optional<double> clip_high = {};
   bool clip_nan = false;       // whether a NaN in the cell state is replaced by clip_low
-  double padding_value = 0.0;  // what y holds past the end of a sequence
+  double padding_value = 0.0;  // value of y past the end of a sequence
 
   template <class Self, class Visitor>
   static void attributes(Self& self, Visitor&& visit) {
@@ -54,12 +54,12 @@ struct RnnForward : RnnAttributes {
   enum In { x, weights, hx, cx, seq_lengths, dropout_seed, dropout_offset };
   enum Out { y, hy, cy, reserve };
 };
-// Needs what the forward pass kept in `reserve`. dgates is what RnnBackwardWeights needs.
+// `reserve` is the output of the forward pass; dgates is an input of RnnBackwardWeights.
 struct RnnBackwardData : RnnAttributes {
   enum In { dy, weights, reserve, hx, cx, dhy, dcy, seq_lengths, dropout_seed, dropout_offset };
   enum Out { dx, dhx, dcx, dgates };
 };
-// dweights = gradient + previous, when that is given.
+// dweights = gradient + previous; an absent previous is 0.
 struct RnnBackwardWeights : RnnAttributes {
   enum In { x, reserve, dgates, hx, seq_lengths, dropout_seed, dropout_offset, previous };
   enum Out { dweights };

@@ -1,4 +1,4 @@
-// Sums and other reductions.
+// Reductions.
 #pragma once
 
 #include <ashlar/dims.hpp>
@@ -18,9 +18,9 @@ enum class ReductionMode : std::uint8_t {
   mul_no_zeros
 };
 
-// index, for min, max and amax: the row-major position, among the reduced axes, of the first
-// element that gives the result. Reduces every axis in which y has extent 1 and x has not. `axes`
-// serves to infer y; empty means all.
+// Reduces every axis in which y has extent 1 and x has not. `axes` is used to infer y; empty means
+// all axes. index (min, max and amax only) is the row-major position within the reduced axes of the
+// first element that equals the result.
 struct Reduction {
   enum In { x };
   enum Out { y, index };

@@ -16,15 +16,15 @@ enum class ResampleMode : std::uint8_t {
 };
 enum class PaddingMode : std::uint8_t { zero, neg_inf, edge };
 
-// Pooling uses window, stride and padding; nearest and bilinear use `size` (output spatial extents)
-// and `align_corners`.
+// Pooling uses window, stride and padding; nearest and bilinear use `size` (the spatial extents of
+// the output) and `align_corners`.
 struct ResampleAttributes {
   ResampleMode mode = ResampleMode::maxpool;
   Dims window = {};
-  Dims stride = {};  // same as the window when empty
+  Dims stride = {};  // empty: the window
   Dims padding = {};
   std::optional<Dims> post_padding = {};
-  PaddingMode padding_mode = PaddingMode::neg_inf;  // what maxpool sees outside x; avgpool sees 0
+  PaddingMode padding_mode = PaddingMode::neg_inf;  // value of padding for maxpool; avgpool: 0
   Dims size = {};
   bool align_corners = false;
 
@@ -42,9 +42,9 @@ struct ResampleAttributes {
 };
 struct ResampleForward : ResampleAttributes {
   enum In { x };
-  enum Out { y, index };  // index: row-major position of the maximum inside its window
+  enum Out { y, index };  // index: row-major position of the maximum within its window
 };
-// maxpool needs index or x; the others need only the extents of dx.
+// maxpool requires index or x; the other modes need only the extents of dx.
 struct ResampleBackward : ResampleAttributes {
   enum In { dy, x, index };
   enum Out { dx };

@@ -1,4 +1,4 @@
-// Softmax.
+// Softmax and log-softmax.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Spatial transformer: sampling grids and sampling.
+// Spatial transformer: affine grid generator and grid sampler.
 #pragma once
 
 #include <ashlar/dims.hpp>
@@ -7,8 +7,8 @@
 namespace ashlar {
 
 // grid[n, i...] = theta[n] (coordinates of i in [-1, 1], 1), x first. theta [N, d, d + 1],
-// grid [N, size..., d]. align_corners: -1 and 1 are the centres of the corner elements, not their
-// outer edges.
+// grid [N, size..., d]. align_corners: -1 and 1 are the centres of the corner elements; otherwise
+// their outer edges.
 struct GridAttributes {
   Dims size = {};
   bool align_corners = true;

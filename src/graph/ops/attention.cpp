@@ -1,3 +1,4 @@
+// Inference and validation of attention.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +14,7 @@ struct AttentionShape {
   Dims o, stats, scores;
 };
 
-// k or v: `keys` is its length, or the most that its page table can hold.
+// k or v: `keys` is its sequence length, or the capacity of its page table.
 struct KeySource {
   bool paged = false;
   std::int64_t keys = 0;
@@ -61,7 +62,7 @@ std::int64_t check_keys(const NodeContext& node, Attention& op) {
     if (source.paged ? keys <= source.keys && keys >= 0 : keys == source.keys) continue;
     if (source.paged)
       node.reject("max_seq_len_kv", keys, "0 to {}, the keys the page table can hold", source.keys);
-    node.reject("max_seq_len_kv", keys, "{}, the length of the one that is not paged", source.keys);
+    node.reject("max_seq_len_kv", keys, "{}, the length of the unpaged operand", source.keys);
   }
   return keys;
 }
@@ -132,7 +133,7 @@ void check_scale_operands(const NodeContext& node, int first, int last) {
   }
 }
 
-// Checks everything forward and backward share and fills in the scale.
+// Checks shared by forward and backward; fills in the scale.
 template <class Attention>
 AttentionShape check_common(NodeContext& node, Attention& op) {
   for (int slot : {Attention::q, Attention::k, Attention::v}) {

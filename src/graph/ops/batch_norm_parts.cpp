@@ -1,10 +1,11 @@
+// Inference and validation of gen_stats, bn_finalize and bn_backward_weights.
 #include "graph/ops/infer.hpp"
 
 namespace ashlar {
 
 namespace {
 
-// One number per channel: extent C on axis 1, 1 on all others.
+// One element per channel: extent C on axis 1, 1 on all others.
 Dims channel_dims(const Dims& x) {
   Dims dims = Dims::filled(x.rank(), 1);
   dims[1] = x[1];

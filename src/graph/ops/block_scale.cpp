@@ -1,3 +1,4 @@
+// Inference and validation of block-scaled quantisation.
 #include <algorithm>
 #include <array>
 
@@ -16,7 +17,8 @@ bool contains(const std::array<DType, kCount>& types, DType dtype) {
   return std::find(types.begin(), types.end(), dtype) != types.end();
 }
 
-// One block extent per axis: those given are of the last axes, or a single one of `axis`.
+// Expands block_size to one extent per axis: given extents are those of the last axes, a single one
+// that of `axis`.
 void normalise_blocks(NodeContext& node, BlockScaleAttributes& op, std::int64_t& axis, int rank) {
   node.normalise_axis("axis", axis, rank);
   if (op.block_size.empty() || op.block_size.rank() > rank)
@@ -35,10 +37,9 @@ void normalise_blocks(NodeContext& node, BlockScaleAttributes& op, std::int64_t&
   int many = 0;
   for (int a = 0; a < rank; ++a) many += blocked(a) ? 1 : 0;
   if (rank < 2 || many != 1 || !(blocked(rank - 1) || blocked(rank - 2)))
-    node.reject(
-        "scale_layout", "f8_128x4",
-        "linear unless blocks lie along one of the last two axes of a matrix, got blocks {}",
-        to_string(full));
+    node.reject("scale_layout", "f8_128x4",
+                "linear, or blocks along one of the last two axes of a matrix (found {})",
+                to_string(full));
 }
 
 void require_floating_compute(NodeContext& node) {
@@ -50,7 +51,7 @@ void check_zero_point(NodeContext& node, const BlockScaleDequantize& op) {
   constexpr int kZero = BlockScaleDequantize::zero_point;
   if (!node.has_input(kZero)) return;
   if (op.scale_layout != ScaleLayout::linear)
-    node.reject("scale_layout", "f8_128x4", "linear beside {}", node.input_name(kZero));
+    node.reject("scale_layout", "f8_128x4", "linear with {}", node.input_name(kZero));
   node.require_arithmetic(kZero);
   const Tensor& zero = node.input(kZero);
   if (zero.dtype == e8m0)
@@ -73,7 +74,7 @@ void infer_block_scale_quantize(NodeContext& node) {
   require_floating_compute(node);
   normalise_blocks(node, op, op.axis, x.dims.rank());
 
-  // What is left out is NVFP4 for blocks of 16, MXFP8 otherwise.
+  // Default dtypes: NVFP4 for blocks of 16, MXFP8 otherwise.
   const bool sixteen = element_count(op.block_size) == 16;
   node.infer_dims(Quantize::y, x.dims);
   node.infer_dtype(Quantize::y, sixteen ? e2m1 : e4m3);

@@ -1,3 +1,4 @@
+// Inference and validation of paged cache load and band matrices.
 #include "base/checked.hpp"
 #include "graph/ops/infer.hpp"
 

@@ -1,10 +1,11 @@
+// Inference and validation of causal convolution.
 #include "graph/ops/infer.hpp"
 
 namespace ashlar {
 
 namespace {
 
-// Checks what forward and backward share; returns the dims of a state.
+// Checks shared by forward and backward; returns the dims of a state.
 template <class Self>
 Dims check_common(NodeContext& node) {
   node.require_rank(Self::x, 3, 3);

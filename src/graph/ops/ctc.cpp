@@ -1,3 +1,4 @@
+// Inference and validation of the CTC loss.
 #include "graph/ops/infer.hpp"
 
 namespace ashlar {
@@ -33,11 +34,9 @@ void infer_ctc_loss(NodeContext& node) {
 
   const bool keeps = op.padding == CtcPadding::skip && node.has_output(CtcLoss::gradient);
   if (keeps && !node.has_input(CtcLoss::previous))
-    node.reject("input previous", "nothing",
-                "a tensor: with padding skip the gradient keeps what it holds");
+    node.reject("input previous", "nothing", "a tensor: padding skip copies it into the gradient");
   if (!keeps && node.has_input(CtcLoss::previous))
-    node.reject("input previous", "a tensor",
-                "none: only a gradient with padding skip is made from it");
+    node.reject("input previous", "a tensor", "none: it is read only with padding skip");
   node.require_dims(CtcLoss::previous, x.dims);
   node.require_floating(CtcLoss::previous);
 

@@ -1,3 +1,4 @@
+// Inference and validation of reshape, transpose, slice and concat.
 #include "base/checked.hpp"
 #include "graph/ops/infer.hpp"
 

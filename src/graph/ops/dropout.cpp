@@ -1,3 +1,4 @@
+// Inference and validation of dropout.
 #include "graph/ops/infer.hpp"
 
 namespace ashlar {

@@ -1,3 +1,4 @@
+// Inference and validation of im2col.
 #include "base/checked.hpp"
 #include "graph/ops/infer.hpp"
 

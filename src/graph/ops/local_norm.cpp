@@ -1,3 +1,4 @@
+// Inference and validation of local response and divisive normalisation.
 #include <cmath>
 
 #include "graph/ops/infer.hpp"
@@ -6,7 +7,7 @@ namespace ashlar {
 
 namespace {
 
-// What all four share: x is input 0, output 0 has its shape.
+// Common to all four operations: x is input 0 and output 0 has its shape.
 void infer_like_x(NodeContext& node, const LocalNormAttributes& op, int min_rank) {
   node.require_rank(0, min_rank, kMaxRank);
   node.require_floating(0);

@@ -1,3 +1,4 @@
+// Inference and validation of matmul.
 #include "graph/ops/infer.hpp"
 
 namespace ashlar {
@@ -11,7 +12,7 @@ void infer_matmul(NodeContext& node) {
   const int rank = a.dims.rank();
   if (is_complex(a.dtype) != is_complex(b.dtype))
     node.reject(fmt::format("dtype of {}", node.input_name(Matmul::b)), b.dtype,
-                "{} type beside {}", is_complex(a.dtype) ? "a complex" : "a real",
+                "{} type, to match {}", is_complex(a.dtype) ? "a complex" : "a real",
                 to_string(a.dtype));
   if (b.dims.rank() != rank)
     node.reject(fmt::format("rank of {}", node.input_name(Matmul::b)), b.dims.rank(),
@@ -39,7 +40,7 @@ void infer_matmul(NodeContext& node) {
   node.infer_dtype(Matmul::c, b.dtype == complex_f64 ? complex_f64 : a.dtype);
   if (is_complex(node.output(Matmul::c).dtype) != is_complex(a.dtype))
     node.reject(fmt::format("dtype of c '{}'", node.output(Matmul::c).name),
-                node.output(Matmul::c).dtype, "{} type beside {}",
+                node.output(Matmul::c).dtype, "{} type, to match {}",
                 is_complex(a.dtype) ? "a complex" : "a real", to_string(a.dtype));
   node.infer_strides_like(Matmul::c, Tensor{});
   for (int slot : {Matmul::m_override, Matmul::n_override, Matmul::k_override}) {

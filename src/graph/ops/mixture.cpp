@@ -1,10 +1,11 @@
+// Inference and validation of MoE grouped matmul.
 #include "graph/ops/infer.hpp"
 
 namespace ashlar {
 
 namespace {
 
-// The slots that the two operations share.
+// The slots of the operands that both operations have.
 struct Slots {
   int token, weight, first_token_offset, token_index, token_ks;
 };
@@ -29,7 +30,7 @@ void require_given(const NodeContext& node, const MoeAttributes& op, int slot,
   if (!wanted && node.has_input(slot)) node.reject(name, "a tensor", "nothing in mode {}", mode);
 }
 
-// Checks what routes the rows; returns how many rows of products there are.
+// Checks the routing operands; returns the number of rows of the grouped matmul.
 std::int64_t check_routing(const NodeContext& node, const MoeAttributes& op, const Slots& slots) {
   require_one_matrix(node, slots.token);
   const Dims& token = node.input(slots.token).dims;
@@ -73,7 +74,7 @@ void infer_moe_grouped_matmul(NodeContext& node) {
       {Self::token, Self::weight, Self::first_token_offset, Self::token_index, Self::token_ks});
   Dims output = {1, rows, node.input(Self::weight).dims[2]};
   const Dims& given = node.output(Self::output).dims;
-  // Scattered rows go into as many rows as the caller has.
+  // For scatter the caller chooses the number of output rows.
   if (op.mode == MoeMode::scatter && given.rank() == 3) output[1] = given[1];
   node.infer_dims(Self::output, output);
   node.infer_dtype(Self::output, node.input(Self::token).dtype);
@@ -96,7 +97,7 @@ void infer_moe_grouped_matmul_backward(NodeContext& node) {
     dweight[0] = node.input(Self::weight).dims[0];
     node.require_dims(Self::weight, dweight);
   } else if (node.has_output(Self::dtoken)) {
-    node.reject("weight", "nothing", "a tensor: dtoken is made from it");
+    node.reject("weight", "nothing", "a tensor: dtoken is computed from it");
   }
   node.infer_dims(Self::dweight, dweight);
   node.infer_dtype(Self::dweight, token.dtype);

@@ -1,3 +1,4 @@
+// Inference and validation of multi-head attention.
 #include "graph/multi_head_shapes.hpp"
 #include "graph/ops/infer.hpp"
 
@@ -37,7 +38,7 @@ void check_dropout(const NodeContext& node, const char* name, double probability
   }
 }
 
-// What the three operations share.
+// Checks common to the three operations.
 template <class MultiHead>
 MultiHeadShape check_shape(NodeContext& node) {
   const auto& op = node.op<MultiHead>();

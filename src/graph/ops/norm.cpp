@@ -1,3 +1,4 @@
+// Inference and validation of normalisation.
 #include "graph/norm_shapes.hpp"
 
 #include "graph/enum_names.hpp"
@@ -31,7 +32,7 @@ NormShapes normalise(NodeContext& node, Norm& op) {
     seen[static_cast<std::size_t>(axis)] = true;
   }
   if (adaptive && seen[0])
-    node.reject("axes", op.axes, "none of them the first: ada_layer norm has parameters for each");
+    node.reject("axes", op.axes, "axes above 0: ada_layer norm has parameters per index of axis 0");
   std::sort(op.axes.begin(), op.axes.end());
   if (op.mode == NormMode::group && (op.groups < 1 || x[1] % op.groups != 0))
     node.reject("groups", op.groups, "a divisor of the {} channels", x[1]);
@@ -83,7 +84,7 @@ void infer_norm_forward(NodeContext& node) {
     node.reject("input momentum_tensor", "a tensor",
                 "none: only batch norm has running statistics");
   if (given && !(batch && op.phase == NormPhase::inference))
-    node.reject("input mean", "a tensor", "none: only batch norm in inference takes statistics");
+    node.reject("input mean", "a tensor", "none: only batch norm in inference reads statistics");
   if (batch && op.phase == NormPhase::inference && given == running)
     node.reject("statistics", given ? "both kinds" : "none",
                 "mean and inv_variance, or running_mean and running_var");

@@ -1,3 +1,4 @@
+// Inference and validation of pointwise operations.
 #include "graph/enum_names.hpp"
 #include "graph/ops/infer.hpp"
 #include "graph/pointwise_traits.hpp"
@@ -38,7 +39,7 @@ void infer_pointwise(NodeContext& node) {
   if (op.softplus_beta == 0.0)
     node.reject("softplus_beta", op.softplus_beta, "a value other than 0");
 
-  // dtype and layout follow the first operand that is not a single value; comparisons give
+  // dtype and layout follow the first operand with more than one element; comparisons yield
   // booleans.
   const auto is_single = [&](int slot) { return element_count(node.input(slot).dims) == 1; };
   const int leader = operands > 1 && is_single(Pointwise::x) && !is_single(Pointwise::b)

@@ -1,3 +1,4 @@
+// Inference and validation of recurrent networks.
 #include <cmath>
 
 #include "graph/enum_names.hpp"
@@ -68,7 +69,7 @@ void require_state(NodeContext& node, int slot, const Dims& dims) {
   node.require_floating(slot);
 }
 
-// An lstm has a cell state, the others have none.
+// Only an LSTM has a cell state.
 void require_cell(NodeContext& node, RnnMode mode, int slot, const Dims& dims) {
   if (node.has_input(slot) && mode != RnnMode::lstm)
     node.reject(fmt::format("input {}", node.input_name(slot)), "a tensor", "none in mode {}",
@@ -93,7 +94,7 @@ void infer_cell(NodeContext& node, RnnMode mode, int slot, const Dims& dims, DTy
 
 DType record_dtype(DType dtype) { return dtype == f64 ? f64 : f32; }
 
-// The backward passes start from records; narrower types would spoil every gradient.
+// The backward passes read these records; 8-bit types would ruin the gradients.
 void check_records(NodeContext& node, std::string_view what, DType dtype) {
   if (dtype != f64 && dtype != f32 && dtype != f16 && dtype != bf16)
     node.reject(fmt::format("dtype of {}", what), dtype, "f64, f32, f16 or bf16");
@@ -113,7 +114,7 @@ void infer_records(NodeContext& node, int slot, const Dims& dims, DType like) {
                 node.output(slot).dtype);
 }
 
-// Of the operations that read x: checks it, and what all three operations share.
+// For the operations that read x: checks x and everything common to the three operations.
 template <class Rnn>
 RnnShape shape_from_x(NodeContext& node, const Rnn& op) {
   check_common(node, op, Rnn::x);
@@ -156,7 +157,7 @@ void infer_rnn_backward_data(NodeContext& node) {
   if (input < 0 || shape.weight_count() != count)
     node.reject(
         fmt::format("dims of {}", node.input_name(Rnn::weights)), count,
-        "as many weights as the network has: {} and {} for each feature of x",
+        "{} weights plus {} for each feature of x",
         RnnShape(op, dy.dims, 0, op.input == RnnInput::skip ? op.hidden_size : 0).weight_count(),
         op.input == RnnInput::skip ? 0 : shape.directions * shape.gate_rows());
   node.require_dims(Rnn::dy, shape.sequence(shape.layer_output()));

@@ -1,3 +1,4 @@
+// Inference and validation of reductions.
 #include "base/checked.hpp"
 #include "graph/enum_names.hpp"
 #include "graph/ops/infer.hpp"
@@ -6,7 +7,8 @@ namespace ashlar {
 
 namespace {
 
-// Checked once y's dims are known: a position among the reduced elements has to fit.
+// Called once the dims of y are known: the index dtype must hold every position within the reduced
+// axes.
 void infer_index(NodeContext& node, const Reduction& op, const Dims& y) {
   if (!node.has_output(Reduction::index)) return;
   const bool picks = op.mode == ReductionMode::min || op.mode == ReductionMode::max ||

@@ -1,3 +1,4 @@
+// Inference and validation of pooling and interpolation.
 #include "base/checked.hpp"
 #include "base/element.hpp"
 #include "graph/enum_names.hpp"
@@ -35,7 +36,7 @@ Dims resampled_dims(NodeContext& node, ResampleAttributes& op, const Dims& x) {
   node.normalise_per_axis("post_padding", *op.post_padding, spatial, 0, 0);
   for (int axis = 0; axis < spatial; ++axis) {
     const std::int64_t before = op.padding[axis], after = (*op.post_padding)[axis];
-    // A window of padding only would have no meaning (and a mean over no elements).
+    // A window that lies entirely in padding has no maximum or mean.
     if (before >= op.window[axis] || after >= op.window[axis])
       node.reject(fmt::format("padding of spatial axis {}", axis), std::max(before, after),
                   "less than the window {}", op.window[axis]);

@@ -1,3 +1,4 @@
+// Inference and validation of the spatial transformer.
 #include "graph/ops/infer.hpp"
 
 namespace ashlar {
@@ -22,7 +23,7 @@ Dims grid_dims(std::int64_t batch, const Dims& size) {
   return grid;
 }
 
-// x [N, C, in...] and grid [N, out..., d] belong together; returns the dims of y.
+// Checks that x [N, C, in...] and grid [N, out..., d] match; returns the dims of y.
 Dims check_sampling(NodeContext& node, int x_slot, int grid_slot) {
   for (int slot : {x_slot, grid_slot}) {
     node.require_rank(slot, kMinAxes + 2, kMaxAxes + 2);

@@ -1,3 +1,4 @@
+// Inference and validation of tensor_transform.
 #include "base/checked.hpp"
 #include "graph/ops/infer.hpp"
 
