@@ -17,11 +17,11 @@ constexpr std::int64_t kPatternBytes = 4 << 20;
 // Number of back-to-back runs on distinct tensors: enough to evict a run's tensors from all caches
 // before they are used again, within a memory budget.
 constexpr std::int64_t kRowBytes = 256 << 20, kMaxRowBytes = std::int64_t{4} << 30;
-constexpr std::int64_t kMinBackToBack = 8, kMaxInARow = 32;
+constexpr std::int64_t kMinBackToBack = 8, kMaxBackToBack = 32;
 std::int64_t runs_back_to_back(std::int64_t bytes_of_one) {
   const std::int64_t bytes = std::max<std::int64_t>(bytes_of_one, 1);
   return std::clamp<std::int64_t>(
-      std::clamp((kRowBytes + bytes - 1) / bytes, kMinBackToBack, kMaxInARow), 1,
+      std::clamp((kRowBytes + bytes - 1) / bytes, kMinBackToBack, kMaxBackToBack), 1,
       std::max<std::int64_t>(kMaxRowBytes / bytes, 1));
 }
 

@@ -176,8 +176,8 @@ Approx<A> atan2(Approx<A> y, Approx<A> x) {
   if (x.error == 0.0 && y.error == 0.0 && !on_branch_cut)
     return Approx<A>::of_function(value, 0.0, kFunctionUnits);
   const double radius = std::hypot(x.value, y.value) - std::hypot(x.error, y.error);
-  const bool may_cross_boundary = x.value - x.error <= 0.0 && std::fabs(y.value) <= y.error;
-  if (!(radius > 0.0) || may_cross_boundary || on_branch_cut)
+  const bool may_cross_branch_cut = x.value - x.error <= 0.0 && std::fabs(y.value) <= y.error;
+  if (!(radius > 0.0) || may_cross_branch_cut || on_branch_cut)
     return Approx<A>::with_error(value, x.unknown() || y.unknown() ? kInfinity : 6.3);
   return Approx<A>::of_function(value, std::hypot(x.error, y.error) / radius, kFunctionUnits);
 }

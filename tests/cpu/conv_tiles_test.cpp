@@ -225,11 +225,11 @@ TEST(ConvTiles, IgemmMicroKernel) {
     bool has_segments;  // segments of B
   };
   const Variant variants[] = {{2, 5, 70, false},
-                              {1, 8, kMaxProductColumns, false},
-                              {1, 6, kMaxProductColumns, false},
-                              {1, 5, kMaxProductColumns, false},
-                              {kMaxProductRows, 7, 70, true},
-                              {kMaxProductRows, 4, 66, false}};
+                              {1, 8, kMaxTileColumns, false},
+                              {1, 6, kMaxTileColumns, false},
+                              {1, 5, kMaxTileColumns, false},
+                              {kMaxTileRows, 7, 70, true},
+                              {kMaxTileRows, 4, 66, false}};
   const auto check = [&](const Variant& variant, std::int64_t rows, std::int64_t columns,
                          int mode) {
     const std::vector<std::int64_t> b_segments = {variant.k * variant.b_row, 0,
@@ -283,7 +283,7 @@ TEST(ConvTiles, IgemmMicroKernel) {
   };
   for (const Variant& variant : variants)
     for (const int mode : {0, 1, 2}) {
-      for (std::int64_t rows = 1; rows <= kMaxProductRows; ++rows)
+      for (std::int64_t rows = 1; rows <= kMaxTileRows; ++rows)
         for (std::int64_t columns = 1; columns <= micro_kernel.columns; ++columns)
           check(variant, rows, columns, mode);
       for (const std::int64_t rows : {7, 11, 12, 13, 23})

@@ -100,8 +100,8 @@ void check_product(const Int8MicroKernel& micro_kernel, std::int64_t rows, std::
 }
 
 void check_all(const Int8MicroKernel& micro_kernel) {
-  ASSERT_LE(micro_kernel.rows, kMaxQuadRows);
-  ASSERT_LE(micro_kernel.columns, kMaxQuadColumns);
+  ASSERT_LE(micro_kernel.rows, kMaxInt8Rows);
+  ASSERT_LE(micro_kernel.columns, kMaxInt8Columns);
   for (std::int64_t rows = 1; rows <= 3 * micro_kernel.rows + 1; ++rows)  // one tile and several
     for (const Int8Output result : {Int8Output::i32, Int8Output::i8, Int8Output::u8}) {
       check_product(micro_kernel, rows, micro_kernel.columns, 1, 7, result, rows % 2 == 0);

@@ -100,7 +100,7 @@ class TileFilter {
   }
 
   void pack_by_taps(const ConvPhase& phase, const Part& part, const KernelContext& context) const {
-    alignas(64) float chunk[kMaxTaps * kMaxProductColumns];
+    alignas(64) float chunk[kMaxTaps * kMaxTileColumns];
     const std::int64_t stored = geometry_.tap_count();
     const float* source = first(part, context);
     for (std::int64_t c = 0; c < part.channels; ++c, source += summed_stride()) {
@@ -129,7 +129,7 @@ class TileFilter {
         rows.row(part.group, k + c, part.result, part.results, target + c * columns_);
       return;
     }
-    alignas(64) float chunk[kMaxProductColumns * kChunk];
+    alignas(64) float chunk[kMaxTileColumns * kChunk];
     for (std::int64_t n = 0; n < part.results; ++n)
       rows.row(part.group, part.result + n, k, part.channels, chunk + n * kChunk);
     transpose_(chunk, kChunk, part.results, part.channels, target, columns_);

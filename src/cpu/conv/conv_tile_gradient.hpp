@@ -24,7 +24,7 @@ struct TileGradientWork {
 
   TileGradientWork(const Region& region, const DeviceProps& device)
       : geometry(*region.anchor),
-        width(geometry.channels % kMaxProductColumns == 0 ? kMaxProductColumns : geometry.channels),
+        width(geometry.channels % kMaxTileColumns == 0 ? kMaxTileColumns : geometry.channels),
         panels(geometry.channels / width),
         threads(std::max(device.compute_units, 1)) {
     const TileProblem cut = problem(region, device);
@@ -65,16 +65,16 @@ struct TileGradientWork {
                (tap.shift[axis] + geometry.padding[axis]) / geometry.dilation[axis];
     return number;
   }
-  std::int64_t filter_tiles() const { return divide_up(geometry.filters, kMaxProductRows); }
+  std::int64_t filter_tiles() const { return divide_up(geometry.filters, kMaxTileRows); }
   std::int64_t part_tiles() const { return divide_up(filter_tiles(), filter_parts); }
   // Per-thread scratch: the staged source, the panels of dy, a row of dy.
   std::int64_t staged_elements() const {
     std::int64_t most = 0;
     for (const TilePhase& phase : phases) most = std::max(most, phase.staged_elements());
-    return round_up(most + kMaxProductColumns, kVectorLine);
+    return round_up(most + kMaxTileColumns, kVectorLine);
   }
   std::int64_t packed_elements() const {
-    return round_up(part_tiles() * kMaxProductRows * block().pixels(), kVectorLine);
+    return round_up(part_tiles() * kMaxTileRows * block().pixels(), kVectorLine);
   }
   std::int64_t row_elements() const {
     return round_up(block().extent[2] * geometry.filters, kVectorLine);
@@ -117,7 +117,7 @@ struct TileGradientWork {
       // Rows are read in whole vectors. Distant pixels would alias in few cache sets.
       constexpr std::int64_t kFar = 256;
       problem.is_in_memory =
-          distances.b == 1 && width == kMaxProductColumns &&
+          distances.b == 1 && width == kMaxTileColumns &&
           distances.axis[kMaxSpatial - 1] * geometry.stride[kMaxSpatial - 1] <= kFar;
       problem.distances = {distances.a, distances.axis};
     }
@@ -226,7 +226,7 @@ class TileGradientKernel final : public Kernel {
         const bool same_image = static_cast<std::int64_t>(part.b_segments.size()) % rows != 0;
         (same_image ? part.rows_follow : part.images_follow) &= follows;
       }
-      part.a_segments.push_back(static_cast<std::int64_t>(pixel) * kMaxProductRows);
+      part.a_segments.push_back(static_cast<std::int64_t>(pixel) * kMaxTileRows);
       part.b_segments.push_back(offset);
     }
     if (!part.rows_follow) return part;
@@ -309,8 +309,8 @@ class TileGradientKernel final : public Kernel {
   void pack(const TileBlock& block, const Task& task, const TileSource::Bound& dy, float* row,
             float* packed) const {
     const std::int64_t filters = work_.geometry.filters, columns = block.extent[2];
-    const std::int64_t tile_elements = block.pixels() * kMaxProductRows,
-                       whole = filters / kMaxProductRows;
+    const std::int64_t tile_elements = block.pixels() * kMaxTileRows,
+                       whole = filters / kMaxTileRows;
     std::int64_t pixel = 0;
     for (std::int64_t image = 0; image < block.images; ++image)
       for (std::int64_t r = 0; r < block.extent[1]; ++r, pixel += columns) {
@@ -325,8 +325,8 @@ class TileGradientKernel final : public Kernel {
         constexpr std::int64_t kTogether = 8;
         for (std::int64_t tile = task.tile; tile < task.tiles; tile += kTogether) {
           const std::int64_t last = std::min(tile + kTogether, task.tiles);
-          float* target = packed + (tile - task.tile) * tile_elements + pixel * kMaxProductRows;
-          for (std::int64_t i = 0; i < columns; ++i, target += kMaxProductRows)
+          float* target = packed + (tile - task.tile) * tile_elements + pixel * kMaxTileRows;
+          for (std::int64_t i = 0; i < columns; ++i, target += kMaxTileRows)
             copy_tiles(pixels + i * distance, tile, std::clamp(whole, tile, last), last, target,
                        tile_elements);
         }
@@ -337,10 +337,9 @@ class TileGradientKernel final : public Kernel {
   void copy_tiles(const float* pixel, std::int64_t first, std::int64_t cut, std::int64_t last,
                   float* target, std::int64_t tile_elements) const {
     for (std::int64_t tile = first; tile < cut; ++tile, target += tile_elements)
-      std::memcpy(target, pixel + tile * kMaxProductRows, kMaxProductRows * sizeof(float));
+      std::memcpy(target, pixel + tile * kMaxTileRows, kMaxTileRows * sizeof(float));
     if (cut < last)
-      std::copy_n(pixel + cut * kMaxProductRows, work_.geometry.filters - cut * kMaxProductRows,
-                  target);
+      std::copy_n(pixel + cut * kMaxTileRows, work_.geometry.filters - cut * kMaxTileRows, target);
   }
 
   // Prefetch of the next block's dy to L2 while the current block is multiplied, one cache line of
@@ -353,8 +352,8 @@ class TileGradientKernel final : public Kernel {
     Upcoming upcoming;
     upcoming.start = dy.in_memory(block.image, task.group, block.start, upcoming.distance);
     if (upcoming.start == nullptr) return {};
-    upcoming.end = upcoming.start + std::min(task.tiles * kMaxProductRows, work_.geometry.filters);
-    upcoming.start += task.tile * kMaxProductRows;
+    upcoming.end = upcoming.start + std::min(task.tiles * kMaxTileRows, work_.geometry.filters);
+    upcoming.start += task.tile * kMaxTileRows;
     return upcoming;
   }
 
@@ -366,7 +365,7 @@ class TileGradientKernel final : public Kernel {
     o.segments = !part.rows_follow ? block.images * rows : part.images_follow ? 1 : block.images;
     o.k = pixels / o.segments;
     o.a_rows = a_rows_.data();
-    o.a_step = kMaxProductRows;
+    o.a_step = kMaxTileRows;
     o.a_segments = part.a_segments.data();
     o.b_segments = part.b_segments.data();
     o.b_row = part.b_row;
@@ -376,9 +375,9 @@ class TileGradientKernel final : public Kernel {
     o.next_lines = pixels;
     constexpr std::int64_t kLineElements = 16;
     for (std::int64_t tile = task.tile; tile < task.tiles; ++tile) {
-      const std::int64_t first = tile * kMaxProductRows;
-      o.rows = std::min(kMaxProductRows, filters - first);
-      o.a = packed + (tile - task.tile) * pixels * kMaxProductRows;
+      const std::int64_t first = tile * kMaxTileRows;
+      o.rows = std::min(kMaxTileRows, filters - first);
+      o.a = packed + (tile - task.tile) * pixels * kMaxTileRows;
       for (const ColumnTile& columns : part.tiles) {
         o.b = b + columns.b;
         o.columns = columns.columns;
@@ -416,7 +415,7 @@ class TileGradientKernel final : public Kernel {
   View result_;              // used if accumulators are stored directly
   ConvPhase whole_;          // all taps, in the order of dw's rows
   std::vector<Part> parts_;  // by phase
-  std::array<std::int64_t, kMaxProductRows> a_rows_, c_rows_;
+  std::array<std::int64_t, kMaxTileRows> a_rows_, c_rows_;
   int blocks_ = 0, partial_ = 0;
 };
 

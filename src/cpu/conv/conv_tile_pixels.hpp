@@ -12,7 +12,7 @@
 namespace ashlar::cpu {
 
 // NR of the widest CPU, so that the blocking is the same on all of them.
-inline constexpr std::int64_t kPanelColumns = kMaxProductColumns;
+inline constexpr std::int64_t kPanelColumns = kMaxTileColumns;
 inline constexpr std::int64_t kLine =
     kWorkspaceAlignment / static_cast<std::int64_t>(sizeof(float));
 
@@ -272,7 +272,7 @@ class TilePixelsKernel final : public Kernel {
     const PanelPhase& phase = bound.phase;
     const TileSink& sink = work_.sink;
     const std::int64_t results = work_.filter_results();
-    const std::int64_t pixels = block.pixels(), tiles = divide_up(pixels, kMaxProductRows);
+    const std::int64_t pixels = block.pixels(), tiles = divide_up(pixels, kMaxTileRows);
     const std::int64_t channel = group * results + first * kPanelColumns,
                        channels = std::min(last * kPanelColumns, results) - first * kPanelColumns;
     const std::int64_t panel_elements = work_.filter.panel_elements(phase.grid);
@@ -327,8 +327,8 @@ class TilePixelsKernel final : public Kernel {
         if (i == 0) clear_gaps(o);
         if (first + column == 0 && prefetches_pixels(phase)) {
           IgemmMicroArgs<float> with_pixels = o;
-          with_pixels.next = a + kMaxProductRows * phase.channels;
-          with_pixels.next_tile = kMaxProductRows * phase.channels;
+          with_pixels.next = a + kMaxTileRows * phase.channels;
+          with_pixels.next_tile = kMaxTileRows * phase.channels;
           with_pixels.next_lines = divide_up(with_pixels.next_tile, kLine);
           with_pixels.next_tiles = tiles - 1;
           work_.micro_kernel.multiply(with_pixels);
@@ -346,7 +346,7 @@ class TilePixelsKernel final : public Kernel {
 
   // Zeroes the gaps next to the rows of a tile; the stores overlap with its computation.
   void clear_gaps(const IgemmMicroArgs<float>& o) const {
-    alignas(64) static constexpr std::array<float, kMaxProductColumns> kZeros{};
+    alignas(64) static constexpr std::array<float, kMaxTileColumns> kZeros{};
     const std::int64_t bytes = o.columns * static_cast<std::int64_t>(sizeof(float));
     for (const std::int64_t gap : work_.gaps)
       for (std::int64_t i = 0; i < o.rows; ++i) {

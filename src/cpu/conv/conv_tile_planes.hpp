@@ -19,14 +19,14 @@ struct TilePlanesWork {
   TileFilter filter;
   std::int64_t block_panels;      // maximum panels of pixels packed together
   std::int64_t filter_parts = 1;  // tasks per panel of pixels
-  static constexpr std::int64_t kColumns = kMaxProductColumns;
+  static constexpr std::int64_t kColumns = kMaxTileColumns;
 
   TilePlanesWork(const Region& region, const DeviceProps& device)
       : geometry(*region.anchor),
         forward(region.anchor_as<ConvForward>() != nullptr),
         phase(phases_of(geometry, region)[0]),
         threads(std::max(device.compute_units, 1)),
-        filter(region.prologues[1], geometry, forward, kMaxProductRows) {
+        filter(region.prologues[1], geometry, forward, kMaxTileRows) {
     // A block takes a quarter of L2.
     constexpr std::int64_t kMaxPanels = 16, kMany = 8;
     const auto panel_bytes = static_cast<std::int64_t>(sizeof(float)) * summed() * kColumns;
@@ -68,7 +68,7 @@ struct TilePlanesWork {
   }
   // Per-thread scratch: a block's panels, a row, results of a tile.
   std::int64_t packed_elements() const { return shares_panels() ? 0 : summed() * block(); }
-  std::int64_t per_thread() const { return packed_elements() + (1 + kMaxProductRows) * block(); }
+  std::int64_t per_thread() const { return packed_elements() + (1 + kMaxTileRows) * block(); }
   std::int64_t filter_elements() const { return round_up(filter.elements(phase), kLineElements); }
   std::int64_t scratch_bytes() const {
     return static_cast<std::int64_t>(sizeof(float)) *
@@ -111,10 +111,9 @@ class TilePlanesKernel final : public Kernel {
         is_dense(post_ops->result, work_.phase.extent))
       direct_ = post_ops->result;
     for (std::int64_t i = 0; i < work_.results(); ++i) {
-      a_rows_.push_back(i / kMaxProductRows * work_.summed() * kMaxProductRows +
-                        i % kMaxProductRows);
+      a_rows_.push_back(i / kMaxTileRows * work_.summed() * kMaxTileRows + i % kMaxTileRows);
       c_rows_.push_back(direct_.present() ? i * direct_.strides[1]
-                                          : i % kMaxProductRows * work_.block());
+                                          : i % kMaxTileRows * work_.block());
     }
     reserve_scratch(true);
   }
@@ -181,13 +180,13 @@ class TilePlanesKernel final : public Kernel {
     const std::int64_t first_pixel = task.image * work_.plane() + task.pixel;
     IgemmMicroArgs<float> o;
     const std::int64_t no_offset = 0;
-    o.a = filter + task.group * work_.filter.panels() * summed * kMaxProductRows;
-    o.a_step = kMaxProductRows;
+    o.a = filter + task.group * work_.filter.panels() * summed * kMaxTileRows;
+    o.a_step = kMaxTileRows;
     o.a_segments = &no_offset;
     o.k = summed;
     o.b_row = kColumns;
-    const std::int64_t first = task.part * work_.part_tiles() * kMaxProductRows,
-                       last = std::min(first + work_.part_tiles() * kMaxProductRows, results);
+    const std::int64_t first = task.part * work_.part_tiles() * kMaxTileRows,
+                       last = std::min(first + work_.part_tiles() * kMaxTileRows, results);
     if (first >= last) return;
     const auto use_results = [&](std::int64_t begin, std::int64_t end) {
       o.rows = end - begin;
@@ -239,8 +238,8 @@ class TilePlanesKernel final : public Kernel {
       }
     };
     if (c != nullptr) return multiply_columns(c + done);
-    for (std::int64_t result = first; result < last; result += kMaxProductRows) {
-      use_results(result, std::min(result + kMaxProductRows, last));
+    for (std::int64_t result = first; result < last; result += kMaxTileRows) {
+      use_results(result, std::min(result + kMaxTileRows, last));
       multiply_columns(buffer);
       for (std::int64_t i = 0; i < o.rows; ++i)
         sink.row(task.group, result + i, first_pixel, pixels, buffer + i * work_.block());

@@ -128,9 +128,9 @@ std::vector<Config> winograd_configs(const Region& region, const DeviceProps& de
                                                             : device.l2_bytes * 3 / 4;
     const std::int64_t pixel_bytes = 3 * outputs * outputs * kFloat * panel;
     const std::int64_t most = room / (tile_bytes + panel_bytes + pixel_bytes);
-    own.tiles = even_tiles(shape.tile_count(),
-                           most < kMaxProductRows ? most : most - most % kMaxProductRows,
-                           shape.groups, threads);
+    own.tiles =
+        even_tiles(shape.tile_count(), most < kMaxTileRows ? most : most - most % kMaxTileRows,
+                   shape.groups, threads);
     configs.push_back(configuration(region, shape, own, device));
     // Shared: the accumulators of a panel take half of L2, a slice of U a third; the block of V a
     // third of L3.

@@ -324,7 +324,7 @@ class AttentionKernel final : public Kernel {
       for (std::int64_t r = 0, count; r < t.m; r += count) {
         // Rows with the same visible columns are processed together.
         const ScoreColumns seen = t.seen[r].within(keys.columns);
-        const std::int64_t most = std::min(t.m - r, kMaxWeighedRows);
+        const std::int64_t most = std::min(t.m - r, kMaxSoftmaxRows);
         for (count = 1; count < most; ++count) {
           const ScoreColumns other = t.seen[r + count].within(keys.columns);
           if (other.begin != seen.begin || other.end != seen.end) break;

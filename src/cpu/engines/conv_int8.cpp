@@ -257,7 +257,7 @@ class ConvInt8Engine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    const Int8Conv problem(region, kMaxQuadRows);
+    const Int8Conv problem(region, kMaxInt8Rows);
     const Int8GemmBlocks blocks = choose_int8_blocks(problem.shape, device, problem.row_bytes());
     return {int8_gemm_config(region, problem.shape, blocks, problem.memory(blocks),
                              problem.a.materialised_bytes() + problem.b.materialised_bytes())};

@@ -70,7 +70,7 @@ class ConvTilesEngine final : public Engine {
     cost.flops += kFlopsPerPacked * real(work.partial_elements());
     // Partial tiles if there are few filters; short pixel rows shorten the K loop.
     const double row = real(work.block().extent[2]) * (work.phases.size() > 1 ? 14.0 : 1.0);
-    const double filters = std::min(real(geometry.filters) / kMaxProductRows, 1.0);
+    const double filters = std::min(real(geometry.filters) / kMaxTileRows, 1.0);
     cost.flops_fraction = 0.93 * row / (row + 2) * filters;
     return cost;
   }
@@ -83,11 +83,10 @@ class ConvTilesEngine final : public Engine {
         real(work.geometry.groups * work.phase.images) * real(round_up(work.plane(), kLine));
     Cost cost;
     cost.bytes = region.bytes();
-    cost.flops =
-        region.epilogue.flops_per_element() *
-            static_cast<double>(element_count(region.epilogue.space)) +
-        2 * pixels * real(work.summed()) * real(round_up(work.results(), kMaxProductRows)) +
-        kFlopsPerPacked * pixels * real(work.summed() * work.filter_parts);
+    cost.flops = region.epilogue.flops_per_element() *
+                     static_cast<double>(element_count(region.epilogue.space)) +
+                 2 * pixels * real(work.summed()) * real(round_up(work.results(), kMaxTileRows)) +
+                 kFlopsPerPacked * pixels * real(work.summed() * work.filter_parts);
     cost.flops_fraction = 0.93;
     return cost;
   }

@@ -174,7 +174,7 @@ class MatmulInt8Engine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    const Int8Matmul problem(region, kMaxQuadRows);
+    const Int8Matmul problem(region, kMaxInt8Rows);
     const std::int64_t acc =
         problem.shape.columns * (problem.in_place ? result_bytes(problem.result) : 4);
     const Int8GemmBlocks blocks =

@@ -129,9 +129,9 @@ class ThreadTile {
     Int8MicroArgs o = operands(a);
     o.columns = kernel_.columns;
     o.b = work_.panels.ones(batch, work_.packed);
-    alignas(64) std::int32_t acc[kMaxQuadRows * kMaxQuadColumns];
+    alignas(64) std::int32_t acc[kMaxInt8Rows * kMaxInt8Columns];
     o.c = acc;
-    o.c_row = kMaxQuadColumns;
+    o.c_row = kMaxInt8Columns;
     o.result = Int8Output::i32;
     for (std::int64_t row = 0; row < rows; row += o.rows) {
       o.rows = std::min(kernel_.rows, rows - row);
@@ -190,13 +190,13 @@ Int8GemmBlocks choose_int8_blocks(const Int8GemmShape& shape, const DeviceProps&
       std::clamp<std::int64_t>(worth, 1, std::max(device.compute_units, 1));
   // Cycles of a thread tile: 256 operations or 16 bytes of operands per cycle.
   const std::int64_t units = shape.batch * shape.lines;
-  const std::int64_t panels = divide_up(shape.columns, kMaxQuadColumns);
+  const std::int64_t panels = divide_up(shape.columns, kMaxInt8Columns);
   const double k = real(shape.segments * shape.quads() * 4);
   double best = std::numeric_limits<double>::infinity();
   for (std::int64_t columns = 1; columns <= threads; ++columns) {
     if (threads % columns != 0) continue;
     const double unit_rows = real(divide_up(units, threads / columns) * shape.width);
-    const double thread_tile_columns = real(divide_up(panels, columns) * kMaxQuadColumns);
+    const double thread_tile_columns = real(divide_up(panels, columns) * kMaxInt8Columns);
     double cycles =
         unit_rows * thread_tile_columns * k * 2 / 256 + (unit_rows + thread_tile_columns) * k / 16;
     if (shape.a_signed) cycles += unit_rows * k / 8;  // every thread stages A
@@ -217,9 +217,9 @@ Int8GemmScratch int8_gemm_scratch(const Int8GemmShape& shape, const Int8GemmBloc
   memory.offset_bytes = round_up(checked_mul(rows, sizeof(std::int64_t)), kLine);
   if (!stores_in_place) {
     const std::int64_t panels =
-        divide_up(divide_up(shape.columns, kMaxQuadColumns), blocks.thread_columns);
+        divide_up(divide_up(shape.columns, kMaxInt8Columns), blocks.thread_columns);
     // Panels may be narrower than kMaxInt8Columns and then split less evenly: one extra.
-    memory.acc_bytes = checked_mul(rows, ((panels + 1) * kMaxQuadColumns + 16) * 4);
+    memory.acc_bytes = checked_mul(rows, ((panels + 1) * kMaxInt8Columns + 16) * 4);
     memory.acc_bytes = round_up(memory.acc_bytes, kLine);
   }
   if (!shape.b_signed) memory.row_term_bytes = round_up(rows * 4, kLine);

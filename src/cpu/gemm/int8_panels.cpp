@@ -31,7 +31,7 @@ Int8Panels::Int8Panels(const Int8GemmShape& shape, std::int64_t panel_columns)
 }
 
 std::int64_t Int8Panels::most_bytes(const Int8GemmShape& shape) {
-  return Int8Panels(shape, kMaxQuadColumns).bytes();
+  return Int8Panels(shape, kMaxInt8Columns).bytes();
 }
 
 void Int8Panels::pack_segment(const Int8ColumnSource& source, const std::uint8_t* data,
@@ -48,7 +48,7 @@ void Int8Panels::pack_segment(const Int8ColumnSource& source, const std::uint8_t
     return kernel.n_contiguous(data, stride, columns, k, flip, columns_, panel);
   // Arbitrary strides: a chunk of K at a time through a contiguous buffer.
   constexpr std::int64_t kChunk = 64;
-  std::array<std::uint8_t, kMaxQuadColumns * kChunk> bytes;
+  std::array<std::uint8_t, kMaxInt8Columns * kChunk> bytes;
   for (std::int64_t first = 0; first < k; first += kChunk) {
     const std::int64_t count = std::min(kChunk, k - first);
     for (std::int64_t l = 0; l < count; ++l) {

@@ -109,7 +109,7 @@ template <class T>
 bool OnlineSoftmaxStep(const SoftmaxStep<T>& o) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  T here[kMaxWeighedRows];
+  T here[kMaxSoftmaxRows];
   bool finite = true;
   for (std::int64_t r = 0; r < o.rows; ++r) {
     here[r] = o.scale * LargestOf(d, o.products + r * o.product_row, o.count, finite);
@@ -117,7 +117,7 @@ bool OnlineSoftmaxStep(const SoftmaxStep<T>& o) {
   }
   if (!finite) return false;
   // Where the maximum rises, rescales the accumulators by exp(before - here), for all rows at once.
-  alignas(64) T factors[HWY_MAX(kMaxWeighedRows, static_cast<std::int64_t>(hn::MaxLanes(d)))] = {};
+  alignas(64) T factors[HWY_MAX(kMaxSoftmaxRows, static_cast<std::int64_t>(hn::MaxLanes(d)))] = {};
   bool rises = false;
   for (std::int64_t r = 0; r < o.rows; ++r) {
     const T before = o.largest[r];

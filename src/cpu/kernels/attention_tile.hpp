@@ -18,7 +18,7 @@ struct SoftmaxStep {
   T* output;                // output accumulators, rescaled to the new maximum
   std::int64_t output_row;  // row length and stride: whole vectors
 };
-inline constexpr std::int64_t kMaxWeighedRows = 16;
+inline constexpr std::int64_t kMaxSoftmaxRows = 16;
 
 // Backward step of a panel of queries against rows of keys: element i of a row belongs to query i.
 template <class T>

@@ -195,9 +195,9 @@ HWY_NOINLINE void MultiplyTiles(const IgemmMicroArgs<T>& operands, std::int64_t 
 template <int kRows, int kVectors, class T>
 void MultiplySpecialised(const IgemmMicroArgs<T>& o, std::int64_t number, std::int64_t row,
                          std::int64_t tiles) {
-  if constexpr (kRows >= kMaxProductRows - 2 && kVectors == kIgemmVectors) {
+  if constexpr (kRows >= kMaxTileRows - 2 && kVectors == kIgemmVectors) {
     if (o.a_step == 1 && o.b_segments == nullptr) {
-      constexpr int kWide = kMaxProductColumns;
+      constexpr int kWide = kMaxTileColumns;
       constexpr int kOwn = kVectors * static_cast<int>(hn::MaxLanes(hn::ScalableTag<T>()));
       if (o.b_row == kWide && o.k % 4 == 0)
         return MultiplyTiles<kRows, kVectors, 4, 1, kWide>(o, number, row, tiles);
@@ -207,8 +207,8 @@ void MultiplySpecialised(const IgemmMicroArgs<T>& o, std::int64_t number, std::i
         if (o.b_row == kOwn && o.k % 4 == 0)
           return MultiplyTiles<kRows, kVectors, 4, 1, kOwn>(o, number, row, tiles);
     }
-    if (o.a_step == kMaxProductRows)
-      return MultiplyTiles<kRows, kVectors, 4, kMaxProductRows, 0>(o, number, row, tiles);
+    if (o.a_step == kMaxTileRows)
+      return MultiplyTiles<kRows, kVectors, 4, kMaxTileRows, 0>(o, number, row, tiles);
   }
   MultiplyTiles<kRows, kVectors, 1, 0, 0>(o, number, row, tiles);
 }
@@ -230,10 +230,10 @@ void MultiplyColumns(const IgemmMicroArgs<T>& o) {
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
     if (o.columns <= (kVectors - 1) * lanes) return MultiplyColumns<kVectors - 1>(o);
   }
-  const std::int64_t tiles = (o.rows + kMaxProductRows - 1) / kMaxProductRows;
+  const std::int64_t tiles = (o.rows + kMaxTileRows - 1) / kMaxTileRows;
   const std::int64_t rows = o.rows / tiles, larger = o.rows % tiles;
-  if (larger > 0) MultiplyRows<kMaxProductRows, kVectors>(o, rows + 1, 0, 0, larger);
-  MultiplyRows<kMaxProductRows, kVectors>(o, rows, larger, larger * (rows + 1), tiles - larger);
+  if (larger > 0) MultiplyRows<kMaxTileRows, kVectors>(o, rows + 1, 0, 0, larger);
+  MultiplyRows<kMaxTileRows, kVectors>(o, rows, larger, larger * (rows + 1), tiles - larger);
 }
 
 template <class T>

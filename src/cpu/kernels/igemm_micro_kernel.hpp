@@ -9,8 +9,8 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kMaxProductRows = 6;  // MR: rows of a register tile
-inline constexpr std::int64_t kMaxProductColumns = 64;
+inline constexpr std::int64_t kMaxTileRows = 6;  // MR: rows of a register tile
+inline constexpr std::int64_t kMaxTileColumns = 64;
 
 // C[i][j] = sum over segments s and l < k of A(i, s, l) * B(s, l)[j], with GemmPostOps (its
 // addend_row is not read):

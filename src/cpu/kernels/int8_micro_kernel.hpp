@@ -42,6 +42,6 @@ const Int8MicroKernel& int8_micro_kernel();
 const Int8MicroKernel& portable_int8_micro_kernel();
 
 // Maximum MR and NR on any CPU.
-inline constexpr std::int64_t kMaxQuadRows = 8, kMaxQuadColumns = 64;
+inline constexpr std::int64_t kMaxInt8Rows = 8, kMaxInt8Columns = 64;
 
 }  // namespace ashlar::cpu
