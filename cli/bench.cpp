@@ -76,9 +76,9 @@ void add_bench_command(CLI::App& app, Action& action) {
   command->add_option("--engine", request->engine, "Take this engine wherever it can run")
       ->type_name("ID");
   command
-      ->add_option("--pack", request->pack,
+      ->add_option("--bundle", request->pack,
                    "Compile all kernels that these suites need on a GPU, which need not be here, "
-                   "into a pack (ASHLAR_BUNDLE) and stop")
+                   "into a kernel bundle (ASHLAR_BUNDLE) and stop")
       ->type_name("FILE");
   command->add_flag("--host", request->host,
                     "Instead of suites, time what plans cost the host: a run, compiling a kernel, "

@@ -69,11 +69,12 @@ int make_bundle(const BundleFlags& flags) {
 void add_bundle_command(CLI::App& app, Action& action) {
   auto flags = std::make_shared<BundleFlags>();
   CLI::App* command = app.add_subcommand(
-      "pack",
+      "bundle",
       "Compile the kernels of graphs into one file for a kind of GPU, which need not be present; "
       "where ASHLAR_BUNDLE names the file, nothing is compiled at run time");
-  auto* list = command->add_option("--list", flags->list, "Check a pack, print what is in it")
-                   ->type_name("FILE");
+  auto* list =
+      command->add_option("--list", flags->list, "Check a kernel bundle and list its contents")
+          ->type_name("FILE");
   auto* sources =
       command->add_option("SUITE|GRAPH.json", flags->sources,
                           "Suites (ashlar bench --device h200 --list) and graphs in JSON");

@@ -1,4 +1,4 @@
-// The options that `run`, `explain`, `pack` and `tune` share: which device, and how to compile for
+// The options that `run`, `explain`, `bundle` and `tune` share: which device, and how to compile for
 // it.
 #pragma once
 

@@ -158,15 +158,16 @@ void judge_cache(const Facts& facts, Findings& findings) {
                         fmt::format("rm '{}'", fmt::join(cache.damaged, "' '"))});
   for (const BundleFacts& bundle : facts.bundles)
     if (!bundle.trouble.empty())
-      findings.push_back({kProblem, "bundle-unusable",
-                          fmt::format("the pack {} is left out: {}", bundle.path, bundle.trouble),
-                          "ashlar pack --device cuda:0 GRAPH.json..., or take it out of "
-                          "ASHLAR_BUNDLE"});
+      findings.push_back(
+          {kProblem, "bundle-unusable",
+           fmt::format("the kernel bundle {} is skipped: {}", bundle.path, bundle.trouble),
+           "ashlar bundle --device cuda:0 GRAPH.json..., or remove it from "
+           "ASHLAR_BUNDLE"});
     else if (bundle.version != ASHLAR_VERSION)
       findings.push_back({kProblem, "bundle-version",
-                          fmt::format("the pack {} was made by Ashlar {}, this is {}", bundle.path,
-                                      bundle.version, ASHLAR_VERSION),
-                          "make it again with ashlar pack"});
+                          fmt::format("the kernel bundle {} was made by Ashlar {}, this is {}",
+                                      bundle.path, bundle.version, ASHLAR_VERSION),
+                          "make it again with ashlar bundle"});
   if (!facts.kernel_folder.empty())
     findings.push_back(
         {kNote, "other-kernels",

@@ -69,7 +69,7 @@ std::string facts_text(const Facts& facts, const std::vector<Finding>& findings)
                     : fmt::format("{}: {} kernels, {:.1f} MB", cache.directory, cache.entries,
                                   static_cast<double>(cache.bytes) / 1e6));
   for (const BundleFacts& bundle : facts.bundles)
-    line("pack", fmt::format("{} {}", bundle.path, bundle.architecture));
+    line("bundle", fmt::format("{} {}", bundle.path, bundle.architecture));
   if (!facts.kernel_folder.empty()) line("kernels", facts.kernel_folder);
   for (const Trial& trial : facts.trials)
     line(trial.name, fmt::format("on {}: {}", trial.device, trial.text));
@@ -120,12 +120,12 @@ std::string facts_json(const Facts& facts, const std::vector<Finding>& findings)
                    {"entries", facts.cache.entries},
                    {"bytes", facts.cache.bytes},
                    {"damaged", facts.cache.damaged}};
-  json["packs"] = Json::array();
+  json["bundles"] = Json::array();
   for (const BundleFacts& bundle : facts.bundles)
-    json["packs"].push_back({{"path", bundle.path},
-                             {"architecture", bundle.architecture},
-                             {"version", bundle.version},
-                             {"trouble", bundle.trouble}});
+    json["bundles"].push_back({{"path", bundle.path},
+                               {"architecture", bundle.architecture},
+                               {"version", bundle.version},
+                               {"trouble", bundle.trouble}});
   json["kernel_folder"] = facts.kernel_folder;
   json["trials"] = Json::array();
   for (const Trial& trial : facts.trials)

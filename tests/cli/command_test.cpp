@@ -44,7 +44,7 @@ std::string matmul_graph(const std::string& a_dims, const std::string& extra = "
 TEST(Help, NamesEverySubcommandAndTheExitCodes) {
   const Outcome run = ashlar({"--help"});
   EXPECT_EQ(run.exit_code, 0);
-  for (const char* word : {"run", "explain", "validate", "print", "engines", "bench", "pack",
+  for (const char* word : {"run", "explain", "validate", "print", "engines", "bench", "bundle",
                            "tune", "doctor", "version", "Exit codes", "ASHLAR_LOG"})
     EXPECT_THAT(run.output, HasSubstr(word));
 }
@@ -189,17 +189,18 @@ TEST(Bench, MistakesAreOneSentence) {
 }
 
 TEST(Pack, IsMadeListedAndRefused) {
-  expect_refused(ashlar({"pack", "norms"}), "either --arch or --device");
-  expect_refused(ashlar({"pack", "--arch", "sm_90a"}), "SUITE|GRAPH.json");
-  expect_refused(ashlar({"pack", "--arch", "sm_1", "norms"}), "expected one of: sm_90a");
-  expect_refused(ashlar({"pack", "--arch", "sm_90a", "no_such_suite"}), "no_such_suite");
-  expect_refused(ashlar({"pack", "--list", example("mlp_gelu")}), "not a kernel bundle");
-  const std::string file = scratch_folder("packs") + "/small.bundle";
-  const Outcome made = ashlar({"pack", "--arch", "sm_90a", example("pooling_head"), "--out", file});
+  expect_refused(ashlar({"bundle", "norms"}), "either --arch or --device");
+  expect_refused(ashlar({"bundle", "--arch", "sm_90a"}), "SUITE|GRAPH.json");
+  expect_refused(ashlar({"bundle", "--arch", "sm_1", "norms"}), "expected one of: sm_90a");
+  expect_refused(ashlar({"bundle", "--arch", "sm_90a", "no_such_suite"}), "no_such_suite");
+  expect_refused(ashlar({"bundle", "--list", example("mlp_gelu")}), "not a kernel bundle");
+  const std::string file = scratch_folder("bundles") + "/small.bundle";
+  const Outcome made =
+      ashlar({"bundle", "--arch", "sm_90a", example("pooling_head"), "--out", file});
   if (made.errors.find("no NVRTC") != std::string::npos) GTEST_SKIP() << made.errors;
   EXPECT_EQ(made.exit_code, 0) << made.errors;
   EXPECT_THAT(made.output, HasSubstr("of 1 graphs for sm_90a"));
-  const Outcome listed = ashlar({"pack", "--list", file});
+  const Outcome listed = ashlar({"bundle", "--list", file});
   EXPECT_EQ(listed.exit_code, 0) << listed.errors;
   EXPECT_THAT(listed.output, HasSubstr("for sm_90a, by Ashlar " ASHLAR_VERSION));
 }

@@ -69,7 +69,8 @@ std::string fake_version(int version) {
 
 TEST(Doctor, TellsAboutThisMachine) {
   const Visit seen = visit({});
-  for (const char* field : {"gpus", "driver", "libraries", "cache", "packs", "trials", "findings"})
+  for (const char* field :
+       {"gpus", "driver", "libraries", "cache", "bundles", "trials", "findings"})
     EXPECT_TRUE(seen.report.contains(field)) << field;
   EXPECT_EQ(seen.report["libraries"].size(), 4);
   for (const json& trial : seen.report["trials"]) EXPECT_EQ(trial["ok"], true) << trial;
@@ -202,9 +203,9 @@ TEST(Doctor, DamagedEntriesOfTheCache) {
 }
 
 TEST(Doctor, AFileThatIsNoBundle) {
-  const std::string pack = scratch_folder("doctor_files") + "/no.bundle";
-  write_text(pack, "nothing of the kind");
-  EXPECT_THAT(visit({"ASHLAR_BUNDLE=" + pack}).problems, Contains("bundle-unusable"));
+  const std::string bundle = scratch_folder("doctor_files") + "/no.bundle";
+  write_text(bundle, "nothing of the kind");
+  EXPECT_THAT(visit({"ASHLAR_BUNDLE=" + bundle}).problems, Contains("bundle-unusable"));
 }
 
 TEST(Doctor, KernelsOfAFolder) {

@@ -47,13 +47,13 @@ const std::vector<PackedItem> kItems = {{"key a", "first", "AAAA"},
                                         {"key b", "second", std::string(1000, 'B')}};
 
 TEST_F(BundleFile, RoundTrip) {
-  const Bundle pack = Bundle::open(write("good.bundle", encode_bundle("sm_90a", kItems)));
-  EXPECT_EQ(pack.architecture(), "sm_90a");
-  EXPECT_EQ(pack.version(), ASHLAR_VERSION);
-  EXPECT_EQ(pack.rows().size(), 3u) << "equal keys share one entry";
+  const Bundle bundle = Bundle::open(write("good.bundle", encode_bundle("sm_90a", kItems)));
+  EXPECT_EQ(bundle.architecture(), "sm_90a");
+  EXPECT_EQ(bundle.version(), ASHLAR_VERSION);
+  EXPECT_EQ(bundle.rows().size(), 3u) << "equal keys share one entry";
   const auto get = [&](const char* key) -> std::optional<std::string> {
-    const Bundle::Row* row = pack.find(FileCache::file_name(key));
-    return row != nullptr ? std::optional(pack.read(*row)) : std::nullopt;
+    const Bundle::Row* row = bundle.find(FileCache::file_name(key));
+    return row != nullptr ? std::optional(bundle.read(*row)) : std::nullopt;
   };
   EXPECT_EQ(get("key a"), "AAAA");
   EXPECT_EQ(get("key b"), std::string(1000, 'B'));
@@ -76,11 +76,11 @@ TEST_F(BundleFile, WhatIsDamagedIsRefused) {
   changed = good;
   changed.back() ^= 1;  // corrupts an entry: the others stay readable
   const std::string path = write("e", changed);
-  const Bundle pack = Bundle::open(path);
+  const Bundle bundle = Bundle::open(path);
   int damaged = 0;
-  for (const Bundle::Row& row : pack.rows()) {
+  for (const Bundle::Row& row : bundle.rows()) {
     try {
-      pack.read(row);
+      bundle.read(row);
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr("damaged: the digest of kernel '"));
       ++damaged;
@@ -90,10 +90,10 @@ TEST_F(BundleFile, WhatIsDamagedIsRefused) {
   EXPECT_THROW(read_bundle(path), Error);
 
   // A search skips unusable files.
-  const Bundles packs({directory_ + "/none.bundle", directory_ + "/a", directory_ + "/d",
-                       write("good.bundle", good)});
-  EXPECT_EQ(packs.count(), 1u);
-  EXPECT_EQ(packs.get("key a"), "AAAA");
+  const Bundles bundles({directory_ + "/none.bundle", directory_ + "/a", directory_ + "/d",
+                         write("good.bundle", good)});
+  EXPECT_EQ(bundles.count(), 1u);
+  EXPECT_EQ(bundles.get("key a"), "AAAA");
 }
 
 TEST_F(BundleFile, KernelsComeFromItBeforeAnythingElse) {
@@ -103,7 +103,7 @@ TEST_F(BundleFile, KernelsComeFromItBeforeAnythingElse) {
       write("one.bundle", encode_bundle("sm_90a", {packed(source, "sm_90a", image)}));
   KernelImages images(FileCache(""), Bundles({path}));
   const auto found = images.get(source, "sm_90a");
-  EXPECT_EQ(found->from, KernelImage::From::pack);
+  EXPECT_EQ(found->from, KernelImage::From::bundle);
   EXPECT_EQ(found->cubin, image.cubin);
   EXPECT_EQ(found->log, image.log);
   EXPECT_THROW(images.get(source, "sm_80"), Error) << "a different architecture";
