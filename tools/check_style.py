@@ -53,6 +53,11 @@ LEFTOVER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 PROCESS_CALL = re.compile(
     r"(?<![\w.>:])(?:std::|::)?(abort|exit|_Exit|quick_exit|printf|puts)\s*\(")
 ENVIRONMENT = re.compile(r"\b(secure_)?getenv\s*\(")
+RETIRED_WORDS = "tools/retired_words.txt"  # the data of check_retired_words
+# These name retired words on purpose: the list, the comparison of old and new command lines, the
+# history of changes, and machines by their vendor's name.
+NAMES_RETIRED_WORDS = ("LICENSE", RETIRED_WORDS, "tools/compare_kernels.py", "tests/lint/", "CHANGELOG.md",
+                       "docs/performance/cpu/", "tests/fuzz/corpus/")
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|^\s*\[[^\]]+\]:\s*(\S+)")
 
 
@@ -236,6 +241,30 @@ def check_words(tree):
                 yield path, number, f"{match.group(1)} left in the tree: do it or open an issue"
 
 
+def retired_words(tree):
+    """Pairs of a compiled expression and the field's word for it."""
+    for line in tree.files.get(RETIRED_WORDS, ()):
+        if line and not line.startswith("#"):
+            expression, replacement = re.split(r"\s{2,}", line.strip(), maxsplit=1)
+            yield re.compile(expression, re.IGNORECASE), replacement
+
+
+def check_retired_words(tree):
+    rules = list(retired_words(tree))
+    any_of_them = re.compile("|".join(f"(?:{rule.pattern})" for rule, _ in rules) or r"(?!)",
+                             re.IGNORECASE)
+    for path, lines in tree.files.items():
+        if path.startswith(NAMES_RETIRED_WORDS):
+            continue
+        for number, line in enumerate([path] + lines):  # 0: the path itself
+            if not any_of_them.search(line):
+                continue
+            for rule, replacement in rules:
+                match = rule.search(line)
+                if match:
+                    yield path, number, f"'{match.group(0)}' is retired; write: {replacement}"
+
+
 def check_links(tree):
     for path, lines in tree.files.items():
         if suffix(path) != ".md":
@@ -256,7 +285,7 @@ def check_links(tree):
 
 
 CHECKS = (check_arrows, check_headers, check_sizes, check_columns, check_code, check_words,
-          check_links)
+          check_retired_words, check_links)
 
 
 def print_house(tree):

@@ -21,6 +21,7 @@ CLEAN = {
     "cli/good.cpp": '#include "bench/bench.hpp"\n',
     "docs/a.md": "See [b](b.md#part) and `[not](a-link.md)`.\n",
     "docs/b.md": "Text.\n",
+    "tools/retired_words.txt": "# Rules.\ncopy engines?   TMA\n\\bslabs?\\b|\\bkSlab    staging buffer\n",
 }
 
 
@@ -57,6 +58,9 @@ class CheckStyle(unittest.TestCase):
             ("src/misc/a.cpp", '#include "base/dtype.hpp"\n', 1, "no place in the layers"),
             ("src/graph/a.hpp", "#include <nlohmann/json.hpp>\n", 1, "only by .cpp"),
             ("src/cpu/a.cpp", "#include <hwy/foreach_target.h>\n", 1, "foreach_target.h belongs"),
+            ("src/cuda/kernels/a.cuh", "int x;\n// The Copy engine loads A.\n", 2, "write: TMA"),
+            ("src/cuda/a.cpp", "constexpr int kSlabBytes = 16;\n", 1, "write: staging buffer"),
+            ("docs/slab.md", "Text.\n", 0, "write: staging buffer"),
             ("src/cpu/b.cpp", "auto v = _mm_add_ps(a, b);\n", 1, "intrinsic"),
             ("src/cpu/c.cpp", "#include <immintrin.h>\n", 1, "intrinsic"),
             ("src/cuda/kernels/k.cuh", "void f() {\n#if A\n#endif\n}\n", 2, "if constexpr"),

@@ -83,7 +83,8 @@ template <int kCount> struct PacketIterator {
 template <int kCount> static const int kChunk = kCount == kVector ? kUnroll : 1;
 
 template <int kCount, class T>
-__device__ inline void merge_slice(const PacketIterator<kCount>& iterator, T (&values)[PacketIterator<kCount>::kWide]) {
+__device__ inline void merge_slice(const PacketIterator<kCount>& iterator,
+                                   T (&values)[PacketIterator<kCount>::kWide]) {
   if constexpr (kColumns)
     merge_rows<kThreads>(values, iterator.lanes);
   else

@@ -83,13 +83,15 @@ template <class D>
 __device__ inline void save_packet(D d, int base, int i, const R (&values)[kVector]) {
   const auto u = narrow_vector(d, values);
 #pragma unroll
-  for (int piece = 0; piece < u.kPieces; ++piece) *persistent_piece<D>(base, i, piece) = u.pieces[piece];
+  for (int piece = 0; piece < u.kPieces; ++piece)
+    *persistent_piece<D>(base, i, piece) = u.pieces[piece];
 }
 template <class D>
 __device__ inline void load_packet(D d, int base, int i, R (&values)[kVector]) {
   Vector<kVector, typename D::Word> u;
 #pragma unroll
-  for (int piece = 0; piece < u.kPieces; ++piece) u.pieces[piece] = *persistent_piece<D>(base, i, piece);
+  for (int piece = 0; piece < u.kPieces; ++piece)
+    u.pieces[piece] = *persistent_piece<D>(base, i, piece);
   widen_vector(d, u, values);
 }
 

@@ -96,9 +96,9 @@ template <bool kAligned> struct Backward {
   }
 
   // dx as an affine function of dy and x with four coefficients per channel.
-  __device__ static void apply(const Args& args, const PacketRange& share, const Parameters& parameters,
-                               const Pair<R> (&numbers)[kTaken], const PacketRange& next,
-                               bool has_next) {
+  __device__ static void apply(const Args& args, const PacketRange& share,
+                               const Parameters& parameters, const Pair<R> (&numbers)[kTaken],
+                               const PacketRange& next, bool has_next) {
     R of_dy[kWide], of_x[kWide], constant[kWide];
 #pragma unroll
     for (int k = 0; k < kWide; ++k) {

@@ -65,9 +65,9 @@ template <bool kAligned> struct Forward {
     return {total.mean, inv_variance};
   }
 
-  __device__ static void apply(const Args& args, const PacketRange& share, const Parameters& parameters,
-                               const Pair<R> (&numbers)[kTaken], const PacketRange& next,
-                               bool has_next) {
+  __device__ static void apply(const Args& args, const PacketRange& share,
+                               const Parameters& parameters, const Pair<R> (&numbers)[kTaken],
+                               const PacketRange& next, bool has_next) {
     R mean[kWide], factor[kWide];
 #pragma unroll
     for (int k = 0; k < kWide; ++k) {

@@ -229,7 +229,8 @@ __device__ inline void multiply(const Args& args) {
       Words packets[kPackets];
 #pragma unroll
       for (int p = 0; p < kPackets; ++p)
-        packets[p].piece = *(const Piece*)(pipeline + stage * kStepBytes + p * kThreads * kPacketBytes);
+        packets[p].piece =
+            *(const Piece*)(pipeline + stage * kStepBytes + p * kThreads * kPacketBytes);
       const uint4* const units_of_step =
           x + phase % kBuffersX * kPhaseUnits +
           (phase_step * kWarpsK + warp_k) * kUnits * kM * 4 + threadIdx.x % 4;

@@ -32,7 +32,8 @@ static const int kRepackUnits = kBlocksX * kRepackRows / 8;
 static const int kFirstXScale = kBlocksX * kBlockBytes;
 static const int kXScaleBytes = 8 * 4;
 static const int kAllXScaleBytes = kBlocksX * kXScaleBytes;
-static const int kPackedXBytes = kFirstXScale + (kAllXScaleBytes + 127) / 128 * 128;  // TMA boxes follow
+static const int kPackedXBytes =
+    kFirstXScale + (kAllXScaleBytes + 127) / 128 * 128;  // TMA boxes follow
 static_assert(kBits == 4 && kScaled && kScaleBlock % kStepK == 0 && kStepK == 128);
 
 // The largest magnitudes of the four low halves and of the four high halves of 8 elements of x.

@@ -47,8 +47,8 @@ struct RepackLane {
 #pragma unroll
     for (int t = 0; t < 4; ++t) {
       const int box = t / 2, half = t % 2;  // the 128-byte swizzle XORs the line number
-      x[t] =
-          *(const uint4*)(unit + box * kBoxBytes + (from ^ (half * 4 ^ box * kRepackRows % 8) * 16));
+      x[t] = *(const uint4*)(unit + box * kBoxBytes +
+                             (from ^ (half * 4 ^ box * kRepackRows % 8) * 16));
     }
   }
   // The largest magnitude of the lane's row of a block, as a float.
@@ -99,8 +99,8 @@ __device__ inline void repack(const RepackLane& lane, int first_unit, uint8* pac
         const LimbScale scale(largest[n]);
         lane.write(unit(n), x[n], scale);
         if (lane.slice == 0)
-          *(float*)(packed_x + kFirstXScale + number(n) * (kUnitBlocks * kXScaleBytes) + lane.power) =
-              scale.factor;
+          *(float*)(packed_x + kFirstXScale + number(n) * (kUnitBlocks * kXScaleBytes) +
+                    lane.power) = scale.factor;
       }
   }
 }

@@ -42,7 +42,8 @@ struct OffsetAccumulators {
     const uint32 offset = offset_pair<T>(W()), a[4] = {offset, offset, offset, offset};
 #pragma unroll
     for (int j = 0; j < kTilesM; ++j) {
-      const uint32 first[2] = {x_frags[j].x, x_frags[j].y}, second[2] = {x_frags[j].z, x_frags[j].w};
+      const uint32 first[2] = {x_frags[j].x, x_frags[j].y},
+                   second[2] = {x_frags[j].z, x_frags[j].w};
       multiply_add(T(), acc[j], a, first);
       multiply_add(T(), acc[j], a, second);
     }
@@ -100,7 +101,8 @@ struct Accumulators {
 
   // Adds (step - offset) * scale(packet, row of the warp): the accumulators of one step.
   template <class Scale>
-  __device__ void add_scaled(const Accumulators& step, const OffsetAccumulators& offset, const Scale& scale) {
+  __device__ void add_scaled(const Accumulators& step, const OffsetAccumulators& offset,
+                             const Scale& scale) {
     const int g = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i)
@@ -161,8 +163,8 @@ struct Accumulators {
 
   // The four pairs of unit u of packet p.
   template <bool kAligned, bool kOffset, class D>
-  __device__ void pairs_k_major(D d, const Args& args, const Coord& coord, const Words& packet, int p,
-                              int u, uint32 (&pairs)[4], const Scales& scales) {
+  __device__ void pairs_k_major(D d, const Args& args, const Coord& coord, const Words& packet,
+                                int p, int u, uint32 (&pairs)[4], const Scales& scales) {
     if constexpr (kRaw) {
 #pragma unroll
       for (int w = 0; w < kUnitWords; ++w) {
@@ -188,8 +190,9 @@ struct Accumulators {
     }
   }
   template <bool kAligned, bool kOffset>
-  __device__ void add_k_major(const Args& args, const Coord& coord, const Words (&packets)[kPackets],
-                            int u, const uint4 (&x_frags)[kTilesM], const Scales& scales) {
+  __device__ void add_k_major(const Args& args, const Coord& coord,
+                              const Words (&packets)[kPackets], int u,
+                              const uint4 (&x_frags)[kTilesM], const Scales& scales) {
 #pragma unroll
     for (int tile = 0; tile < kRowTiles; ++tile) {
       uint32 low[4], high[4];

@@ -11,8 +11,8 @@
 // word of each packet at a time, so that it needs no more registers than the main loop. Rows are
 // clamped to the last one; accumulators of clamped rows are never stored.
 template <class SomeArgs>
-__device__ inline void recompute(const SomeArgs& args, const WarpgroupLane& lane, const Coord& coord,
-                                 int step, WarpgroupAccumulators& all) {
+__device__ inline void recompute(const SomeArgs& args, const WarpgroupLane& lane,
+                                 const Coord& coord, int step, WarpgroupAccumulators& all) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const typename S::Word* const scales =
       (const typename S::Word*)args.scales + step * kStepK / kScaleBlock * args.scale_stride;
@@ -46,7 +46,8 @@ __device__ inline void recompute(const SomeArgs& args, const WarpgroupLane& lane
 #pragma unroll
         for (int q = 0; q < kPairs; q += 2) {
           const uint32 a[4] = {pairs[0][q], pairs[1][q], pairs[0][q + 1], pairs[1][q + 1]};
-          const uint32 b[2] = {q == 0 ? x_frags[j].x : x_frags[j].z, q == 0 ? x_frags[j].y : x_frags[j].w};
+          const uint32 b[2] = {q == 0 ? x_frags[j].x : x_frags[j].z,
+                               q == 0 ? x_frags[j].y : x_frags[j].w};
           multiply_add(T(), acc, a, b);
         }
       }
@@ -56,8 +57,9 @@ __device__ inline void recompute(const SomeArgs& args, const WarpgroupLane& lane
 // After the last chunk of a unit: finishes the accumulators, and recomputes them if any lane of the
 // warp has an invalid one.
 template <class SomeArgs>  // with `scales` where accumulators can be invalid
-__device__ inline void recompute_nonfinite(const SomeArgs& args, const ChunkIterator& iter, const WarpgroupLane& lane,
-                                 const Coord& coord, WarpgroupAccumulators& all) {
+__device__ inline void recompute_nonfinite(const SomeArgs& args, const ChunkIterator& iter,
+                                           const WarpgroupLane& lane, const Coord& coord,
+                                           WarpgroupAccumulators& all) {
   const bool is_invalid = !finish_accumulators(all);
   if constexpr (kScaled && HasOffset<W>::value) {
     if (!__any_sync(0xffffffffu, is_invalid)) return;

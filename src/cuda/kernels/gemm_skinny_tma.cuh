@@ -34,9 +34,9 @@ static const int kFirstScale = kFirstX + kM * kPitchX;
 static const int kStageBytes = kFirstScale + kGroups * kGroupBytes;
 static const int kReductionBytes = kWarpsK * kRowsPerPass * kPitch * 4;
 // Bytes before the barriers. The reduction aliases the stages unless these prefetch the next unit.
-static const int kAllBytes = kOwnReductionSmem                          ? kStages * kStageBytes + kReductionBytes
+static const int kAllBytes = kOwnReductionSmem ? kStages * kStageBytes + kReductionBytes
                              : kStages * kStageBytes > kReductionBytes ? kStages* kStageBytes
-                                                                 : kReductionBytes;
+                                                                       : kReductionBytes;
 
 // A work unit is kRows rows of one batch. CTA (or cluster) i processes units i, i + grid, ...
 __device__ inline void locate_unit(const Args& args, int unit, Coord& coord) {
@@ -194,7 +194,8 @@ __device__ inline void add_step(const Args& args, const Coord& coord, const uint
     if constexpr (kHasOffset) invalid = offset.nan_if_nonfinite(invalid);
     const typename S::Word* const scales =
         (const typename S::Word*)(stage + kFirstScale + here.group * kGroupBytes) + here.warp_row;
-    accumulators.add_scaled(own, offset, [&](int, int row) { return (float)widen(S(), scales[row]); });
+    accumulators.add_scaled(own, offset,
+                            [&](int, int row) { return (float)widen(S(), scales[row]); });
   } else {
     accumulators.template add<true, false>(args, coord, packets, unit, Scales{}, offset);
   }

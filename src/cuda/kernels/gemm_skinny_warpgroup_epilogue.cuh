@@ -41,7 +41,8 @@ __device__ inline void store_share(const Args& args, const Coord& coord, int fir
 }
 
 __device__ inline void reduce_in_cluster(const Args& args, const Coord& coord,
-                                         const WarpgroupAccumulators& accumulators, float* memory, int warp) {
+                                         const WarpgroupAccumulators& accumulators, float* memory,
+                                         int warp) {
   const int rank = blockIdx.x % kClusterBlocks;
   float* const own = memory + (rank * kWarpsK + warp / kWarpsN) * kPartialFloats;
   cluster_wait();
@@ -55,8 +56,8 @@ __device__ inline void reduce_in_cluster(const Args& args, const Coord& coord,
 }
 
 __device__ inline void reduce_in_cta(const Args& args, const Coord& coord,
-                                       const WarpgroupAccumulators& accumulators, float* memory, int& round,
-                                       int warp) {
+                                     const WarpgroupAccumulators& accumulators, float* memory,
+                                     int& round, int warp) {
   if constexpr (!kOwnReductionSmem) group_barrier<kThreads>(0);  // partials alias the stages
 #pragma unroll 1
   for (int first = 0; first < kM; first += kRowsPerPass, ++round) {

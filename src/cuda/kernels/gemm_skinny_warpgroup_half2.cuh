@@ -52,8 +52,8 @@ struct ScaledPiece {
   }
 };
 
-__device__ inline void multiply_part(float (&acc)[kHalf], const uint32 (&a_frags)[kSlicesPerPart][4],
-                                     uint64 x) {
+__device__ inline void multiply_part(float (&acc)[kHalf],
+                                     const uint32 (&a_frags)[kSlicesPerPart][4], uint64 x) {
   wgmma_fence();
 #pragma unroll
   for (int c = 0; c < kSlicesPerPart; ++c)
@@ -79,9 +79,9 @@ __device__ inline void add_stage(const WarpgroupLane& lane, WarpgroupAccumulator
       const bool has_next = next < kUnrolledPieces || first + kUnrolledPieces < kAllPieces;
       const bool is_last = part + 1 == kParts;
       if (is_last && has_next) piece.load(lane, (first + next) / kTiles, next % kTiles, all.scales);
-      multiply_part(
-          all.acc[tile], a_frags[p % 2],
-          advance_descriptor(x, (number * kWarpsK * kSlices + part * kSlicesPerPart) * kSliceBytes));
+      multiply_part(all.acc[tile], a_frags[p % 2],
+                    advance_descriptor(
+                        x, (number * kWarpsK * kSlices + part * kSlicesPerPart) * kSliceBytes));
       wgmma_wait_group<1>();  // the previous part
       if (!is_last || has_next) piece.convert(W(), is_last ? 0 : part + 1, a_frags[1 - p % 2]);
     }

@@ -43,8 +43,8 @@ __device__ inline void bytes_of_packets(const Words (&low_high)[2], uint32 (&fac
       factors[w][2 + half] = word & kUpper;
     }
 }
-__device__ inline void multiply_piece(int (&own)[kLimbAccumulators], const uint32 (&factors)[kSlices][4],
-                                      uint64 x) {
+__device__ inline void multiply_piece(int (&own)[kLimbAccumulators],
+                                      const uint32 (&factors)[kSlices][4], uint64 x) {
   wgmma_fence();
 #pragma unroll
   for (int c = 0; c < kSlices; ++c)

@@ -61,7 +61,8 @@ struct ChunkIterator {
 
 // By a whole warp: issues the TMA load of the weights. Full boxes count as transaction bytes: TMA
 // zero-fills out of bounds.
-__device__ inline void load_weights(const Args& args, const ChunkIterator& iter, const Pipeline& pipeline) {
+__device__ inline void load_weights(const Args& args, const ChunkIterator& iter,
+                                    const Pipeline& pipeline) {
   uint8* const to = pipeline.memory + iter.stage * kStageBytes;
   const int chunk = iter.first_chunk + iter.chunk, row = iter.unit * kRows;
   Mbarrier* const full = pipeline.full + iter.stage;
@@ -74,7 +75,8 @@ __device__ inline void load_weights(const Args& args, const ChunkIterator& iter,
 }
 // By a whole warp: issues the TMA loads of x and of scales.
 template <class SomeArgs>  // with map_scales only where kScaled
-__device__ inline void load_x(const SomeArgs& args, const ChunkIterator& iter, const Pipeline& pipeline) {
+__device__ inline void load_x(const SomeArgs& args, const ChunkIterator& iter,
+                              const Pipeline& pipeline) {
   uint8* const to = pipeline.memory + iter.stage * kStageBytes;
   const int chunk = iter.first_chunk + iter.chunk, row = iter.unit * kRows;
   Mbarrier* const full = pipeline.full + iter.stage;
@@ -88,7 +90,8 @@ __device__ inline void load_x(const SomeArgs& args, const ChunkIterator& iter, c
 // Main loop of the repack warps. Units of consecutive stages go round-robin over these warps. A
 // warp always gets the same units of a given stage: if it skipped a phase of a barrier, it could
 // not tell that phase from the next by parity.
-__device__ inline void repack_chunks(const Args& args, ChunkIterator iter, const Pipeline& pipeline, int warp) {
+__device__ inline void repack_chunks(const Args& args, ChunkIterator iter, const Pipeline& pipeline,
+                                     int warp) {
   constexpr int kFurther = kRepackWarps - kRepackUnits % kRepackWarps;
   const StageLane lane;
 #pragma unroll 1

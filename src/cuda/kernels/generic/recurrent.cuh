@@ -70,8 +70,8 @@ __device__ __noinline__ RowPosition place(const Args& args, int64 row, int64 fea
   result.at[kLastOfRow] = feature;
   return result;
 }
-__device__ __noinline__ RecordPosition record_position(const Args& args, int64 pseudo_layer, int64 row,
-                                           int64 number) {
+__device__ __noinline__ RecordPosition record_position(const Args& args, int64 pseudo_layer,
+                                                       int64 row, int64 number) {
   RecordPosition result;
   result.at[0] = pseudo_layer;
   result.at[1] = kPacked ? row : row / args.batch;

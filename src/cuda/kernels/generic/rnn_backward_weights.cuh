@@ -4,7 +4,8 @@ __device__ inline R layer_input(const Args& args, int64 layer, int64 row, int64 
   if (layer == 0) return in_x(args, place(args, row, i).at);
   const int64 below = (layer - 1) * args.directions + i / args.output;
   const int64 number = args.output_state + i % args.output;
-  return kept(args, in_reserve(args, record_position(args, below, row, number).at), layer - 1, row, i);
+  return kept(args, in_reserve(args, record_position(args, below, row, number).at), layer - 1, row,
+              i);
 }
 __device__ inline R previous_output(const Args& args, int64 p, int64 direction, int64 n,
                                     int64 step, int64 j) {

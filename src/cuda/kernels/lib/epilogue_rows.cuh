@@ -76,9 +76,9 @@ __device__ inline void prefetch_residual_boxes(const Any&...) {}
 // the values to be reduced.
 template <int kColumns, int kCount = kVector, bool kLeavesOut = false, int kUsed = kColumns,
           class Accum, class Place, class Tails>
-__device__ inline void finish_rows(const Args& args, void* staging, const Accum (&accum)[kColumns / 2],
-                                   Index row, Index row_end, Index column, Index column_end,
-                                   Place place, Tails& tails) {
+__device__ inline void finish_rows(const Args& args, void* staging,
+                                   const Accum (&accum)[kColumns / 2], Index row, Index row_end,
+                                   Index column, Index column_end, Place place, Tails& tails) {
   typedef RowWalk<kColumns, kCount, Tails::kAny ? kColumns : kUsed> Walk;
   const int kWidth = Walk::kWidth, kPerRow = Walk::kPerRow, kRows = Walk::kRows,
             kSteps = Walk::kSteps;
@@ -167,9 +167,9 @@ __device__ inline void finish_rows(const Args& args, void* staging, const Accum 
   tails.end_rows(args, row, row_end);
 }
 template <int kColumns, int kCount = kVector, bool kLeavesOut = false, class Accum, class Place>
-__device__ inline void finish_rows(const Args& args, void* staging, const Accum (&accum)[kColumns / 2],
-                                   Index row, Index row_end, Index column, Index column_end,
-                                   Place place) {
+__device__ inline void finish_rows(const Args& args, void* staging,
+                                   const Accum (&accum)[kColumns / 2], Index row, Index row_end,
+                                   Index column, Index column_end, Place place) {
   NoTails tails;
   finish_rows<kColumns, kCount, kLeavesOut>(args, staging, accum, row, row_end, column, column_end,
                                             place, tails);

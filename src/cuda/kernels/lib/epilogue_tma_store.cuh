@@ -62,8 +62,9 @@ __device__ inline void visit_residual(const A& args, Place place, Index row, Ind
 static const bool kPrefetchesResidual = kHasResidual && kResidualStages == 0;
 static const int kBoxesAhead = kRowBlocks > 1 ? 1 : 2;  // as registers allow
 template <int kColumns, class A, class Place>
-__device__ inline void prefetch_residual_boxes(const A& args, uint8* staging, Index row, Index row_end,
-                                         Index column, Index column_end, Place place) {
+__device__ inline void prefetch_residual_boxes(const A& args, uint8* staging, Index row,
+                                               Index row_end, Index column, Index column_end,
+                                               Place place) {
   if constexpr (kPrefetchesResidual) {
     const int kOfRows = kColumns / kSubtileColumns;
     if (threadIdx.x % 32 == 0) tma_store_wait_read<0>();
@@ -132,7 +133,8 @@ template <bool kWhole>
 struct ReadsResidualAhead {
   static const bool kValue = kWhole && kResidualStages > 0;
 };
-__device__ inline void read_residual_box(const LanePairs& pairs, const uint8* residual, HeldPairs& held) {
+__device__ inline void read_residual_box(const LanePairs& pairs, const uint8* residual,
+                                         HeldPairs& held) {
 #pragma unroll
   for (int i = 0; i < LanePairs::kCount; ++i) take(pairs.in_box(residual, 0, i), held[i]);
 }
@@ -143,10 +145,11 @@ __device__ inline void read_residual_box(const LanePairs& pairs, const uint8* re
 // loaded before any is stored, because the two warps of a scheduler do not hide the latency of a
 // load per pair.
 template <bool kWhole, class Accum>
-__device__ inline void fill_subtile(const Args& args, const LanePairs& pairs, uint8* staging, int box,
-                                const uint8* residual, int residual_box, const HeldPairs& ahead,
-                                const Accum* accum, Index (&at)[2][kRank], Index rows_left,
-                                Index column, Index column_end) {
+__device__ inline void fill_subtile(const Args& args, const LanePairs& pairs, uint8* staging,
+                                    int box, const uint8* residual, int residual_box,
+                                    const HeldPairs& ahead, const Accum* accum,
+                                    Index (&at)[2][kRank], Index rows_left, Index column,
+                                    Index column_end) {
   const Index own_column = column + (int)threadIdx.x % 4 * 2;
   const auto is_there = [&](int i) {
     return kWhole ||
@@ -230,7 +233,9 @@ __device__ inline void epilogue_subtiles(const Args& args, const Rows& rows, uin
   if constexpr (kPrefetchesResidual) cp_async_wait_group<0>();
   // Whether a staging buffer is reused: the lane that issues the store of a subtile waits for the
   // buffer of the next.
-  const auto is_used = [&](int b) { return !kPrefetchesResidual || first_number + b >= kStoreBuffers; };
+  const auto is_used = [&](int b) {
+    return !kPrefetchesResidual || first_number + b >= kStoreBuffers;
+  };
   if (is_used(0) && lane == 0) tma_store_wait_read<kStoreBuffers - 1>();
   const LanePairs pairs;
   HeldPairs ahead;
@@ -249,15 +254,16 @@ __device__ inline void epilogue_subtiles(const Args& args, const Rows& rows, uin
     const Accum* const of_box = accum + b * (kSubtileColumns / 2);
     const uint8* from = staging;
     if constexpr (kResidualStages > 0 && !kWhole) from = rows.at(b);
-    fill_subtile<kWhole>(args, pairs, staging, number, from, kResidualStages > 0 ? 0 : number, ahead,
-                     of_box, at, row_end - row, first, column_end);
+    fill_subtile<kWhole>(args, pairs, staging, number, from, kResidualStages > 0 ? 0 : number,
+                         ahead, of_box, at, row_end - row, first, column_end);
     if constexpr (ReadsResidualAhead<kWhole>::kValue)
       if (b + 1 < kOfRows) read_residual_box(pairs, rows.at(b + 1), ahead);
     fence_proxy_async();
     __syncwarp();
     if (lane == 0) {
       if (kWhole || (row < row_end && first < column_end))
-        store_box<2>(args.map_results, same_staging + number * kSubtileBytes, {(int)first, (int)row});
+        store_box<2>(args.map_results, same_staging + number * kSubtileBytes,
+                     {(int)first, (int)row});
       tma_store_commit_group();
       if (b + 1 < kOfRows && is_used(b + 1)) tma_store_wait_read<kStoreBuffers - 1>();
     }
@@ -286,11 +292,11 @@ __device__ inline void finish_rows(const Args& args, const Rows& rows,
   }
   // Two copies of the code: most tiles need no bounds checks.
   if (is_whole(rows, row + 16 <= row_end && column + kColumns <= column_end))
-    epilogue_subtiles<true, kColumns>(args, rows, staging, accum, at, row, row_end, column, column_end,
-                                 place);
+    epilogue_subtiles<true, kColumns>(args, rows, staging, accum, at, row, row_end, column,
+                                      column_end, place);
   else
-    epilogue_subtiles<false, kColumns>(args, rows, staging, accum, at, row, row_end, column, column_end,
-                                  place);
+    epilogue_subtiles<false, kColumns>(args, rows, staging, accum, at, row, row_end, column,
+                                       column_end, place);
 }
 
 // Before the CTA exits: TMA has read its staging buffers.

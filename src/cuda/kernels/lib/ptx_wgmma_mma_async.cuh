@@ -29,9 +29,9 @@
 #define WGMMA_LIST7                                                                               \
   "%112, %113, %114, %115, %116, %117, %118, %119, "                                              \
   "%120, %121, %122, %123, %124, %125, %126, %127"
-#define WGMMA_4(i)                                                                  \
-  "+" WGMMA_REGISTER(accum[i]), "+" WGMMA_REGISTER(accum[i + 1]), "+" WGMMA_REGISTER(accum[i + 2]), \
-      "+" WGMMA_REGISTER(accum[i + 3])
+#define WGMMA_4(i)                                                \
+  "+" WGMMA_REGISTER(accum[i]), "+" WGMMA_REGISTER(accum[i + 1]), \
+      "+" WGMMA_REGISTER(accum[i + 2]), "+" WGMMA_REGISTER(accum[i + 3])
 #define WGMMA_16(i) WGMMA_4(i), WGMMA_4(i + 4), WGMMA_4(i + 8), WGMMA_4(i + 12)
 #if WGMMA_N == 8
 #define WGMMA_LIST "%0, %1, %2, %3"
@@ -118,7 +118,8 @@
 #define WGMMA_LIST                                                                                \
   WGMMA_LIST0 ", " WGMMA_LIST1 ", " WGMMA_LIST2 ", " WGMMA_LIST3 ", "                             \
   WGMMA_LIST4 ", " WGMMA_LIST5
-#define WGMMA_ACCUM WGMMA_16(0), WGMMA_16(16), WGMMA_16(32), WGMMA_16(48), WGMMA_16(64), WGMMA_16(80)
+#define WGMMA_ACCUM \
+  WGMMA_16(0), WGMMA_16(16), WGMMA_16(32), WGMMA_16(48), WGMMA_16(64), WGMMA_16(80)
 #define WGMMA_IN0 "%96"
 #define WGMMA_IN1 "%97"
 #define WGMMA_IN2 "%98"

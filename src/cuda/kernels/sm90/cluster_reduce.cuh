@@ -28,12 +28,13 @@ __device__ inline AccumQuad* spilled_accumulators(uint8* memory, int rows) {
 // By a consumer warpgroup; its warps have 16 of each 64 rows from `first` * 16 on, and kTileN
 // columns per row block. No thread or TMA access to `memory` may be outstanding.
 template <int kCount, int kHalf>
-__device__ inline void spill_accumulators(uint8* memory, const Accum (&accum)[kCount][kHalf], int first) {
+__device__ inline void spill_accumulators(uint8* memory, const Accum (&accum)[kCount][kHalf],
+                                          int first) {
 #pragma unroll
   for (int piece = 0; piece < kCount; ++piece) {
     const int kOfRows = kTileN / 2 / kHalf;  // accumulator fragments per 16 rows
-    AccumQuad* to =
-        spilled_accumulators(memory, first + 4 * (piece / kOfRows)) + piece % kOfRows * (kHalf / 4 * 32);
+    AccumQuad* to = spilled_accumulators(memory, first + 4 * (piece / kOfRows)) +
+                    piece % kOfRows * (kHalf / 4 * 32);
 #pragma unroll
     for (int j = 0; j < kHalf / 4; ++j) {
       const Accum* four = accum[piece] + 4 * j;

@@ -189,7 +189,8 @@ struct Converter {
       neighbours(Stored(), Math(), words[w], some);
 #pragma unroll
       for (int j = 0; j < kPairs; ++j) pairs[w * kPairs + j] = some[j];
-      if constexpr (NonfiniteBytes<Stored, Math>::kThere) odd |= NonfiniteBytes<Stored, Math>::marks(words[w]);
+      if constexpr (NonfiniteBytes<Stored, Math>::kThere)
+        odd |= NonfiniteBytes<Stored, Math>::marks(words[w]);
     }
     if constexpr (NonfiniteBytes<Stored, Math>::kThere) {
       if (odd == 0) return;
@@ -207,7 +208,8 @@ struct Converter {
 
   // Converts the packets of a K-block to the lines of a stage. `ready` waits for the stage.
   template <class Ready>
-  __device__ void convert(const Args& args, const WorkTile& work, int block, uint8* to, Ready ready) {
+  __device__ void convert(const Args& args, const WorkTile& work, int block, uint8* to,
+                          Ready ready) {
     copy(args, (step + kRawSteps - 1) % kRawSteps);
     ready();
     cp_async_wait_group<kRawSteps - 1>();
@@ -264,7 +266,8 @@ struct Converter {
 struct NoConverter {
   static const int kBytes = 0;
   __device__ NoConverter(const Args&, uint8*, int) {}
-  template <class Ready> __device__ void convert(const Args&, const WorkTile&, int, uint8*, Ready) {}
+  template <class Ready>
+  __device__ void convert(const Args&, const WorkTile&, int, uint8*, Ready) {}
 };
 template <bool kConverts, class Narrow, class Math, int kRows> struct ConverterOf {
   typedef Converter<Narrow, Math, kRows> Type;

@@ -97,8 +97,8 @@ __device__ inline void load_filter_tile(const Args& args, const WorkTile& work, 
 // K order: all taps of one block of channels, then the next block, so that the pixels of later taps
 // hit in L2.
 template <class A>
-__device__ inline void load_stage(const A& args, const WorkTile& work, int block, uint8* a, uint8* b,
-                                  Mbarrier* barrier) {
+__device__ inline void load_stage(const A& args, const WorkTile& work, int block, uint8* a,
+                                  uint8* b, Mbarrier* barrier) {
   const int64 taps = phase_word(args, work.phase, kTaps);
   const int above = divide(block, phase_word(args, work.phase, kMagicTaps), taps);
   const int64 tap =
@@ -227,8 +227,9 @@ __device__ inline Bounds bounds_of(const Args& args, const WorkTile& work) {
 
 // Epilogue of 16 rows of accumulators; their first column is work.n.
 template <int kHalf, class StagingBuffer, class Accum, class Tails>
-__device__ inline void epilogue_tile_rows(const Args& args, const WorkTile& work, const StagingBuffer& staging,
-                                        const Accum (&accum)[kHalf], int row, Tails& tails) {
+__device__ inline void epilogue_tile_rows(const Args& args, const WorkTile& work,
+                                          const StagingBuffer& staging, const Accum (&accum)[kHalf],
+                                          int row, Tails& tails) {
   const Bounds bounds = bounds_of(args, work);
   const int kUsed = kSwap || kUsedColumns > 2 * kHalf ? 2 * kHalf : kUsedColumns;
   finish_rows<2 * kHalf, kVector, !kSwap && kPaddedLines, kUsed>(

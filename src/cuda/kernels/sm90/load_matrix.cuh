@@ -31,8 +31,8 @@ __device__ inline void load_rows(uint8* to, const TensorMap& map, Mbarrier* barr
 // The CTAs of a cluster have different rows of A and the same columns of B: each loads 1 / kCluster
 // of B and multicasts it.
 template <class A>
-__device__ inline void load_stage(const A& args, const WorkTile& work, int block, uint8* a, uint8* b,
-                                  Mbarrier* barrier) {
+__device__ inline void load_stage(const A& args, const WorkTile& work, int block, uint8* a,
+                                  uint8* b, Mbarrier* barrier) {
   const int depth = first_k(args, block), kPart = kTileN / kCluster;
   if constexpr (!kComputesA)
     load_rows<kTransposeA, kTileM, false>(a, args.map_a, barrier, work.m, depth,

@@ -165,10 +165,10 @@ __device__ inline void wait_for_residual(Pipeline pipeline, const OrderBarrier& 
 // 128) are promoted to f32, one instruction tile after the other. The other warpgroups keep the
 // tensor cores busy in the meantime.
 template <class DuringMma>
-__device__ inline void mma_k_blocks_promoted(Pipeline& pipeline, const WorkTile& work, const OrderBarrier& order,
-                                                   int first_row_block,
-                                                   Accum (&accum)[kPieces][WGMMA_N / 2],
-                                                   DuringMma during_mma) {
+__device__ inline void mma_k_blocks_promoted(Pipeline& pipeline, const WorkTile& work,
+                                             const OrderBarrier& order, int first_row_block,
+                                             Accum (&accum)[kPieces][WGMMA_N / 2],
+                                             DuringMma during_mma) {
 #pragma unroll
   for (int piece = 0; piece < kPieces; ++piece)
 #pragma unroll
@@ -195,9 +195,9 @@ __device__ inline void mma_k_blocks_promoted(Pipeline& pipeline, const WorkTile&
 // stage have been issued. `during_mma` runs once, while the first wgmma are in flight. Returns the
 // stage that the last wgmma read; finish_mma waits for them and releases it.
 template <class DuringMma>
-__device__ inline int mma_k_blocks(Pipeline& pipeline, const WorkTile& work, const OrderBarrier& order,
-                                      int first_row_block, Accum (&accum)[kPieces][WGMMA_N / 2],
-                                      DuringMma during_mma) {
+__device__ inline int mma_k_blocks(Pipeline& pipeline, const WorkTile& work,
+                                   const OrderBarrier& order, int first_row_block,
+                                   Accum (&accum)[kPieces][WGMMA_N / 2], DuringMma during_mma) {
   int before = -1;
   for (int block = 0; block < work.count; ++block, pipeline.next()) {
     wait_for(pipeline.full + pipeline.stage, pipeline.parity);
@@ -242,7 +242,8 @@ struct SubtileRows : ResidualRows<Pipeline> {
 // all computing producer threads have arrived.
 __device__ inline void drain_pipeline(Pipeline pipeline) {
   if constexpr (kComputes) wait_for(pipeline.computed, 0);
-  for (int s = 0; s < kStages; ++s, pipeline.next()) wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
+  for (int s = 0; s < kStages; ++s, pipeline.next())
+    wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
 }
 
 // Warp index in its warpgroup, broadcast so that the compiler sees a warp-uniform value and keeps
@@ -321,9 +322,13 @@ __device__ inline void consume(const A& args, Pipeline pipeline, int group) {
         };
         if (bounds.first_row + work.m + rows_end <= bounds.row_end &&
             bounds.first_column + kTileN <= bounds.column_end)
-          finish([&](int r) { return SubtileRows<true>{residual(r), staging, accum, r == 0, last_stage}; });
+          finish([&](int r) {
+            return SubtileRows<true>{residual(r), staging, accum, r == 0, last_stage};
+          });
         else
-          finish([&](int r) { return SubtileRows<false>{residual(r), staging, accum, r == 0, last_stage}; });
+          finish([&](int r) {
+            return SubtileRows<false>{residual(r), staging, accum, r == 0, last_stage};
+          });
       } else {
         finish([&](int) { return staging; });
       }

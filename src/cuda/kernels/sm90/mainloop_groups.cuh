@@ -74,15 +74,17 @@ __device__ inline void produce(const Args& args, Pipeline pipeline) {
       arrive_and_expect_tx(pipeline.full + stage, kFilterBytes);
 #pragma unroll 1
       for (int side = 0; side < kGroupsPerTile; ++side) {
-        const int at[3] = {0, (group_pack * kGroupsPerTile + side) * (kColumnsContiguous ? kGroupK : WGMMA_N), 0};
-        load_box(pipeline.filters + stage * kFilterBytes + side * kGroupFilterBytes, args.map_filters,
-                 pipeline.full + stage, at);
+        const int at[3] = {
+            0, (group_pack * kGroupsPerTile + side) * (kColumnsContiguous ? kGroupK : WGMMA_N), 0};
+        load_box(pipeline.filters + stage * kFilterBytes + side * kGroupFilterBytes,
+                 args.map_filters, pipeline.full + stage, at);
       }
     }
     const int stage = pipeline.window.stage;
     wait_for(pipeline.empty_window + stage, pipeline.window.parity ^ 1);
     arrive_and_expect_tx(pipeline.full_window + stage, kStageBytesA);
-    load_window(args, work, 0, pipeline.windows + stage * kStageBytesA, pipeline.full_window + stage);
+    load_window(args, work, 0, pipeline.windows + stage * kStageBytesA,
+                pipeline.full_window + stage);
   }
 }
 

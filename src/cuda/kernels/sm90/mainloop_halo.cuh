@@ -64,7 +64,9 @@ __device__ inline void produce_windows(const A& args, Pipeline pipeline) {
     for (int i = 0; i < window_count(args, work); ++i, pipeline.window.next()) {
       const int stage = pipeline.window.stage;
       uint8* window = pipeline.windows + stage * kStageBytesA;
-      const auto ready = [&] { wait_for(pipeline.empty_window + stage, pipeline.window.parity ^ 1); };
+      const auto ready = [&] {
+        wait_for(pipeline.empty_window + stage, pipeline.window.parity ^ 1);
+      };
       if constexpr (kComputesPixels) {
         compute_window(args, work, i, window, ready);
         fence_proxy_async();
@@ -86,7 +88,8 @@ __device__ inline void produce_filters(const Args& args, Pipeline pipeline) {
       const int stage = pipeline.filter.stage;
       wait_for(pipeline.empty + stage, pipeline.filter.parity ^ 1);
       arrive_and_expect_tx(pipeline.full + stage, kStageBytesB);
-      load_filters(args, work, block, pipeline.filters + stage * kStageBytesB, pipeline.full + stage);
+      load_filters(args, work, block, pipeline.filters + stage * kStageBytesB,
+                   pipeline.full + stage);
     }
     if constexpr (kResident) return;
   }
@@ -112,7 +115,8 @@ __device__ inline void issue_mma(const Pipeline& pipeline, int first_row, bool a
                                       Accum (&accum)[kRowBlocks][WGMMA_N / 2]) {
   const uint64 a = tile_descriptor<false>(pipeline.windows + pipeline.window.stage * kStageBytesA +
                                           first_row * kBlockKBytes);
-  const uint64 b = tile_descriptor<kTransposeB>(pipeline.filters + pipeline.filter.stage * kStageBytesB);
+  const uint64 b =
+      tile_descriptor<kTransposeB>(pipeline.filters + pipeline.filter.stage * kStageBytesB);
   fence_operand(accum);
   wgmma_fence();
 #pragma unroll
@@ -129,8 +133,8 @@ __device__ inline void issue_mma(const Pipeline& pipeline, int first_row, bool a
 // have been issued. `during_mma` runs once, while the first wgmma are in flight.
 template <class DuringMma>
 __device__ inline void mma_windows(const Args& args, Pipeline& pipeline, const WorkTile& work,
-                                        const OrderBarrier& order, int first_row,
-                                        Accum (&accum)[kRowBlocks][WGMMA_N / 2], DuringMma during_mma) {
+                                   const OrderBarrier& order, int first_row,
+                                   Accum (&accum)[kRowBlocks][WGMMA_N / 2], DuringMma during_mma) {
   const int all_taps = (int)phase_word(args, work.phase, kTaps);
   const int taps = all_taps / (all_taps == 0 ? 1 : plane_count(args, work.phase));
   const int windows = taps == 0 ? 0 : window_count(args, work);
@@ -197,7 +201,8 @@ __device__ inline void consume(const Args& args, Pipeline pipeline, int group) {
     tails.begin_tile(args, work);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r)
-      epilogue_tile_rows(args, work, staging, accum[r], work.m + first_row + r * 64 + warp * 16, tails);
+      epilogue_tile_rows(args, work, staging, accum[r], work.m + first_row + r * 64 + warp * 16,
+                         tails);
     tails.end_tile(args, staging, group);
   }
   tails.end(args, group);
@@ -216,7 +221,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   if (group == kConsumers) {
     if constexpr (kConsumers > 1) setmaxnreg_dec<kProducerRegisters>();
     const int thread = (int)threadIdx.x % 128;
-    if (kComputesPixels ? thread < kComputingWarps * 32 : thread == 0) produce_windows(args, pipeline);
+    if (kComputesPixels ? thread < kComputingWarps * 32 : thread == 0)
+      produce_windows(args, pipeline);
     if (thread == kComputingWarps * 32) produce_filters(args, pipeline);
     __syncwarp();  // the cluster barrier below needs converged warps
   } else {

@@ -115,7 +115,8 @@ __device__ inline void compute_window(const Args& args, const WorkTile& work, in
     PixelPiece loaded[kTogether];
 #pragma unroll
     for (int i = 0; i < kTogether; ++i)
-      loaded[i].load(args, work.phase, work.m + piece_of(i) / kLinePieces, window.tap, channel_of(i));
+      loaded[i].load(args, work.phase, work.m + piece_of(i) / kLinePieces, window.tap,
+                     channel_of(i));
     uint4 pieces[kTogether];
 #pragma unroll
     for (int i = 0; i < kTogether; ++i)

@@ -68,8 +68,8 @@ __device__ inline void compute_boxes(const Args& args, uint8* to, int batch, int
 // K-major lines from memory that is contiguous along rows: a thread transposes kTransposed rows of
 // a piece at a time. Eight lanes store four pieces of two rows that are 4 apart: no bank conflicts.
 template <class Operand, int kRows, class Ready>
-__device__ inline void compute_transposed(const Args& args, uint8* to, int batch, int row, int row_end,
-                                      int depth, int end, Ready ready) {
+__device__ inline void compute_transposed(const Args& args, uint8* to, int batch, int row,
+                                          int row_end, int depth, int end, Ready ready) {
   const int kTransposed = Operand::kVector < 4 ? Operand::kVector : 4;
   const int thread = threadIdx.x % 128, piece = thread % 4 + thread / 8 % 2 * 4;
   const int line = (thread / 16 * 2 + thread / 4 % 2) * kTransposed, kLines = 16 * kTransposed;
@@ -80,8 +80,8 @@ __device__ inline void compute_transposed(const Args& args, uint8* to, int batch
 #pragma unroll
     for (int k = 0; k < kPieceElements; ++k) {
       const int d = depth + piece * kPieceElements + k;
-      load_along<Operand, kTransposed, kTransposed>(args, batch, d, end, row + first, row_end, row_end,
-                                           values[k]);
+      load_along<Operand, kTransposed, kTransposed>(args, batch, d, end, row + first, row_end,
+                                                    row_end, values[k]);
     }
 #pragma unroll
     for (int r = 0; r < kTransposed; ++r) {

@@ -20,13 +20,14 @@ static const bool kPrefetchesDuringMma = kPrefetchesResidual && !kPingPong;
 // For the rows of a warpgroup from `first_row` of the tile on; `staging` is the warp's buffer.
 // Called at both points; kDuringMma selects the one that acts.
 template <bool kDuringMma, class A>
-__device__ inline void prefetch_residual(const A& args, const WorkTile& work, int first_row, uint8* staging) {
+__device__ inline void prefetch_residual(const A& args, const WorkTile& work, int first_row,
+                                         uint8* staging) {
   if constexpr (kResidualLines > 0 && kDuringMma == kPrefetchesDuringMma) {
     const auto bounds = bounds_of(args, work);
     const Index first = bounds.first_row + work.m + first_row;
     const auto place = [&](Index row, Index(&at)[kRank]) { place_row(args, work, row, at); };
-    prefetch_residual_boxes<kTileN>(args, staging, first + (Index)threadIdx.x / 32 % 4 * 16, bounds.row_end,
-                              bounds.first_column, bounds.column_end, place);
+    prefetch_residual_boxes<kTileN>(args, staging, first + (Index)threadIdx.x / 32 % 4 * 16,
+                                    bounds.row_end, bounds.first_column, bounds.column_end, place);
 #pragma unroll 1
     for (int i = threadIdx.x % 128; i < kRowBlocks * 64 * kResidualLines; i += 128) {
       const Index row = first + i / kResidualLines;

@@ -11,7 +11,9 @@ static const bool kHasEmptyTiles = false;  // tiles without K-blocks
 __device__ inline int first_k(const Args&, int block) { return block * kBlockK; }
 
 __device__ inline int block_of_cluster();
-__device__ inline bool has_split_tile(const Args&) { return false; }  // no reduction within clusters
+__device__ inline bool has_split_tile(const Args&) {
+  return false;
+}  // no reduction within clusters
 
 __device__ inline int range_count() { return (int)gridDim.x / kCluster; }
 // Ranges are assigned in reverse order of CTAs: a CTA that waits for the partials of following

@@ -20,7 +20,8 @@ __device__ inline uint32* flag_of_range(const Args& args, int range, int first) 
 // By a consumer warpgroup; its warps have 16 of each 64 rows from `first` * 16 on. The previous
 // launch has reset the flags.
 template <int kCount, int kHalf>
-__device__ inline void publish_partials(const Args& args, const Accum (&accum)[kCount][kHalf], int first) {
+__device__ inline void publish_partials(const Args& args, const Accum (&accum)[kCount][kHalf],
+                                        int first) {
   spill_accumulators(partials_of_range(args, own_range()), accum, first);
   __syncwarp();
   if (threadIdx.x % 32 != 0) return;
@@ -52,8 +53,8 @@ __device__ inline void add_partials(const Args& args, Accum (&accum)[kCount][kHa
 #pragma unroll
     for (int piece = 0; piece < kCount; ++piece) {
       const int kOfRows = kTileN / 2 / kHalf;  // accumulator fragments per 16 rows
-      const AccumQuad* from =
-          spilled_accumulators(part, first + 4 * (piece / kOfRows)) + piece % kOfRows * (kHalf / 4 * 32);
+      const AccumQuad* from = spilled_accumulators(part, first + 4 * (piece / kOfRows)) +
+                              piece % kOfRows * (kHalf / 4 * 32);
 #pragma unroll
       for (int j = 0; j < kHalf / 4; ++j) {
         const uint4 words = StreamPiece<16>::load(from + j * 32);

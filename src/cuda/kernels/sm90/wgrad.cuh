@@ -132,13 +132,13 @@ __device__ inline void load(uint8* to, const TensorMap& map, Mbarrier* barrier, 
   if constexpr (kRank == 5) load_box(to, map, barrier, {channel, w, h, d, n});
 }
 // `filter` and `channel` are relative to the tile.
-__device__ inline void load_dy(const Args& args, const WorkTile& work, const Place& place, int filter,
-                               int row, uint8* to, Mbarrier* barrier) {
+__device__ inline void load_dy(const Args& args, const WorkTile& work, const Place& place,
+                               int filter, int row, uint8* to, Mbarrier* barrier) {
   load(to, args.map_dy, barrier, work.group * (int)args.filters + work.k + filter, place.w,
        place.h + row, place.d, place.n);
 }
-__device__ inline void load_x(const Args& args, const WorkTile& work, const Place& place, int channel,
-                              int row, uint8* to, Mbarrier* barrier) {
+__device__ inline void load_x(const Args& args, const WorkTile& work, const Place& place,
+                              int channel, int row, uint8* to, Mbarrier* barrier) {
   load(to, args.map_x, barrier, work.group * (int)args.channels + work.c + channel,
        place.w * kStrideW + work.tap_w * kDilationW - kPaddingW,
        (place.h * kStrideH + work.tap_h * kDilationH - kPaddingH) + row * kStrideH,

@@ -121,8 +121,9 @@ __device__ inline void fill_stage(Pipeline& pipeline, Pipeline& raw, int warp) {
 // All stages of a work tile; `pipeline` is at the next stage to read, `filled` at the next to fill.
 // With kParts == 3 each stage has accumulators of its own, which are added with rounding to
 // nearest: tensor cores truncate when they accumulate.
-__device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipeline& raw, int first_box,
-                                  int tap_row, Accum (&totals)[kRowBlocks][WGMMA_N / 2]) {
+__device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipeline& raw,
+                                  int first_box, int tap_row,
+                                  Accum (&totals)[kRowBlocks][WGMMA_N / 2]) {
   const int warp = threadIdx.x / 32;
   Pipeline filled = pipeline;
   if constexpr (kParts == 3) clear(totals);
@@ -165,8 +166,8 @@ __device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipe
 }
 
 // A consumer warpgroup.
-__device__ inline void consume(const Args& args, const WorkTile& work, Pipeline& pipeline, Pipeline& raw,
-                               int group) {
+__device__ inline void consume(const Args& args, const WorkTile& work, Pipeline& pipeline,
+                               Pipeline& raw, int group) {
   const int first_box = group / kTapRows * kRowBlocks, tap_row = group % kTapRows;
   Accum accum[kRowBlocks][WGMMA_N / 2];
   mma_stages(work, pipeline, raw, first_box, tap_row, accum);

@@ -24,8 +24,8 @@ __device__ inline void produce(const Args& args, const WorkTile& work, Pipeline&
 
 // All stages of a work tile. A stage is released after the wgmma of the next stage have been
 // issued.
-__device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, int first_box, int tap_row,
-                                  Accum (&accum)[kRowBlocks][WGMMA_N / 2]) {
+__device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, int first_box,
+                                  int tap_row, Accum (&accum)[kRowBlocks][WGMMA_N / 2]) {
   int before = -1;
   for (int i = 0; i < work.count; ++i, pipeline.next(kStages)) {
     wait_for(pipeline.full + pipeline.stage, pipeline.parity);
@@ -45,7 +45,8 @@ __device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, int 
 }
 
 // A consumer warpgroup.
-__device__ inline void consume(const Args& args, const WorkTile& work, Pipeline& pipeline, int group) {
+__device__ inline void consume(const Args& args, const WorkTile& work, Pipeline& pipeline,
+                               int group) {
   const int first_box = group / kTapRows * kRowBlocks, tap_row = group % kTapRows;
   Accum accum[kRowBlocks][WGMMA_N / 2];
   mma_stages(work, pipeline, first_box, tap_row, accum);

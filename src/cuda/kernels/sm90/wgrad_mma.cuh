@@ -109,8 +109,8 @@ __device__ inline void store_partials(const Args& args, const WorkTile& work, in
 }
 
 // For all boxes of a warpgroup; zero-fills the slots that the tile does not use.
-__device__ inline void store_partials(const Args& args, const WorkTile& work, int first_box, int tap_row,
-                                 const Accum (&accum)[kRowBlocks][WGMMA_N / 2]) {
+__device__ inline void store_partials(const Args& args, const WorkTile& work, int first_box,
+                                      int tap_row, const Accum (&accum)[kRowBlocks][WGMMA_N / 2]) {
   const int end = kBlocks > 0 ? work.end_split : work.split + 1;
 #pragma unroll 1
   for (int split = work.split; split < end; ++split)

@@ -51,7 +51,8 @@ __device__ constexpr int filter_of(int column) {
 
 // Transposes dy, one warp. A lane has 4 filters of the first or the second 4 runs: 16 values of a
 // step. Eight lanes read 128 bytes of a pixel and write to eight columns with different swizzles.
-__device__ inline void transpose_dy(const WorkTile& work, Pipeline& pipeline, Pipeline& transposed, int warp) {
+__device__ inline void transpose_dy(const WorkTile& work, Pipeline& pipeline, Pipeline& transposed,
+                                    int warp) {
   const int lane = threadIdx.x % 32, half = lane / 16, piece = lane % 16;
   const int column = piece / 8 * 32 + piece % 8;
   for (int i = 0; i < work.count; ++i, pipeline.next(kStages), transposed.next(kTransposedSlots)) {
@@ -119,13 +120,15 @@ typedef Accum Accums[kTapsAcross][WGMMA_N / 2];
 static const int kPending = kConsumers > 2 ? 0 : 1;
 
 // All stages of a work tile. The registers of a pixel are free when its last wgmma is complete.
-__device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipeline& transposed, int at, Accums& accum) {
+__device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipeline& transposed,
+                                  int at, Accums& accum) {
   const int kPixels = kSteps + kTapsAcross - 1;
   const int kAhead = kTapsAcross;  // pixels that are loaded while the wgmma of a step run
   int before = -1;
   for (int i = 0; i < work.count; ++i, pipeline.next(kStages), transposed.next(kTransposedSlots)) {
     const uint8* stage = pipeline.stages + pipeline.stage * kStageBytes;
-    const uint64 dy = smem_descriptor<128>(transposed.stages + transposed.stage * kTransposedBytes, 0, 1024);
+    const uint64 dy =
+        smem_descriptor<128>(transposed.stages + transposed.stage * kTransposedBytes, 0, 1024);
     uint32 x[kPixels][4];
     wait_for(pipeline.full + pipeline.stage, pipeline.parity);
 #pragma unroll
@@ -163,8 +166,8 @@ __device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipe
 
 // Stores the accumulators of 64 channels to [split][filter][tap][channel]: a thread has two
 // channels of a filter. Zero-fills the slots that the tile does not use.
-__device__ inline void store_partials(const Args& args, const WorkTile& work, int split, int channel,
-                                 int tap_row, const Accums& accum) {
+__device__ inline void store_partials(const Args& args, const WorkTile& work, int split,
+                                      int channel, int tap_row, const Accums& accum) {
   const int tap_h = work.tap_h + tap_row, c = work.c + channel;
   const bool is_zero = kBlocks > 0 && split > work.split;
   if (tap_h >= kWindowH) return;
@@ -192,8 +195,8 @@ __device__ inline void store_partials(const Args& args, const WorkTile& work, in
 }
 
 // A consumer warpgroup: a box of 64 channels, a row of taps.
-__device__ inline void consume(const Args& args, const WorkTile& work, Pipeline& pipeline, Pipeline& transposed,
-                               int group) {
+__device__ inline void consume(const Args& args, const WorkTile& work, Pipeline& pipeline,
+                               Pipeline& transposed, int group) {
   const int box = group / kTapRows, tap_row = group % kTapRows;
   const int lane = threadIdx.x % 32, channel = channel_of(threadIdx.x % 128);
   const int pixel = lane % 4 * kXRun + tap_row * kDilationH * kXWidth;
@@ -234,11 +237,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     if constexpr (kConsumers > 1) setmaxnreg_dec<kProducerRegisters>();
     const int warp = threadIdx.x / 32 % 4;
     if (warp < kTransposeWarps)
-      for_work(args, own, [&](const WorkTile& work) { transpose_dy(work, pipeline, transposed, warp); });
+      for_work(args, own,
+               [&](const WorkTile& work) { transpose_dy(work, pipeline, transposed, warp); });
     else if (threadIdx.x % 32 == 0)
       for_work(args, own, [&](const WorkTile& work) { produce(args, work, pipeline); });
   } else {
     if constexpr (kConsumers > 1) setmaxnreg_inc<kConsumerRegisters>();
-    for_work(args, own, [&](const WorkTile& work) { consume(args, work, pipeline, transposed, group); });
+    for_work(args, own,
+             [&](const WorkTile& work) { consume(args, work, pipeline, transposed, group); });
   }
 }
