@@ -36,8 +36,8 @@ class Device {
   static Device cpu();
   static Device best();  // the fastest device present: a GPU if there is one, else the CPU
   // "cpu", "cuda:0", or a known device such as "h200", which need not be present. Throws
-  // Error(invalid_argument), listing the known names, for an unknown name and Error(device) for a
-  // CUDA ordinal that is not present.
+  // Error(invalid_argument), listing the known names, for an unknown name or a GPU that is not
+  // present, and Error(device) if the driver fails.
   static Device named(std::string_view name);
   static std::vector<std::string> known_names();
   explicit Device(DeviceProps props);

@@ -64,6 +64,8 @@ class Binding {
   std::vector<void*> pointers_;
 };
 
+struct Explanation;  // <ashlar/explanation.hpp>
+
 struct PlanNotes {
   bool deterministic = true;
   bool tf32 = false;  // f32 operands of matmuls and convolutions keep 11 significant bits
@@ -93,6 +95,7 @@ class Plan {
   // Text: the regions, the engine and configuration of each, the estimate or refusal of every other
   // engine for the operation, workspace and notes.
   std::string explain() const;
+  Explanation explanation() const;  // the same as values
 
   // Executes the plan. Pointers refer to memory of the plan's device (host memory for scalars) of
   // byte_size() bytes each; only null pointers are detected. Outputs must not overlap other
@@ -107,6 +110,10 @@ class Plan {
   void run(const Binding& binding, void* workspace = nullptr, void* stream = nullptr) const;
   void run(std::span<void* const> pointers, void* workspace = nullptr,
            void* stream = nullptr) const;
+  // One run that the device times region by region: seconds of each, in execution order. Unlike
+  // run() it allocates, and it waits for the device.
+  std::vector<double> region_seconds(std::span<void* const> pointers, void* workspace = nullptr,
+                                     void* stream = nullptr) const;
 
   // Graph, device, options and selected engines as versioned JSON. from_json() builds the same
   // kernels without selection or tuning; constants have to be passed again.
@@ -127,11 +134,23 @@ Plan compile(const Graph& graph, const Device& device = Device::cpu(),
 // Plan::explain() of the plan that compile() would build; the device need not be present.
 std::string explain(const Graph& graph, const Device& device, const CompileOptions& options = {});
 
+// How an engine computes, slowest first.
+enum class ComputeMethod : std::uint8_t {
+  reference,          // scalar loops in double precision on the CPU
+  thread_per_output,  // a GPU thread per output element, no tiling
+  cuda_cores,         // tiled GPU kernels without tensor cores
+  simd,               // vector instructions of the CPU
+  tensor_cores,
+};
+std::string_view to_string(ComputeMethod method);  // "one thread per output", "SIMD", ...
+
 struct EngineInfo {
   std::string id;           // "cpu.matmul_gemm"
   std::string kind;         // "generic fusion", ...
   std::string description;  // one line
   bool is_reference;        // scalar double-precision loops: the last resort
+  // From engines(): the fastest units it uses; from engines_for(): those it uses for the region.
+  ComputeMethod method;
 };
 std::vector<EngineInfo> engines(DeviceKind kind);
 

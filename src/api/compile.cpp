@@ -33,18 +33,23 @@ std::string explain(const Graph& graph, const Device& device, const CompileOptio
   return build_plan(graph, device.props(), options, nullptr, device.props().present)->explain();
 }
 
+Explanation explanation(const Graph& graph, const Device& device, const CompileOptions& options) {
+  return build_plan(graph, device.props(), options, nullptr, device.props().present)->explanation();
+}
+
 namespace {
 
-EngineInfo info_of(const Engine& engine) {
+EngineInfo info_of(const Engine& engine, ComputeMethod method) {
   return {std::string(engine.id()), std::string(to_string(engine.kind())),
-          std::string(engine.description()), engine.kind() == EngineKind::reference};
+          std::string(engine.description()), engine.kind() == EngineKind::reference, method};
 }
 
 }  // namespace
 
 std::vector<EngineInfo> engines(DeviceKind kind) {
   std::vector<EngineInfo> list;
-  for (const Engine* engine : engine_table(kind)) list.push_back(info_of(*engine));
+  for (const Engine* engine : engine_table(kind))
+    list.push_back(info_of(*engine, engine->method()));
   return list;
 }
 
@@ -91,7 +96,8 @@ std::vector<RegionEngines> engines_for(const Graph& graph, const Device& device,
     RegionEngines& entry = regions.emplace_back();
     entry.region = step.region.to_text(outline->lowered.graph);
     for (const Engine* engine : engine_table(device.props().kind))
-      if (engine->supports(step.region, device.props())) entry.engines.push_back(info_of(*engine));
+      if (engine->supports(step.region, device.props()))
+        entry.engines.push_back(info_of(*engine, engine->method_for(step.region)));
   }
   return regions;
 }

@@ -1,4 +1,6 @@
 // Device: the CPU, detected GPUs and known devices by name.
+#include <fmt/ranges.h>
+
 #include <ashlar/device.hpp>
 #include <charconv>
 #include <optional>
@@ -38,12 +40,15 @@ std::optional<int> gpu_ordinal(std::string_view name) {
 Device Device::named(std::string_view name) {
   if (name == "cpu") return cpu();
   if (name == "best") return best();
-  if (const auto ordinal = gpu_ordinal(name)) return Device(cuda::detect_gpu(*ordinal));
+  if (const auto ordinal = gpu_ordinal(name)) {
+    if (*ordinal >= 0 && *ordinal < cuda::device_count()) return Device(cuda::detect_gpu(*ordinal));
+    fail(ErrorCode::invalid_argument, "device: '{}' is not present here ({}); known are: {}", name,
+         cuda::absence_reason(), fmt::format("{}", fmt::join(known_names(), ", ")));
+  }
   for (const DeviceProps& props : known_devices())
     if (props.name == name) return Device(props);
-  std::string known;
-  for (const std::string& other : known_names()) known += (known.empty() ? "" : ", ") + other;
-  fail(ErrorCode::invalid_argument, "device: got '{}', expected one of: {}", name, known);
+  fail(ErrorCode::invalid_argument, "device: got '{}', expected one of: {}", name,
+       fmt::format("{}", fmt::join(known_names(), ", ")));
 }
 
 std::vector<std::string> Device::known_names() {

@@ -33,6 +33,12 @@ Rates rates_of(int capability) {
 
 int device_count() { return driver().api != nullptr ? driver().devices : 0; }
 
+std::string absence_reason() {
+  if (!driver().api) return driver().reason;
+  const int count = device_count();
+  return fmt::format("this machine has {} GPU{}", count, count == 1 ? "" : "s");
+}
+
 std::optional<int> current_ordinal() {
   if (device_count() == 0) return {};
   ContextHandle context = nullptr;

@@ -26,6 +26,22 @@ std::string Config::to_text() const {
   return text;
 }
 
+ComputeMethod Engine::method() const {
+  if (kind() == EngineKind::naive) return ComputeMethod::thread_per_output;
+  return kind() == EngineKind::reference ? ComputeMethod::reference : ComputeMethod::simd;
+}
+
+std::string_view to_string(ComputeMethod method) {
+  switch (method) {
+    case ComputeMethod::reference: return "reference";
+    case ComputeMethod::thread_per_output: return "one thread per output";
+    case ComputeMethod::cuda_cores: return "CUDA cores";
+    case ComputeMethod::simd: return "SIMD";
+    case ComputeMethod::tensor_cores: return "tensor cores";
+  }
+  return "unknown";
+}
+
 std::string_view to_string(EngineKind kind) {
   switch (kind) {
     case EngineKind::precompiled_single: return "pre-compiled single operation";

@@ -81,6 +81,9 @@ class Engine {
   virtual std::string_view id() const = 0;  // "<backend>.<file stem>"
   virtual EngineKind kind() const = 0;
   virtual std::string_view description() const = 0;
+  // By default SIMD, unless the kind is a last resort.
+  virtual ComputeMethod method() const;
+  virtual ComputeMethod method_for(const Region&) const { return method(); }
   virtual Support supports(const Region& region, const DeviceProps& device) const = 0;
   // Valid configurations, cheapest first; at least one for a supported region.
   virtual std::vector<Config> configs(const Region& region, const DeviceProps& device) const = 0;

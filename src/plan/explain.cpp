@@ -1,5 +1,7 @@
 // The text of Plan::explain().
-#include "plan/plan_data.hpp"
+#include <fmt/format.h>
+
+#include <ashlar/explanation.hpp>
 
 namespace ashlar {
 
@@ -27,79 +29,35 @@ std::string tensor_names(const Graph& graph, const std::vector<TensorId>& ids) {
   return text.empty() ? "nothing" : text;
 }
 
-// Peak FLOP/s of the device for the region. Relative to 16-bit operands, tensor cores run 8-bit
-// operands at twice and tf32 at half the rate; the wider operand decides.
-double peak_of(const Region& region, const DeviceProps& device, bool allow_tf32) {
-  if (!region.anchor || region.anchor->inputs.empty()) return device.flops_f32;
-  const auto& inputs = region.anchor->inputs;
-  DType dtype = inputs[0].dtype;
-  if (is_gemm_like(region.anchor->op)) {
-    if (bit_width(inputs[1].dtype) > bit_width(dtype)) dtype = inputs[1].dtype;
-    const int capability = device.compute_capability;
-    if (bit_width(dtype) <= 8 && capability >= (is_floating(dtype) ? 89 : 75))
-      return 2 * device.flops_f16;
-    if (dtype == f32 && allow_tf32 && capability >= 80) return device.flops_f16 / 2;
-  }
-  return bit_width(dtype) <= 16 ? device.flops_f16 : device.flops_f32;
-}
-
-// The roofline time of the region and whether it is compute- or memory-bound.
-std::string roofline_of(const Region& region, const DeviceProps& device, bool allow_tf32) {
-  const double arithmetic = region.flops() / peak_of(region, device, allow_tf32);
-  const double memory = region.bytes() / device.bytes_per_second;
-  return fmt::format("{} ({}, {}; {}-bound)", in_time(std::max(arithmetic, memory)),
-                     in_units(region.flops(), "FLOP"), in_units(region.bytes(), "B"),
-                     arithmetic > memory ? "compute" : "memory");
-}
-
-// Scratch bytes reserved by the kernel; before it is built, the estimate of its configuration.
-std::int64_t scratch_of(const PlanData::Step& step) {
-  return step.kernel ? step.kernel->scratch_layout().total_bytes()
-                     : step.choice.config.scratch_bytes;
-}
-
-// By step: its fusion boundaries with earlier steps.
-std::vector<std::string> explain_boundaries(const PlanData& plan) {
-  std::vector<std::size_t> step_of(plan.lowered.graph.nodes().size(), 0);
-  for (std::size_t i = 0; i < plan.steps.size(); ++i)
-    for (const NodeId id : plan.steps[i].region.nodes) step_of[static_cast<std::size_t>(id)] = i;
-  std::vector<std::string> texts(plan.steps.size());
-  for (const FusionBoundary& one : fusion_boundaries(plan.lowered, plan.limits))
-    texts[step_of[static_cast<std::size_t>(one.to)]] += fmt::format(
-        "  boundary  with region {}, '{}': {}\n", step_of[static_cast<std::size_t>(one.from)] + 1,
-        plan.lowered.graph.tensor(one.value).name, one.reason);
-  return texts;
-}
-
-std::string explain_step(const PlanData& plan, std::size_t index, const std::string& apart) {
-  const PlanData::Step& step = plan.steps[index];
-  const Graph& graph = plan.lowered.graph;
-  std::string text = fmt::format("region {} of {}: {}\n", index + 1, plan.steps.size(),
-                                 step.region.to_text(graph));
-  text += fmt::format("  reads     {}\n  writes    {}\n", tensor_names(graph, step.region.reads),
-                      tensor_names(graph, step.region.writes));
-  text += apart;
-  text += fmt::format("  roofline  {}\n",
-                      roofline_of(step.region, plan.device, plan.options.allow_tf32));
-  if (step.choice.engine) {
-    text += fmt::format("  engine    {} ({})\n", step.choice.engine->id(),
-                        to_string(step.choice.engine->kind()));
-    if (!step.choice.config.knobs.empty())
-      text += fmt::format("  config    {}\n", step.choice.config.to_text());
-    text += fmt::format("  estimate  {}, scratch {} bytes\n", in_time(step.choice.seconds),
-                        scratch_of(step));
+std::string region_text(const Explanation& whole, std::size_t index) {
+  const RegionExplanation& region = whole.regions[index];
+  std::string text =
+      fmt::format("region {} of {}: {}\n", index + 1, whole.regions.size(), region.name);
+  text += fmt::format("  reads     {}\n  writes    {}\n", tensor_names(whole.graph, region.reads),
+                      tensor_names(whole.graph, region.writes));
+  for (const RegionBoundary& boundary : region.boundaries)
+    text += fmt::format("  boundary  with region {}, '{}': {}\n", boundary.region + 1,
+                        whole.graph.tensor(boundary.value).name, boundary.reason);
+  text += fmt::format("  roofline  {} ({}, {}; {}-bound)\n", in_time(region.roofline_seconds()),
+                      in_units(region.flops, "FLOP"), in_units(region.bytes, "B"),
+                      region.arithmetic_seconds > region.memory_seconds ? "compute" : "memory");
+  if (!region.engine.empty()) {
+    text += fmt::format("  engine    {} ({}, {})\n", region.engine, region.kind,
+                        to_string(region.method));
+    if (!region.config.empty()) text += fmt::format("  config    {}\n", region.config);
+    text += fmt::format("  estimate  {}, scratch {} bytes\n", in_time(region.seconds),
+                        region.scratch_bytes);
   } else {
     text += fmt::format("  engine    none: this build has no engines for {}\n",
-                        plan.device.kind == DeviceKind::cuda ? "CUDA" : "the CPU");
+                        whole.device.kind == DeviceKind::cuda ? "CUDA" : "the CPU");
   }
   int others = 0;
-  for (const Attempt& attempt : step.choice.attempts) {
+  for (const EngineAttempt& attempt : region.attempts) {
     if (attempt.is_other_operation)
       ++others;
     else
-      text +=
-          fmt::format("  tried     {}{}: {}\n", attempt.engine == step.choice.engine ? "* " : "  ",
-                      attempt.engine->id(), attempt.outcome);
+      text += fmt::format("  tried     {}{}: {}\n", attempt.is_chosen ? "* " : "  ", attempt.engine,
+                          attempt.outcome);
   }
   if (others > 0) text += fmt::format("  others    {} engines for other operations\n", others);
   return text;
@@ -107,19 +65,15 @@ std::string explain_step(const PlanData& plan, std::size_t index, const std::str
 
 }  // namespace
 
-std::string PlanData::explain() const {
+std::string Explanation::to_text() const {
   std::string text =
       fmt::format("plan for '{}' on {} ({})\n", graph.name(), device.name, device.description);
-  if (!device.present) text += "this device is not present: the plan is explained, not built\n";
-  text += fmt::format("{} operation(s) in {} region(s)\n", graph.nodes().size(), steps.size());
-  for (const std::string& note : lowered.notes) text += fmt::format("rewrite: {}\n", note);
-  double seconds = 0;
-  const std::vector<std::string> apart = explain_boundaries(*this);
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    text += explain_step(*this, i, apart[i]);
-    seconds += steps[i].choice.seconds;
-  }
-  text += fmt::format("estimate: {} in total\n", in_time(seconds));
+  if (!device.present)
+    text += "this device is not present: the plan is explained, not built\n";
+  text += fmt::format("{} operation(s) in {} region(s)\n", operations, regions.size());
+  for (const std::string& note : rewrites) text += fmt::format("rewrite: {}\n", note);
+  for (std::size_t i = 0; i < regions.size(); ++i) text += region_text(*this, i);
+  text += fmt::format("estimate: {} in total\n", in_time(seconds()));
   text += device.present
               ? fmt::format("workspace: {} bytes from the caller, {} bytes owned by the plan\n",
                             workspace_bytes, owned_bytes)

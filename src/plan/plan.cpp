@@ -47,6 +47,11 @@ double Plan::flops() const {
 }
 const std::vector<TensorId>& Plan::bound_tensors() const { return data_->bound; }
 std::string Plan::explain() const { return data_->explain(); }
+Explanation Plan::explanation() const { return data_->explanation(); }
+std::vector<double> Plan::region_seconds(std::span<void* const> pointers, void* workspace,
+                                         void* stream) const {
+  return data_->region_seconds(pointers, workspace, stream);
+}
 Binding Plan::binding() const { return Binding(data_); }
 
 void Plan::run(std::initializer_list<std::pair<std::string_view, const void*>> pointers,

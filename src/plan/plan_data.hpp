@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <ashlar/explanation.hpp>
 #include <memory>
 #include <optional>
 
@@ -48,11 +49,19 @@ class PlanData {
   std::int64_t owned_bytes = 0;      // in the arena instead
   mutable std::optional<Arena> arena;
 
-  void run(std::span<void* const> pointers, void* workspace, void* stream) const;
-  std::string explain() const;
+  // `marks`, where given, has one marker more than there are steps: recorded before each step and
+  // after the last.
+  using Marks = std::vector<std::unique_ptr<Marker>>;
+  void run(std::span<void* const> pointers, void* workspace, void* stream,
+           const Marks* marks = nullptr) const;
+  std::vector<double> region_seconds(std::span<void* const> pointers, void* workspace,
+                                     void* stream) const;
+  Explanation explanation() const;
+  std::string explain() const { return explanation().to_text(); }
 
  private:
-  void run_steps(std::span<void* const> pointers, std::byte* workspace, void* stream) const;
+  void run_steps(std::span<void* const> pointers, std::byte* workspace, void* stream,
+                 const Marks* marks) const;
   void run_guarded(int step, KernelContext& context, std::byte* workspace) const;
 };
 

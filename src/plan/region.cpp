@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ashlar/explanation.hpp>
 
 #include "graph/enum_names.hpp"
 #include "graph/multi_head_shapes.hpp"
@@ -37,6 +38,7 @@ double window(const Dims& w) {
 // Multiply-adds count as two.
 struct AnchorFlops {
   const Anchor& anchor;
+  bool visible_only = false;  // attention scores inside the mask's bounds
   const Dims& in(int slot) const { return anchor.inputs[static_cast<std::size_t>(slot)].dims; }
   const Dims& out(int slot) const { return anchor.outputs[static_cast<std::size_t>(slot)].dims; }
 
@@ -127,8 +129,18 @@ struct AnchorFlops {
   }
   // Number of (query, key) pairs; for paged keys by max_seq_len_kv, not by the container.
   double pairs(const AttentionAttributes& op) const {
-    return count({in(0)[0], in(0)[1], in(0)[2]}) *
-           static_cast<double>(op.max_seq_len_kv.value_or(in(1)[2]));
+    const std::int64_t queries = in(0)[2], keys = op.max_seq_len_kv.value_or(in(1)[2]);
+    if (!visible_only || (!op.left_bound && !op.right_bound))
+      return count({in(0)[0], in(0)[1], queries}) * static_cast<double>(keys);
+    const std::int64_t shift = op.alignment == MaskAlignment::bottom_right ? keys - queries : 0;
+    double visible = 0;  // of one head
+    for (std::int64_t row = 0; row < queries; ++row) {
+      const std::int64_t last = op.right_bound ? row + shift + *op.right_bound : keys - 1;
+      const std::int64_t first = op.left_bound ? row + shift - *op.left_bound + 1 : 0;
+      visible += static_cast<double>(std::max<std::int64_t>(
+          0, std::min(last, keys - 1) - std::max<std::int64_t>(first, 0) + 1));
+    }
+    return count({in(0)[0], in(0)[1]}) * visible;
   }
 };
 
@@ -179,21 +191,33 @@ double Region::bytes() const {
   return total;
 }
 
-double Region::flops() const {
+namespace {
+
+double flops_of(const Region& region, bool visible_only) {
+  const PointwiseProgram& epilogue = region.epilogue;
   double total = epilogue.flops_per_element() * count(epilogue.space);
-  total += static_cast<double>(reductions.size()) * count(epilogue.space);
-  for (const PointwiseProgram& prologue : prologues)
+  total += static_cast<double>(region.reductions.size()) * count(epilogue.space);
+  for (const PointwiseProgram& prologue : region.prologues)
     total += prologue.flops_per_element() * count(prologue.space);
-  return anchor ? total + std::visit(AnchorFlops{*anchor}, anchor->op) : total;
+  if (!region.anchor) return total;
+  return total + std::visit(AnchorFlops{*region.anchor, visible_only}, region.anchor->op);
+}
+
+}  // namespace
+
+double Region::flops() const { return flops_of(*this, false); }
+double Region::visible_flops() const { return flops_of(*this, true); }
+
+std::string_view op_label(const Op& op) {
+  const auto* pointwise = std::get_if<Pointwise>(&op);
+  return pointwise ? enum_name(pointwise->mode) : schema_of(op).name;
 }
 
 std::string Region::to_text(const Graph& graph) const {
   std::string text;
   for (NodeId id : nodes) {
-    const Op& op = graph.nodes()[static_cast<std::size_t>(id)].op;
-    const auto* pointwise = std::get_if<Pointwise>(&op);
-    text += fmt::format("{}{}", text.empty() ? "" : " + ",
-                        pointwise ? enum_name(pointwise->mode) : schema_of(op).name);
+    text += (text.empty() ? "" : " + ");
+    text += op_label(graph.nodes()[static_cast<std::size_t>(id)].op);
   }
   return text;
 }

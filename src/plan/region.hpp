@@ -48,6 +48,9 @@ struct Region {
   DType precision() const;
   double bytes() const;  // minimum memory traffic: every tensor read or written once
   double flops() const;
+  // flops() without attention scores outside of causal and sliding-window masks: what any
+  // implementation must compute.
+  double visible_flops() const;
   std::string to_text(const Graph& graph) const;  // "conv_forward + add + relu_fwd"
 };
 

@@ -34,7 +34,8 @@ class GuardWriter {
 
 }  // namespace
 
-void PlanData::run(std::span<void* const> pointers, void* workspace, void* stream) const {
+void PlanData::run(std::span<void* const> pointers, void* workspace, void* stream,
+                   const Marks* marks) const {
   if (pointers.size() != bound.size())
     fail(ErrorCode::invalid_argument, "run: got {} pointers, expected {}, one per bound tensor",
          pointers.size(), bound.size());
@@ -47,7 +48,7 @@ void PlanData::run(std::span<void* const> pointers, void* workspace, void* strea
   }
   if (arena) {
     const Arena::Lease lease(*arena, stream);
-    return run_steps(pointers, lease.memory(), stream);
+    return run_steps(pointers, lease.memory(), stream, marks);
   }
   if (workspace_bytes > 0 && !workspace)
     fail(ErrorCode::invalid_argument, "run: workspace: got null, expected {} bytes",
@@ -56,19 +57,33 @@ void PlanData::run(std::span<void* const> pointers, void* workspace, void* strea
     fail(ErrorCode::invalid_argument,
          "run: workspace: got an address that is not a multiple of {}, expected one that is",
          kWorkspaceAlignment);
-  run_steps(pointers, static_cast<std::byte*>(workspace), stream);
+  run_steps(pointers, static_cast<std::byte*>(workspace), stream, marks);
 }
 
-void PlanData::run_steps(std::span<void* const> pointers, std::byte* workspace,
-                         void* stream) const {
+std::vector<double> PlanData::region_seconds(std::span<void* const> pointers, void* workspace,
+                                             void* stream) const {
+  Marks marks;
+  for (std::size_t i = 0; i <= steps.size(); ++i)
+    marks.push_back(backend(device.kind).marker(device));
+  run(pointers, workspace, stream, &marks);
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    seconds.push_back(marks[i + 1]->seconds_since(*marks[i]));
+  return seconds;
+}
+
+void PlanData::run_steps(std::span<void* const> pointers, std::byte* workspace, void* stream,
+                         const Marks* marks) const {
   KernelContext context(locations, pointers, workspace, stream);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     context.set_scratch(workspace + steps[i].scratch_offset);
+    if (marks) (*marks)[i]->record(stream);
     if (options.guard)
       run_guarded(static_cast<int>(i), context, workspace);
     else
       steps[i].kernel->run(context);
   }
+  if (marks) marks->back()->record(stream);
 }
 
 void PlanData::run_guarded(int index, KernelContext& context, std::byte* workspace) const {

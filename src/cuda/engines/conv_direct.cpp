@@ -250,6 +250,7 @@ bool has_stores(const Region& region) {
 class ConvDirectEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.conv_direct"; }
+  ComputeMethod method() const override { return ComputeMethod::tensor_cores; }
   std::string_view description() const override {
     return "convolution with few channels on tensor cores, from patches in shared memory";
   }

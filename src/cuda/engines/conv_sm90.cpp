@@ -101,6 +101,7 @@ std::vector<int> add_pixel_maps(Arguments& arguments, const PixelShape& shape, i
 class ConvSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.conv_sm90"; }
+  ComputeMethod method() const override { return ComputeMethod::tensor_cores; }
   std::string_view description() const override {
     return "implicit-GEMM convolutions with TMA im2col and wgmma (sm_90a)";
   }

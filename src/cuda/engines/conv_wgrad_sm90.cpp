@@ -83,6 +83,7 @@ int variant_of(const WgradTile& tile) {
 class ConvWgradSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.conv_wgrad_sm90"; }
+  ComputeMethod method() const override { return ComputeMethod::tensor_cores; }
   std::string_view description() const override {
     return "backward-filter convolutions with TMA and wgmma (sm_90a)";
   }

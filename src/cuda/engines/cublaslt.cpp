@@ -194,6 +194,7 @@ class CublasLtEngine final : public Engine {
  public:
   std::string_view id() const override { return "cuda.cublaslt"; }
   EngineKind kind() const override { return EngineKind::precompiled_single; }
+  ComputeMethod method() const override { return ComputeMethod::tensor_cores; }
   std::string_view description() const override {
     return "plain GEMMs with a bias by NVIDIA's cuBLASLt";
   }

@@ -324,6 +324,12 @@ class Designer {
 class GemmSkinnyEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.gemm_skinny"; }
+  ComputeMethod method() const override { return ComputeMethod::tensor_cores; }
+  ComputeMethod method_for(const Region& region) const override {
+    Shape shape;
+    return Shape::describe(region, shape) && shape.uses_mma() ? ComputeMethod::tensor_cores
+                                                              : ComputeMethod::cuda_cores;
+  }
   std::string_view description() const override {
     return "GEMM with up to 32 rows or columns, reading the weights once";
   }

@@ -30,6 +30,7 @@ std::optional<PackedRegion> packed_for(const Region& region, const DeviceProps& 
 class Sm80Engine : public CudaEngine {
  public:
   explicit Sm80Engine(bool convolutions) : convolutions_(convolutions) {}
+  ComputeMethod method() const override { return ComputeMethod::tensor_cores; }
   std::string_view id() const override {
     return convolutions_ ? "cuda.conv_sm80" : "cuda.gemm_sm80";
   }

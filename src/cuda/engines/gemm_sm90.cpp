@@ -72,6 +72,7 @@ std::string lengths_text(const MatrixShape& shape, const Graph& graph, Arguments
 class GemmSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.gemm_sm90"; }
+  ComputeMethod method() const override { return ComputeMethod::tensor_cores; }
   std::string_view description() const override {
     return "warp-specialised GEMM with TMA and wgmma (sm_90a)";
   }

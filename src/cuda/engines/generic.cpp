@@ -40,6 +40,7 @@ class GenericEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.generic"; }
   EngineKind kind() const override { return EngineKind::naive; }
+  ComputeMethod method() const override { return ComputeMethod::thread_per_output; }
   std::string_view description() const override {
     return "any region, one thread per output with 64-bit indices";
   }

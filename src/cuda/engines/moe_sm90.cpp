@@ -122,6 +122,7 @@ std::vector<GemmTile> tiles_for(const MoeShape& shape, std::int64_t rows_of_grou
 class MoeSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.moe_sm90"; }
+  ComputeMethod method() const override { return ComputeMethod::tensor_cores; }
   std::string_view description() const override {
     return "grouped GEMM of a mixture of experts with TMA and wgmma (sm_90a)";
   }

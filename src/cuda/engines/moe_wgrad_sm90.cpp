@@ -137,6 +137,7 @@ double k_efficiency(const MoeWgradShape& shape, const GemmTile& tile, double blo
 class MoeWgradSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.moe_wgrad_sm90"; }
+  ComputeMethod method() const override { return ComputeMethod::tensor_cores; }
   std::string_view description() const override {
     return "weight gradients of a mixture of experts with TMA and wgmma (sm_90a)";
   }

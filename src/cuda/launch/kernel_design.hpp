@@ -48,6 +48,7 @@ struct KernelDesign {
 class CudaEngine : public Engine {
  public:
   EngineKind kind() const override { return EngineKind::generic_fusion; }
+  ComputeMethod method() const override { return ComputeMethod::cuda_cores; }
   // A pure function: kernel bundles and tests compile its result on machines without a GPU.
   virtual KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                               const DeviceProps& device) const = 0;
