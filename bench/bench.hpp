@@ -1,9 +1,12 @@
 // The benchmark, as the `ashlar` command uses it.
 #pragma once
 
+#include <ashlar/graph.hpp>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,5 +54,31 @@ struct SuiteGraph {
   std::string graph;
 };
 std::vector<SuiteGraph> suite_graphs(const std::vector<std::string>& suites);
+
+// oneDNN on a graph of the user's: the fastest of its implementations on the user's layouts.
+struct PeerProgram {
+  std::string name;           // "oneDNN 2.6.3"
+  std::function<void()> run;  // empty: see `absence`
+  std::string implementation;
+  std::string absence;  // why it does not run, a clause: "not in this build (...)"
+};
+// `pointers` as Plan::run() takes them; inputs are read from there, outputs are the peer's own.
+PeerProgram onednn_program(const Graph& graph, std::span<void* const> pointers);
+
+// The ceilings of the CPU's roofline, sampled between runs because the clock of a shared machine
+// drifts: multiply-adds on registers, and copies as large as the working set, on the threads that
+// OpenMP uses.
+class CpuCeilings {
+ public:
+  explicit CpuCeilings(double working_set_bytes);
+  ~CpuCeilings();
+  void sample();
+  double flops_f32() const;  // per second, medians of the samples
+  double bytes_per_second() const;
+
+ private:
+  struct Samples;
+  std::unique_ptr<Samples> samples_;
+};
 
 }  // namespace ashlar::bench

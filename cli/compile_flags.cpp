@@ -2,10 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <ashlar/error.hpp>
+
 namespace ashlar::cli {
 
 Device CompileFlags::chosen_device() const {
   return device.empty() ? Device::best() : Device::named(device);
+}
+
+Device CompileFlags::present_device() const {
+  Device chosen = chosen_device();
+  if (!chosen.props().present)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("device {} is not present here; `ashlar explain` works without it",
+                            chosen.props().name));
+  return chosen;
 }
 
 CompileOptions CompileFlags::chosen_options() const {

@@ -17,6 +17,7 @@ struct CompileFlags {
   bool no_winograd = false;
 
   Device chosen_device() const;
+  Device present_device() const;  // throws Error(invalid_argument) for one that cannot run here
   CompileOptions chosen_options() const;
 };
 

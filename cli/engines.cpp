@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "commands.hpp"
 #include "compile_flags.hpp"
@@ -30,10 +31,10 @@ int print_engines(const std::string& device_name) {
   return kExitOk;
 }
 
-// The engines of all regions of a graph, each once, and whether each region has a vectorised one.
+// How the regions of an operation's probe are computed, and the engines of all of them, each once.
 struct Coverage {
-  bool defined = false;
-  bool vectorised = true;
+  // By the best engine of each region, of these the slowest; none: the dtype is not defined.
+  std::optional<ComputeMethod> method;
   std::vector<std::string> ids;
   auto operator<=>(const Coverage&) const = default;
 };
@@ -45,18 +46,16 @@ Coverage coverage_of(const OpProbe& probe, DType dtype, const Device& device) {
     regions = engines_for(make_probe(probe, dtype), device);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_graph) throw;
-    coverage.vectorised = false;
     return coverage;
   }
-  coverage.defined = true;
   for (const RegionEngines& region : regions) {
-    bool vectorised = false;
+    ComputeMethod best = ComputeMethod::reference;
     for (const EngineInfo& engine : region.engines) {
-      vectorised = vectorised || !engine.is_reference;
+      best = std::max(best, engine.method);
       if (std::find(coverage.ids.begin(), coverage.ids.end(), engine.id) == coverage.ids.end())
         coverage.ids.push_back(engine.id);
     }
-    coverage.vectorised = coverage.vectorised && vectorised;
+    coverage.method = std::min(coverage.method.value_or(best), best);
   }
   return coverage;
 }
@@ -64,7 +63,7 @@ Coverage coverage_of(const OpProbe& probe, DType dtype, const Device& device) {
 // For every operation, its dtypes grouped by the engines that run them.
 int print_operations(const std::string& device_name) {
   const Device device = device_name.empty() ? Device::best() : Device::named(device_name);
-  std::size_t fast = 0;
+  std::map<ComputeMethod, int, std::greater<>> operations;  // by the method of their best dtypes
   for (const OpProbe& probe : op_probes()) {
     std::map<Coverage, std::string, std::greater<>> groups;
     for (const DType dtype : kAllDTypes) {
@@ -72,17 +71,15 @@ int print_operations(const std::string& device_name) {
       names += fmt::format("{}{}", names.empty() ? "" : " ", to_string(dtype));
     }
     fmt::print("{}\n", probe.op);
-    fast += groups.begin()->first.vectorised ? 1 : 0;
-    for (const auto& [coverage, dtypes] : groups) {
-      const char* level = !coverage.defined     ? "not defined"
-                          : coverage.vectorised ? "vectorised"
-                                                : "reference";
-      fmt::print("  {:<11}  {}{}\n", level, dtypes,
-                 coverage.defined ? fmt::format(": {}", fmt::join(coverage.ids, ", ")) : "");
-    }
+    if (const auto method = groups.begin()->first.method) ++operations[*method];
+    for (const auto& [coverage, dtypes] : groups)
+      fmt::print("  {:<21}  {}{}\n", coverage.method ? to_string(*coverage.method) : "not defined",
+                 dtypes, coverage.method ? fmt::format(": {}", fmt::join(coverage.ids, ", ")) : "");
   }
-  fmt::print("{} operations on {}: {} vectorised, {} by the reference alone\n", op_probes().size(),
-             device.props().name, fast, op_probes().size() - fast);
+  std::string summary;
+  for (const auto& [method, count] : operations)
+    summary += fmt::format("{} {} by {}", summary.empty() ? ":" : ",", count, to_string(method));
+  fmt::print("{} operations on {}{}\n", op_probes().size(), device.props().name, summary);
   return kExitOk;
 }
 
@@ -95,8 +92,9 @@ void add_engines_command(CLI::App& app, Action& action) {
       app.add_subcommand("engines", "List the engines of a device in the order they are tried");
   add_device_flag(*command, *device);
   command->add_flag("--ops", *operations,
-                    "List every operation and dtype with the engines that run it, vectorised or "
-                    "by the reference");
+                    "List every operation and dtype with the engines that run it and how the best "
+                    "of them computes: tensor cores, SIMD, CUDA cores, one thread per output, "
+                    "reference");
   command->callback([=, &action] {
     action = [=] { return *operations ? print_operations(*device) : print_engines(*device); };
   });

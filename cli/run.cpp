@@ -6,19 +6,16 @@
 
 #include "checking.hpp"
 #include "commands.hpp"
+#include "comparison.hpp"
 #include "compile_flags.hpp"
 #include "files.hpp"
 #include "inputs.hpp"
 #include "progress.hpp"
 #include "runner.hpp"
-#include "timing.hpp"
 
 namespace ashlar::cli {
 
 namespace {
-
-constexpr std::int64_t kMinRuns = 5;
-constexpr std::int64_t kLeastNaiveRuns = 1;  // one run may take seconds
 
 struct RunFlags : CompileFlags {
   std::string graph;
@@ -28,7 +25,6 @@ struct RunFlags : CompileFlags {
   double time_budget = 1.0;
   bool check = false;
   bool time = false;
-  bool compare_naive = false;
   bool explain = false;
 };
 
@@ -83,39 +79,12 @@ void print_plan(const Plan& plan) {
              regions == 1 ? "region" : "regions", plan.workspace_size());
 }
 
-void time_plans(const RunFlags& flags, const Device& device, const Runner& runner,
-                const TensorMemory& memory, Progress& progress) {
-  const Graph& graph = memory.graph();
-  progress.stage(fmt::format("timing {}", graph.name()));
-  const Timing timing =
-      measure([&] { return runner.seconds_of_run(); }, flags.time_budget, kMinRuns);
-  progress.pause();
-  fmt::print("time: {}\n", describe(timing, runner.plan()));
-  if (!flags.compare_naive) return;
-
-  progress.stage(fmt::format("timing {} one op at a time", graph.name()));
-  CompileOptions options = flags.chosen_options();
-  options.fuse = false;
-  options.reference_only = true;
-  const Runner naive(compile(graph, device, options), memory);
-  const Timing naive_timing =
-      measure([&] { return naive.seconds_of_run(); }, flags.time_budget, kLeastNaiveRuns);
-  progress.pause();
-  fmt::print("time of one op at a time (naive): {}\n", describe(naive_timing, runner.plan()));
-  fmt::print("fused plan is {:.1f}x faster than one op at a time (naive)\n",
-             naive_timing.median / timing.median);
-}
-
 int run_graph(const RunFlags& flags) {
   const InputFiles files = input_files(flags.inputs);
   Progress progress;
   progress.stage(fmt::format("reading {}", flags.graph));
   const Graph graph = read_graph(flags.graph);
-  const Device device = flags.chosen_device();
-  if (!device.props().present)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("device {} is not present here; `ashlar explain` works without it",
-                            device.props().name));
+  const Device device = flags.present_device();
   require_memory(graph, flags.check);
   if (!flags.save.empty()) make_folder(flags.save);
 
@@ -145,7 +114,12 @@ int run_graph(const RunFlags& flags) {
   }
   progress.pause();
   if (!flags.save.empty()) save_outputs(memory, flags.save);
-  if (flags.time || flags.compare_naive) time_plans(flags, device, runner, memory, progress);
+  if (flags.time) {
+    const Measured measured =
+        measure_side_by_side(runner, memory, flags.chosen_options(), flags.time_budget, progress);
+    progress.pause();
+    fmt::print("{}", describe(measured, runner.plan()));
+  }
   return ok ? kExitOk : kExitCheckFailed;
 }
 
@@ -169,12 +143,14 @@ void add_run_command(CLI::App& app, Action& action) {
       ->type_name("N");
   command->add_flag("--check", flags->check,
                     "Compare with the double-precision oracle; exit 1 on a mismatch");
-  command->add_flag("--time", flags->time, "Time the plan: median and minimum of many runs");
-  command->add_option("--time-budget", flags->time_budget, "Seconds of timing (default 1)")
+  command->add_flag("--time", flags->time,
+                    "Time the plan, side by side with the same engines unfused, with oneDNN (where "
+                    "the build has it) and with the roofline");
+  command
+      ->add_option("--time-budget", flags->time_budget,
+                   "Seconds of timing, all sides together (default 1)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 3600.0));
-  command->add_flag("--compare-naive", flags->compare_naive,
-                    "Also time one op at a time on the reference engine");
   command->add_option("--save", flags->save, "Write the outputs as .npy files into a folder")
       ->type_name("FOLDER");
   command->add_flag("--explain", flags->explain, "Print the explanation of the plan");

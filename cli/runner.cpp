@@ -29,6 +29,10 @@ double Runner::seconds_of_run() const {
   return timer_.seconds();
 }
 
+std::vector<double> Runner::region_seconds() const {
+  return plan_.region_seconds(pointers_, workspace_.data());
+}
+
 void Runner::download_outputs() const {
   for (std::size_t i = 0; i < copies_.size(); ++i)
     if (memory_.graph().tensor(memory_.tensors()[i]).kind == TensorKind::output)

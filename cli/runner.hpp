@@ -14,9 +14,10 @@ class Runner {
   // `memory` keeps the tensors on the host. A processor works on it; a GPU on copies, made now.
   Runner(Plan plan, const TensorMemory& memory);
   const Plan& plan() const { return plan_; }
-  void run() const;               // on a GPU: returns before it is done
-  double seconds_of_run() const;  // as the device measures it
-  void download_outputs() const;  // back into the host's memory
+  void run() const;                            // on a GPU: returns before it is done
+  double seconds_of_run() const;               // as the device measures it
+  std::vector<double> region_seconds() const;  // of one run, by region
+  void download_outputs() const;               // back into the host's memory
 
  private:
   Plan plan_;

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <vector>
 
+#include "units.hpp"
+
 namespace ashlar::cli {
 
 namespace {
@@ -16,22 +18,40 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string duration_text(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.3g} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} us", seconds * 1e6);
-}
+constexpr std::size_t kMinRuns = 5;
+// Shorter runs get one before them that does not count: the side before left its own tensors in
+// the caches.
+constexpr double kWarmBelow = 3e-3;
 
 }  // namespace
 
-Timing measure(const std::function<double()>& seconds_of_run, double budget, std::int64_t least) {
-  seconds_of_run();
-  std::vector<double> seconds;
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+std::vector<Timing> time_in_turns(const std::vector<std::function<double()>>& seconds_of_run,
+                                  double budget, const std::function<void()>& between) {
+  std::vector<std::vector<double>> seconds(seconds_of_run.size());
+  std::vector<double> warm;
+  for (const auto& run : seconds_of_run) warm.push_back(run());
   const Clock::time_point start = Clock::now();
-  while (std::cmp_less(seconds.size(), least) || seconds_since(start) < budget)
-    seconds.push_back(seconds_of_run());
-  std::sort(seconds.begin(), seconds.end());
-  return {seconds[seconds.size() / 2], seconds.front(), static_cast<std::int64_t>(seconds.size())};
+  for (bool is_done = false; !is_done;) {
+    is_done = true;
+    between();
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      const std::size_t least = warm[i] > budget ? 1 : kMinRuns;
+      if (seconds[i].size() >= least && seconds_since(start) >= budget) continue;
+      is_done = false;
+      if (warm[i] < kWarmBelow) seconds_of_run[i]();
+      seconds[i].push_back(seconds_of_run[i]());
+    }
+  }
+  std::vector<Timing> timings;
+  for (const std::vector<double>& one : seconds)
+    timings.push_back({median_of(one), *std::min_element(one.begin(), one.end()),
+                       static_cast<std::int64_t>(one.size())});
+  return timings;
 }
 
 double traffic_bytes(const Graph& graph) {

@@ -1,10 +1,11 @@
-// Timing a plan, and the work it does.
+// Timing plans and others, and the work a plan does.
 #pragma once
 
 #include <ashlar/plan.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace ashlar::cli {
 
@@ -14,8 +15,13 @@ struct Timing {
   std::int64_t runs = 0;
 };
 
-// Runs once to warm up, then as often as fits into `budget` seconds, at least `least` times.
-Timing measure(const std::function<double()>& seconds_of_run, double budget, std::int64_t least);
+// Times sides in turn, so that a slow moment of the machine falls on all of them, for `budget`
+// seconds in all. Each runs once to warm up and at least a few times; one that takes longer than
+// the budget at least once. `between` is called once per round.
+std::vector<Timing> time_in_turns(const std::vector<std::function<double()>>& seconds_of_run,
+                                  double budget, const std::function<void()>& between);
+
+double median_of(std::vector<double> values);  // of at least one value
 
 // Bytes that must move at least once: all bound tensors.
 double traffic_bytes(const Graph& graph);

@@ -59,7 +59,7 @@ endif()
 
 # The command. All but main.cpp is a library, so that tests reach its readers and printers.
 file(GLOB ASHLAR_CLI_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.cpp"
-     "${PROJECT_SOURCE_DIR}/cli/doctor/*.cpp")
+     "${PROJECT_SOURCE_DIR}/cli/doctor/*.cpp" "${PROJECT_SOURCE_DIR}/cli/html/*.cpp")
 if(ASHLAR_BUILD_CLI AND ASHLAR_CLI_SOURCES)
   set(cli_parts ${ASHLAR_CLI_SOURCES})
   list(FILTER cli_parts EXCLUDE REGEX "/main\\.cpp$")

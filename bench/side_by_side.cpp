@@ -1,0 +1,54 @@
+// What `ashlar run --time` and `ashlar explain --time` compare a plan with.
+#include "bench.hpp"
+#include "calibration.hpp"
+#include "peer.hpp"
+#include "statistics.hpp"
+
+namespace ashlar::bench {
+
+PeerProgram onednn_program(const Graph& graph, std::span<void* const> pointers) {
+  PeerProgram program;
+  program.name = peer_version();
+  if (program.name.empty()) {
+    program.name = "oneDNN";
+    program.absence = "not in this build (-DASHLAR_BUILD_BENCH=ON adds it)";
+    return program;
+  }
+  if (graph.nodes().empty()) {
+    program.absence = "the graph has no operations";
+    return program;
+  }
+  for (const Tensor& tensor : graph.tensors())
+    if (tensor.ragged_offset != kNoTensor) {
+      program.absence = "has no ragged tensors";
+      return program;
+    }
+  const std::vector<std::string> no_constants;
+  std::shared_ptr<Peer> peer = fastest_peer({graph, pointers, no_constants}, PeerLayouts::user);
+  if (!peer) {
+    program.absence = "has no primitive with post-ops for this graph";
+    return program;
+  }
+  peer->start();
+  program.implementation = peer->description();
+  program.run = [peer] { peer->run(); };
+  return program;
+}
+
+struct CpuCeilings::Samples {
+  explicit Samples(double working_set) : copy(working_set) {}
+  CopyCalibration copy;
+  std::vector<double> flops, bytes;
+};
+
+CpuCeilings::CpuCeilings(double working_set_bytes)
+    : samples_(std::make_unique<Samples>(working_set_bytes)) {}
+CpuCeilings::~CpuCeilings() = default;
+void CpuCeilings::sample() {
+  samples_->flops.push_back(multiply_add_rate());
+  samples_->bytes.push_back(samples_->copy.rate());
+}
+double CpuCeilings::flops_f32() const { return median(samples_->flops); }
+double CpuCeilings::bytes_per_second() const { return median(samples_->bytes); }
+
+}  // namespace ashlar::bench
