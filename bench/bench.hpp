@@ -65,15 +65,15 @@ struct PeerProgram {
 // `pointers` as Plan::run() takes them; inputs are read from there, outputs are the peer's own.
 PeerProgram onednn_program(const Graph& graph, std::span<void* const> pointers);
 
-// The ceilings of the CPU's roofline, sampled between runs because the clock of a shared machine
-// drifts: multiply-adds on registers, and copies as large as the working set, on the threads that
-// OpenMP uses.
+// The ceilings of the CPU's roofline: multiply-adds on registers, and copies as large as the
+// working set, on the threads that OpenMP uses. Sampled between runs because the clock of a shared
+// machine drifts; the best samples count, as other processes only lower them.
 class CpuCeilings {
  public:
   explicit CpuCeilings(double working_set_bytes);
   ~CpuCeilings();
   void sample();
-  double flops_f32() const;  // per second, medians of the samples
+  double flops_f32() const;  // per second
   double bytes_per_second() const;
 
  private:

@@ -1,8 +1,9 @@
 // What `ashlar run --time` and `ashlar explain --time` compare a plan with.
+#include <algorithm>
+
 #include "bench.hpp"
 #include "calibration.hpp"
 #include "peer.hpp"
-#include "statistics.hpp"
 
 namespace ashlar::bench {
 
@@ -38,17 +39,17 @@ PeerProgram onednn_program(const Graph& graph, std::span<void* const> pointers) 
 struct CpuCeilings::Samples {
   explicit Samples(double working_set) : copy(working_set) {}
   CopyCalibration copy;
-  std::vector<double> flops, bytes;
+  double flops = 0, bytes = 0;  // per second
 };
 
 CpuCeilings::CpuCeilings(double working_set_bytes)
     : samples_(std::make_unique<Samples>(working_set_bytes)) {}
 CpuCeilings::~CpuCeilings() = default;
 void CpuCeilings::sample() {
-  samples_->flops.push_back(multiply_add_rate());
-  samples_->bytes.push_back(samples_->copy.rate());
+  samples_->flops = std::max(samples_->flops, multiply_add_rate());
+  samples_->bytes = std::max(samples_->bytes, samples_->copy.rate());
 }
-double CpuCeilings::flops_f32() const { return median(samples_->flops); }
-double CpuCeilings::bytes_per_second() const { return median(samples_->bytes); }
+double CpuCeilings::flops_f32() const { return samples_->flops; }
+double CpuCeilings::bytes_per_second() const { return samples_->bytes; }
 
 }  // namespace ashlar::bench

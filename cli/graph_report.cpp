@@ -9,7 +9,8 @@ namespace ashlar::cli {
 
 GraphReport report_graph(Graph graph, const Device& device, const CompileOptions& options,
                          const ReportRequest& request, Progress& progress) {
-  GraphReport report{std::move(graph), {}, {}, {}, {}};
+  GraphReport report;
+  report.given = std::move(graph);
   const std::string name = report.given.name();
   progress.stage(fmt::format("compiling {}", name));
   if (!request.check && !request.time) {

@@ -19,7 +19,7 @@ namespace {
 struct GraphFacts {
   double seconds = 0, roofline = 0;
 };
-GraphFacts facts_of(const GraphReport& report) {
+GraphFacts graph_facts(const GraphReport& report) {
   if (report.measured) return {report.measured->plan.median, report.measured->roofline.seconds()};
   GraphFacts facts{report.explanation.seconds(), 0};
   for (const RegionExplanation& region : report.explanation.regions)
@@ -48,11 +48,10 @@ std::string summary_table(std::span<const GraphReport> reports) {
       "<div class=\"scroll\"><table class=\"summary\"><thead><tr><th class=\"text\">graph</th>"
       "<th>operations</th><th>regions</th><th>{}</th><th class=\"text\">of roofline</th>{}"
       "<th class=\"text\">check</th></tr></thead><tbody>\n",
-      measured ? "measured" : "estimated",
-      measured ? "<th>over unfused</th><th>over oneDNN</th>" : "");
+      measured ? "measured" : "estimated", measured ? "<th>vs unfused</th><th>vs oneDNN</th>" : "");
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const GraphReport& report = reports[i];
-    const GraphFacts facts = facts_of(report);
+    const GraphFacts facts = graph_facts(report);
     html += fmt::format(
         "<tr><td class=\"text\"><a href=\"#g{}\">{}</a></td><td>{}</td><td>{}</td><td>{}</td>"
         "<td class=\"text\">{}</td>",
@@ -83,8 +82,8 @@ std::string fact_list(const GraphReport& report) {
   if (plan.notes.truncating_accumulation) add("tensor cores truncate sums");
   if (plan.notes.winograd) add(fmt::format("Winograd tiles of {}", plan.notes.winograd));
   if (report.check)
-    add(fmt::format("{} <span class=\"faint\">{}</span>", check_markup(report),
-                    escaped(report.check->headline)));
+    add(fmt::format("check {}<span class=\"faint\">{}</span>", check_markup(report),
+                    escaped(report.check->headline.substr(report.check->headline.find(',')))));
   return html + "</ul>\n";
 }
 
@@ -107,7 +106,7 @@ std::string rival_bar(const Rival& rival, double seconds, double most) {
 
 // The plan next to what it is compared with.
 std::string bars(const GraphReport& report) {
-  const GraphFacts facts = facts_of(report);
+  const GraphFacts facts = graph_facts(report);
   const double share = facts.seconds > 0 ? facts.roofline / facts.seconds * 100 : 0;
   double most = std::max(facts.seconds, facts.roofline);
   std::string html = "<div class=\"bars\"><table><tbody>\n", note;
@@ -120,7 +119,7 @@ std::string bars(const GraphReport& report) {
     html += rival_bar(measured->peer, facts.seconds, most);
     const Roofline& roof = measured->roofline;
     note = fmt::format(
-        "Medians of {} runs and more, sides in turn. Roofline: {} at {} or {} at {}, {}.",
+        "Medians, sides timed in turn ({} runs of this plan). Roofline: {} at {} or {} at {}, {}.",
         measured->plan.runs, quantity_text(roof.flops, "FLOP"),
         quantity_text(roof.flops / roof.arithmetic_seconds, "FLOP/s"),
         quantity_text(roof.bytes, "B"), quantity_text(roof.bytes / roof.memory_seconds, "B/s"),
@@ -160,7 +159,7 @@ Figure figure_of(const GraphReport& report, const std::string& id) {
     const RegionExplanation& region = report.explanation.regions[i];
     const RegionFacts facts = facts_of(report, i);
     captions.push_back(
-        {fmt::format("{}  {}", i + 1, region.engine.empty() ? "no engine" : region.engine),
+        {fmt::format("{} \xC2\xB7 {}", i + 1, region.engine.empty() ? "no engine" : region.engine),
          fmt::format("{}{}, {:.0f} % of roofline", time_text(facts.seconds),
                      report.measured ? "" : " estimated", facts.share() * 100),
          fmt::format("#{}-r{}", id, i + 1)});
@@ -183,13 +182,17 @@ std::string rewrites(const GraphReport& report) {
                     plain_figure(report.given).svg);
 }
 
-std::string section(const GraphReport& report, std::size_t number) {
+// `number` counts from 1; a page about one graph has its name as the title already.
+std::string section(const GraphReport& report, std::size_t number, bool has_heading) {
+  constexpr double kPageWidth = 1100;  // pixels; wider figures use the whole window
   const std::string id = fmt::format("g{}", number);
+  const Figure figure = figure_of(report, id);
   return fmt::format(
-      "<section id=\"{}\"><h2>{}</h2>\n{}<div class=\"overview\"><figure><div class=\"scroll\">{}"
-      "</div>\n{}</figure>\n{}</div>\n<h3>Regions in execution order</h3>\n{}{}</section>\n",
-      id, escaped(report.given.name()), fact_list(report), figure_of(report, id).svg,
-      legend(report.explanation), bars(report), region_table(report, id), rewrites(report));
+      "<section id=\"{}\">{}\n{}<div class=\"overview\"><figure class=\"scroll{}\">{}</figure>\n"
+      "{}</div>\n{}<h3>Regions in execution order</h3>\n{}{}</section>\n",
+      id, has_heading ? fmt::format("<h2>{}</h2>", escaped(report.given.name())) : "",
+      fact_list(report), figure.width > kPageWidth ? " wide" : "", figure.svg, bars(report),
+      legend(report.explanation), region_table(report, id), rewrites(report));
 }
 
 constexpr const char* kMarkers =
@@ -219,7 +222,7 @@ std::string explain_page(std::span<const GraphReport> reports) {
       "between "
       "regions go through memory; inside a region they stay in registers or caches.</p>\n";
   if (!is_single) html += summary_table(reports);
-  for (std::size_t i = 0; i < reports.size(); ++i) html += section(reports[i], i + 1);
+  for (std::size_t i = 0; i < reports.size(); ++i) html += section(reports[i], i + 1, !is_single);
   return html + "</body></html>\n";
 }
 

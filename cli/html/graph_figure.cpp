@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "../units.hpp"
 #include "graph_layout.hpp"
@@ -19,6 +18,8 @@ constexpr double kCharacter = 7.25, kSmallCharacter = 6.35;
 constexpr double kBoxPadding = 12, kOpHeight = 38, kPlainOpHeight = 26, kPillHeight = 38;
 constexpr double kRegionPadding = 14, kCaptionHeight = 44, kPortWidth = 6, kMargin = 12;
 constexpr std::size_t kMostCharacters = 26;
+constexpr double kInputSpacing = 16;  // of lines that end at the same operation
+constexpr double kChainWeight = 4;    // operations that follow each other stand below each other
 constexpr Spacing kInner{14, 10, 22}, kOuter{20, 12, 34};
 
 double text_width(std::string_view text, double character) {
@@ -86,6 +87,8 @@ std::string draw_line(const std::vector<Point>& points, double dx, double dy, bo
   for (std::size_t i = 1; i < points.size(); ++i) {
     const Point &from = points[i - 1], &to = points[i];
     const double middle = (from.y + to.y) / 2 + dy;
+    // A last piece of length 0 would leave the arrowhead without a direction.
+    if (std::abs(from.x - to.x) < 0.05 && std::abs(from.y - to.y) < 0.05) continue;
     if (std::abs(from.x - to.x) < 0.05)
       path += fmt::format("V{:.1f}", to.y + dy);
     else
@@ -105,6 +108,26 @@ std::string svg_of(double width, double height, const std::string& label, const 
 
 bool has_memory(const Tensor& tensor) { return tensor.kind != TensorKind::constant; }
 
+// The tensors in memory, or views of them, that an operation reads, each once. `storage` as in
+// Explanation; null: every tensor has its own memory.
+std::vector<TensorId> read_by(const Graph& graph, NodeId id, const std::vector<TensorId>* storage) {
+  std::vector<TensorId> read;
+  for (const TensorId input : graph.nodes()[static_cast<std::size_t>(id)].inputs) {
+    if (input == kNoTensor) continue;
+    const TensorId memory = storage ? (*storage)[static_cast<std::size_t>(input)] : input;
+    if (has_memory(graph.tensor(memory)) &&
+        std::find(read.begin(), read.end(), memory) == read.end())
+      read.push_back(memory);
+  }
+  return read;
+}
+
+// Where the i-th of several lines meets the top of an operation, from its centre.
+double input_offset(std::size_t i, std::size_t count) {
+  const double spacing = count > 4 ? kInputSpacing / 2 : kInputSpacing;
+  return (static_cast<double>(i) - static_cast<double>(count - 1) / 2) * spacing;
+}
+
 // One region: its operations, with a port for every tensor that it reads or writes in memory.
 class RegionBox {
  public:
@@ -118,20 +141,18 @@ class RegionBox {
         if (output != kNoTensor) writer[owner(whole, output)] = box_of[id];
     }
     for (const NodeId id : region.nodes) {
-      std::set<TensorId> read;
-      for (const TensorId input : whole.graph.nodes()[static_cast<std::size_t>(id)].inputs) {
-        if (input == kNoTensor || !has_memory(whole.graph.tensor(owner(whole, input)))) continue;
-        const TensorId memory = owner(whole, input);
-        if (!read.insert(memory).second) continue;
-        const auto found = writer.find(memory);
+      const std::vector<TensorId> read = read_by(whole.graph, id, &whole.storage);
+      for (std::size_t i = 0; i < read.size(); ++i) {
+        const auto found = writer.find(read[i]);
         const bool is_inside = found != writer.end() && found->second < box_of[id];
+        const int from = is_inside ? found->second : port(entries_, read[i], Drawing::Rank::first);
         inner_.lines.push_back(
-            {is_inside ? found->second : port(entries_, memory, Drawing::Rank::first), box_of[id]});
+            {from, box_of[id], 0, input_offset(i, read.size()), is_inside ? kChainWeight : 1});
       }
     }
     for (const TensorId id : region.writes)
       if (const auto found = writer.find(id); found != writer.end())
-        inner_.lines.push_back({found->second, port(exits_, id, Drawing::Rank::last)});
+        inner_.lines.push_back({found->second, port(exits_, id, Drawing::Rank::last), 0, 0, 2});
     lay_out(inner_, kInner);
   }
 
@@ -281,11 +302,12 @@ Figure plain_figure(const Graph& graph) {
   };
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const int box = add(op_label_of(graph, static_cast<NodeId>(i)));
-    std::set<TensorId> read;
-    for (const TensorId id : graph.nodes()[i].inputs) {
-      if (id == kNoTensor || !has_memory(graph.tensor(id)) || !read.insert(id).second) continue;
-      if (!source.contains(id)) source[id] = add(tensor_label(graph.tensor(id)));
-      drawing.lines.push_back({source[id], box});
+    const std::vector<TensorId> read = read_by(graph, static_cast<NodeId>(i), nullptr);
+    for (std::size_t at = 0; at < read.size(); ++at) {
+      const bool is_bound = !source.contains(read[at]);
+      if (is_bound) source[read[at]] = add(tensor_label(graph.tensor(read[at])));
+      drawing.lines.push_back(
+          {source[read[at]], box, 0, input_offset(at, read.size()), is_bound ? 1 : kChainWeight});
     }
     for (const TensorId id : graph.nodes()[i].outputs) {
       if (id == kNoTensor) continue;

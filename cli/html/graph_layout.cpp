@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <limits>
-#include <numeric>
+#include <map>
+#include <utility>
 
 #include "ordering.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 using Box = Drawing::Box;
 using Line = Drawing::Line;
 
-constexpr int kCoordinateSweeps = 12;
+constexpr int kCoordinateSweeps = 40;
 
 // Longest path from the sources; sources then move down next to what reads them.
 std::vector<int> ranks_of(const Drawing& drawing) {
@@ -128,16 +128,24 @@ class Layout {
     ranks_.resize(static_cast<std::size_t>(most + 1));
     for (std::size_t i = 0; i < drawing_.boxes.size(); ++i)
       add_vertex({drawing_.boxes[i].width, false, 0, {}, {}}, rank_of_[i]);
+    // Lines that begin at the same point share a trunk, from which they leave at their ranks.
+    std::map<std::pair<int, double>, std::vector<std::size_t>> trunks;
     for (const Line& line : drawing_.lines) {
-      std::vector<std::size_t>& path = paths_.emplace_back();
-      path.push_back(static_cast<std::size_t>(line.from));
-      const int first = rank_of_[path.front()];
+      std::vector<std::size_t>& trunk = trunks[{line.from, line.from_offset}];
+      if (trunk.empty()) trunk.push_back(static_cast<std::size_t>(line.from));
+      const int first = rank_of_[trunk.front()];
       const int last = rank_of_[static_cast<std::size_t>(line.to)];
-      for (int r = first + 1; r < last; ++r) path.push_back(add_vertex({0, true, 0, {}, {}}, r));
+      for (int r = first + static_cast<int>(trunk.size()); r < last; ++r) {
+        trunk.push_back(add_vertex({0, true, 0, {}, {}}, r));
+        const std::size_t count = trunk.size();
+        add_link({trunk[count - 2], trunk[count - 1], count == 2 ? line.from_offset : 0, 0,
+                  line.weight});
+      }
+      std::vector<std::size_t>& path =
+          paths_.emplace_back(trunk.begin(), trunk.begin() + std::max(last - first, 1));
+      add_link({path.back(), static_cast<std::size_t>(line.to),
+                path.size() == 1 ? line.from_offset : 0, line.to_offset, line.weight});
       path.push_back(static_cast<std::size_t>(line.to));
-      for (std::size_t i = 0; i + 1 < path.size(); ++i)
-        add_link({path[i], path[i + 1], i == 0 ? line.from_offset : 0,
-                  i + 2 == path.size() ? line.to_offset : 0});
     }
   }
 
@@ -156,9 +164,8 @@ class Layout {
 
   // Long lines are kept straight first.
   double weight_of(const OrderLink& link) const {
-    return vertices_[link.upper].is_line && vertices_[link.lower].is_line   ? 8
-           : vertices_[link.upper].is_line || vertices_[link.lower].is_line ? 2
-                                                                            : 1;
+    const bool from_line = vertices_[link.upper].is_line, to_line = vertices_[link.lower].is_line;
+    return link.weight * (from_line && to_line ? 8 : from_line || to_line ? 2 : 1);
   }
 
   void place(std::size_t r, bool by_above, bool by_below) {

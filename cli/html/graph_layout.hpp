@@ -21,6 +21,7 @@ struct Drawing {
   struct Line {
     int from = 0, to = 0;
     double from_offset = 0, to_offset = 0;
+    double weight = 1;  // how much it wants to be straight
     // Result: vertical pieces where x repeats, else the two ends of a curve between ranks.
     std::vector<Point> points = {};
   };

@@ -10,6 +10,7 @@ namespace ashlar::cli::html {
 struct OrderLink {
   std::size_t upper = 0, lower = 0;
   double upper_offset = 0, lower_offset = 0;
+  double weight = 1;  // for coordinates; the order does not use it
 };
 
 // Reorders each rank so that few links cross: barycentre sweeps, of which the best order is kept.

@@ -48,10 +48,12 @@ tr.main:target td { background: var(--panel); }
 .share i { display: block; height: 100%; background: var(--ours); }
 .overview { display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; align-items: flex-start;
   margin-top: 1rem; }
-figure { margin: 0; max-width: 100%; } .overview .bars { flex: 1 1 24rem; min-width: 18rem; }
+figure { margin: 0; max-width: 100%; }
+figure.wide { max-width: none; width: calc(100vw - 3rem); margin-inline: calc(50% - 50vw + 1.5rem); }
+ .overview .bars { flex: 1 1 24rem; min-width: 18rem; }
 .bars table { table-layout: fixed; } .bars td { border: none; padding: .22rem .5rem; }
-.bars td:first-child { width: 8.5rem; padding-left: 0; }
-.bars td:last-child { width: 11.5rem; text-align: left; }
+.bars td:first-child { width: 7.5rem; padding-left: 0; }
+.bars td:last-child { width: 13.5rem; text-align: left; }
 .bars i { display: block; height: 1rem; min-width: 2px; border-radius: 2px; margin-top: .2rem; }
 .bars .plan { background: var(--ours); } .bars .rival { background: var(--other); }
 .bars .roofline { background: var(--roof); }
