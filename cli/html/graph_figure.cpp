@@ -19,7 +19,7 @@ constexpr double kBoxPadding = 12, kOpHeight = 38, kPlainOpHeight = 26, kPillHei
 constexpr double kRegionPadding = 14, kCaptionHeight = 44, kPortWidth = 6, kMargin = 12;
 constexpr std::size_t kMostCharacters = 26;
 constexpr double kInputSpacing = 16;  // of lines that end at the same operation
-constexpr double kChainWeight = 4;    // operations that follow each other stand below each other
+constexpr double kChainWeight = 12;   // operations that follow each other stand below each other
 constexpr Spacing kInner{14, 10, 22}, kOuter{20, 12, 34};
 
 double text_width(std::string_view text, double character) {

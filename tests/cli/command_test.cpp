@@ -52,10 +52,9 @@ TEST(Help, NamesEverySubcommandAndTheExitCodes) {
 TEST(Help, OfRunNamesEveryOption) {
   const Outcome run = ashlar({"run", "--help"});
   EXPECT_EQ(run.exit_code, 0);
-  for (const char* option :
-       {"GRAPH", "--input", "--seed", "--check", "--time", "--time-budget", "--compare-naive",
-        "--save", "--explain", "--guard", "--device", "--deterministic", "--no-tf32",
-        "--no-winograd", "--no-fuse", "--workspace-limit"})
+  for (const char* option : {"GRAPH", "--input", "--seed", "--check", "--time", "--time-budget",
+                             "--save", "--explain", "--guard", "--device", "--deterministic",
+                             "--no-tf32", "--no-winograd", "--no-fuse", "--workspace-limit"})
     EXPECT_THAT(run.output, HasSubstr(option));
 }
 
@@ -123,12 +122,21 @@ TEST(Engines, OpsNamesEveryOperationWithItsDtypes) {
       lines += run.output.substr(at, end - at);
       at = end;
     }
-    EXPECT_TRUE(lines.starts_with("  vectorised ") || lines.starts_with("  reference "))
+    EXPECT_TRUE(lines.starts_with("  SIMD ") || lines.starts_with("  reference "))
         << row.name << "\n"
         << lines;
     for (DType dtype : kAllDTypes)
       EXPECT_THAT(lines, testing::ContainsRegex("[ ]" + std::string(to_string(dtype)) + "[ :\n]"));
   }
+}
+
+TEST(Engines, OpsSayHowTheyAreComputed) {
+  const Outcome run = ashlar({"engines", "--ops", "--device", "h200"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, testing::ContainsRegex("\nmatmul\n  tensor cores +f32 f16"));
+  EXPECT_THAT(run.output, testing::ContainsRegex("  one thread per output +f64.*: cuda.generic"));
+  EXPECT_THAT(run.output, HasSubstr("  CUDA cores "));
+  EXPECT_THAT(run.output, Not(HasSubstr("vectorised")));
 }
 
 TEST(Bench, HelpNamesEveryOption) {
@@ -205,14 +213,63 @@ TEST(Pack, IsMadeListedAndRefused) {
   EXPECT_THAT(listed.output, HasSubstr("for sm_90a, by Ashlar " ASHLAR_VERSION));
 }
 
-TEST(Run, TimesAndComparesWithNaive) {
+TEST(Run, TimesSideBySide) {
   const Outcome run =
-      ashlar({"run", example("mlp_gelu"), "--compare-naive", "--time-budget", "0.05"});
+      ashlar({"run", example("mlp_gelu"), "--device", "cpu", "--time", "--time-budget", "0.05"});
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.output, HasSubstr("time: median "));
   EXPECT_THAT(run.output, HasSubstr("GFLOP/s"));
   EXPECT_THAT(run.output, HasSubstr("GB/s"));
-  EXPECT_THAT(run.output, HasSubstr("x faster than one op at a time (naive)"));
+  EXPECT_THAT(run.output, testing::ContainsRegex("unfused: median .*this plan is .*x as fast"));
+  EXPECT_THAT(run.output, HasSubstr("\n  oneDNN"));
+  EXPECT_THAT(run.output, testing::ContainsRegex("roofline: .*this plan reaches [0-9]+ %"));
+  EXPECT_THAT(run.output, Not(HasSubstr("naive")));
+}
+
+TEST(Run, SaysWhereThereIsNothingToCompareWith) {
+  const Outcome unfused = ashlar({"run", example("mlp_gelu"), "--device", "cpu", "--no-fuse",
+                                  "--time", "--time-budget", "0.01"});
+  EXPECT_THAT(unfused.output, HasSubstr("unfused: this plan has one region per operation"));
+  const Outcome single = ashlar({"run", example("attention_causal_gqa"), "--device", "cpu",
+                                 "--time", "--time-budget", "0.01"});
+  EXPECT_THAT(single.output, HasSubstr("unfused: the same plan: there is nothing to fuse"));
+}
+
+TEST(Explain, TakesManyGraphsAndWritesOnePage) {
+  const std::string page = scratch_folder("pages") + "/page.html";
+  const Outcome run = ashlar({"explain", example("mlp_gelu"), example("residual_block"), "--device",
+                              "cpu", "--check", "--time", "--time-budget", "0.01", "--html", page});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("[2/2] residual_block"));
+  EXPECT_THAT(run.output, HasSubstr("check: ok"));
+  EXPECT_THAT(run.output, HasSubstr("page: " + page));
+  EXPECT_THAT(read_text(page), HasSubstr("2 graphs on cpu"));
+  expect_refused(ashlar({"explain", example("mlp_gelu"), "--time", "--device", "h200"}),
+                 "not present");
+  const Outcome unwritable =
+      ashlar({"explain", example("mlp_gelu"), "--device", "h200", "--html", "/nowhere/page.html"});
+  EXPECT_EQ(unwritable.exit_code, 2);
+  EXPECT_THAT(unwritable.errors, HasSubstr("cannot be written"));
+}
+
+// A GPU that this machine does not have is a mistake of the command line, for every command.
+TEST(Usage, AbsentGpusAreRefused) {
+  const std::string graph = example("mlp_gelu");
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"run", graph},
+                                             {"explain", graph},
+                                             {"tune", graph},
+                                             {"pack", graph},
+                                             {"engines"},
+                                             {"engines", "--ops"},
+                                             {"bench", "norms"},
+                                             {"bench", "--list"},
+                                             {"bench", "--kernels", "norms"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"--device", "cuda:77"});
+    expect_refused(ashlar(arguments), "'cuda:77' is not present here");
+  }
+  expect_refused(ashlar({"bench", "norms", "--device", "h200"}), "not present");
 }
 
 TEST(Run, ExplainsAtTheLogLevelThatAsksForIt) {

@@ -174,19 +174,19 @@ TEST(Plan, IsExplainedForAnAbsentDevice) {
 // 137 GFLOP at the peak rates of an H200: 989 TFLOP/s with 16-bit operands, twice that with 8-bit,
 // half with tf32, 67 TFLOP/s in f32.
 TEST(Plan, RooflineUsesTensorCorePeaks) {
-  const auto limit = [](DType a, DType b, const CompileOptions& options = {}) {
+  const auto roofline = [](DType a, DType b, const CompileOptions& options = {}) {
     Graph g;
     g.output("c", g.matmul(g.input("a", {4096, 4096}, a), g.input("b", {4096, 4096}, b)));
     const std::string text = explain(g, Device::named("h200"), options);
     const std::size_t at = text.find("roofline  ") + 10;
     return text.substr(at, text.find(" (", at) - at);
   };
-  EXPECT_EQ(limit(bf16, bf16), "139 us");
-  EXPECT_EQ(limit(e4m3, e5m2), "69.5 us");
-  EXPECT_EQ(limit(i8, i8), "69.5 us");
-  EXPECT_EQ(limit(i8, bf16), "139 us");
-  EXPECT_EQ(limit(f32, f32), "278 us");
-  EXPECT_EQ(limit(f32, f32, {.allow_tf32 = false}), "2.05 ms");
+  EXPECT_EQ(roofline(bf16, bf16), "139 us");
+  EXPECT_EQ(roofline(e4m3, e5m2), "69.5 us");
+  EXPECT_EQ(roofline(i8, i8), "69.5 us");
+  EXPECT_EQ(roofline(i8, bf16), "139 us");
+  EXPECT_EQ(roofline(f32, f32), "278 us");
+  EXPECT_EQ(roofline(f32, f32, {.allow_tf32 = false}), "2.05 ms");
 }
 
 // explain() counts engines for other operations and lists all others with their refusal or
