@@ -156,6 +156,16 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
   return options;
 }
 
+Device present_device(const std::string& name) {
+  Device device = Device::named(name);
+  if (!device.props().present)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("bench: device {} is not present here: there is nothing to time "
+                            "(--kernels works without it)",
+                            name));
+  return device;
+}
+
 // A GPU and what runs beside us on it; nothing for the processor.
 struct GpuSide {
   std::unique_ptr<Gpu> gpu;
@@ -164,7 +174,7 @@ struct GpuSide {
 
   GpuSide(const Request& request, const Peers& peers, DeviceKind kind) {
     if (kind != DeviceKind::cuda) return;
-    gpu = std::make_unique<Gpu>(Device::named(request.device));
+    gpu = std::make_unique<Gpu>(present_device(request.device));
     if (!peers.cudnn.empty()) cudnn = std::make_unique<cudnn::Library>(peers.cudnn, gpu->device());
     if (!peers.cublaslt.empty())
       cublaslt = std::make_unique<cublaslt::Library>(peers.cublaslt, gpu->device());
@@ -245,6 +255,7 @@ bool run_configs(const std::vector<Suite>& suites, const Request& request,
 }
 
 bool run_host(const Request& request, const Listener& listener) {
+  present_device(request.device);
   const HostTimes times =
       measure_host(request.device, request.seed, request.program, listener.progress);
   listener.print(host_text(times));

@@ -19,6 +19,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 constexpr std::size_t kMinRuns = 5;
+constexpr double kLongRun = 1;  // seconds
 // Shorter runs get one before them that does not count: the side before left its own tensors in
 // the caches.
 constexpr double kWarmBelow = 3e-3;
@@ -40,7 +41,7 @@ std::vector<Timing> time_in_turns(const std::vector<std::function<double()>>& se
     is_done = true;
     between();
     for (std::size_t i = 0; i < seconds.size(); ++i) {
-      const std::size_t least = warm[i] > budget ? 1 : kMinRuns;
+      const std::size_t least = warm[i] > std::max(budget, kLongRun) ? 1 : kMinRuns;
       if (seconds[i].size() >= least && seconds_since(start) >= budget) continue;
       is_done = false;
       if (warm[i] < kWarmBelow) seconds_of_run[i]();

@@ -16,8 +16,8 @@ struct Timing {
 };
 
 // Times sides in turn, so that a slow moment of the machine falls on all of them, for `budget`
-// seconds in all. Each runs once to warm up and at least a few times; one that takes longer than
-// the budget at least once. `between` is called once per round.
+// seconds in all. Each runs once to warm up and at least five times; one that takes longer than
+// the budget and a second, at least once. `between` is called once per round.
 std::vector<Timing> time_in_turns(const std::vector<std::function<double()>>& seconds_of_run,
                                   double budget, const std::function<void()>& between);
 

@@ -9,6 +9,7 @@
 #include "cli/process.hpp"
 #include "roles.hpp"
 #include "timing.hpp"
+#include "units.hpp"
 
 namespace ashlar::cli_test {
 
@@ -114,12 +115,38 @@ TEST(Work, CountsMultiplyAddsOfAnchors) {
   EXPECT_EQ(compile(conv).flops(), 2.0 * (8 * 6 * 6) * (2 * 3 * 3));
 }
 
-TEST(Timing, KeepsItsBudgetAndRunsAtLeastOnce) {
-  int runs = 0;
-  const cli::Timing timing = cli::measure([&] { return ++runs * 1e-6; }, 0.0, 3);
-  EXPECT_EQ(timing.runs, 3);
-  EXPECT_EQ(runs, 4);  // one to warm up
-  EXPECT_GE(timing.median, timing.minimum);
+TEST(Timing, TakesTurnsAndKeepsItsBudget) {
+  std::string order;
+  int rounds = 0;
+  const std::vector<cli::Timing> timings =
+      cli::time_in_turns({[&] {
+                            order += 'a';
+                            return 4e-3;
+                          },
+                          [&] {
+                            order += 'b';
+                            return 1e-6;  // short: one run before each that counts
+                          },
+                          [&] {
+                            order += 'c';
+                            return 2.0;  // long: once
+                          }},
+                         0, [&] { ++rounds; });
+  ASSERT_EQ(timings.size(), 3U);
+  EXPECT_TRUE(order.starts_with("abcabbc")) << order;
+  EXPECT_EQ(timings[0].runs, 5);
+  EXPECT_EQ(timings[1].runs, 5);
+  EXPECT_EQ(timings[2].runs, 1);
+  EXPECT_GE(rounds, 5);
+  EXPECT_EQ(timings[2].median, 2.0);
+}
+
+TEST(Units, ReadWell) {
+  EXPECT_EQ(cli::duration_text(1.234e-3), "1.23 ms");
+  EXPECT_EQ(cli::duration_text(9e-6), "9 us");
+  EXPECT_EQ(cli::quantity_text(67.1e6, "FLOP"), "67.1 MFLOP");
+  EXPECT_EQ(cli::quantity_text(999.7, "B"), "1 kB");
+  EXPECT_EQ(cli::quantity_text(0, "B"), "0 B");
 }
 
 }  // namespace

@@ -79,9 +79,10 @@ TEST(Page, TellsWhatTheExplanationHolds) {
         EXPECT_THAT(page, HasSubstr("<tr class=\"main\" id=\"g1-r" + std::to_string(i + 1) + "\""))
             << name;
         EXPECT_THAT(page, HasSubstr(">" + plan.regions[i].engine + "</td>")) << name;
-        for (const EngineAttempt& attempt : plan.regions[i].attempts)
-          if (!attempt.is_other_operation)
-            EXPECT_THAT(page, HasSubstr(cli::html::escaped(attempt.outcome))) << name;
+        for (const EngineAttempt& attempt : plan.regions[i].attempts) {
+          if (attempt.is_other_operation) continue;
+          EXPECT_THAT(page, HasSubstr(cli::html::escaped(attempt.outcome))) << name;
+        }
         for (const RegionBoundary& boundary : plan.regions[i].boundaries)
           EXPECT_THAT(page, HasSubstr(cli::html::escaped(boundary.reason))) << name;
       }

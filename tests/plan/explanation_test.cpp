@@ -13,7 +13,7 @@ Graph norm_and_product() {
   Graph g("norm_and_product");
   const Value x = g.input("x", {1, 32, 64}, f32);
   const Value normed = g.norm(x, g.input("scale", {1, 1, 64}, f32),
-                              g.input("shift", {1, 1, 64}, f32), {.kind = NormKind::layer})
+                              g.input("shift", {1, 1, 64}, f32), {.phase = NormPhase::inference})
                            .y;
   g.output("y", gelu(g.matmul(normed, g.input("w", {1, 64, 64}, f32))));
   return g;
@@ -46,7 +46,7 @@ TEST(Explanation, SaysHowEnginesCompute) {
     return explanation(g, Device::named("h200"), options).regions.at(0).method;
   };
   EXPECT_EQ(method(bf16, 512), ComputeMethod::tensor_cores);
-  EXPECT_EQ(method(f64, 512), ComputeMethod::thread_per_output);
+  EXPECT_EQ(method(i32, 512), ComputeMethod::thread_per_output);
   EXPECT_EQ(method(bf16, 4, {.engine = "cuda.gemm_skinny"}), ComputeMethod::tensor_cores);
   EXPECT_EQ(method(f32, 4, {.engine = "cuda.gemm_skinny"}), ComputeMethod::cuda_cores);
   EXPECT_EQ(method(bf16, 512, {.reference_only = true, .engine = "cuda.host"}),
