@@ -11,9 +11,6 @@ namespace ashlar::cli {
 
 namespace {
 
-constexpr int kLeastRegionRuns = 5, kMostRegionRuns = 200;
-constexpr double kRegionShare = 0.25;  // of the budget
-
 bool is_same(const Explanation& one, const Explanation& other) {
   return std::equal(one.regions.begin(), one.regions.end(), other.regions.begin(),
                     other.regions.end(), [](const auto& a, const auto& b) {
@@ -21,14 +18,8 @@ bool is_same(const Explanation& one, const Explanation& other) {
                     });
 }
 
-std::vector<double> time_regions(const Runner& runner, double budget) {
-  std::vector<std::vector<double>> runs;
-  double spent = 0;
-  for (int i = 0; i < kMostRegionRuns && (i < kLeastRegionRuns || spent < budget); ++i) {
-    runs.push_back(runner.region_seconds());
-    for (const double seconds : runs.back()) spent += seconds;
-    if (spent > budget) break;
-  }
+// By region, the medians of several runs.
+std::vector<double> medians_of(const std::vector<std::vector<double>>& runs) {
   std::vector<double> medians;
   for (std::size_t region = 0; region < runs.front().size(); ++region) {
     std::vector<double> seconds;
@@ -113,13 +104,19 @@ Measured measure_side_by_side(const Runner& runner, const TensorMemory& memory,
   progress.stage(fmt::format("timing {}", graph.name()));
   std::optional<bench::CpuCeilings> ceilings;
   if (on_cpu) ceilings.emplace(traffic_bytes(graph));
-  const std::vector<Timing> timings =
-      time_in_turns(sides, budget, [&] { ceilings ? ceilings->sample() : void(); });
+  std::vector<std::vector<double>> region_runs;
+  const auto between = [&] {
+    if (ceilings) ceilings->sample();
+    if (plan.regions.size() == 1) return;
+    runner.run();
+    region_runs.push_back(runner.region_seconds());
+  };
+  const std::vector<Timing> timings = time_in_turns(sides, budget, between);
   measured.plan = timings.front();
   if (has_unfused) measured.unfused.timing = timings[1];
   if (peer.run) measured.peer.timing = timings.back();
-  measured.region_seconds = plan.regions.size() == 1 ? std::vector{measured.plan.median}
-                                                     : time_regions(runner, budget * kRegionShare);
+  measured.region_seconds =
+      region_runs.empty() ? std::vector{measured.plan.median} : medians_of(region_runs);
   measured.has_measured_rates = ceilings.has_value();
   add_rooflines(plan, graph, ceilings ? ceilings->flops_f32() : device.props().flops_f32,
                 ceilings ? ceilings->bytes_per_second() : device.props().bytes_per_second,
@@ -130,7 +127,8 @@ Measured measure_side_by_side(const Runner& runner, const TensorMemory& memory,
 std::string describe(const Measured& measured, const Plan& plan) {
   const double seconds = measured.plan.median;
   const Roofline& roofline = measured.roofline;
-  std::string text = fmt::format("time: {}\n", describe(measured.plan, plan));
+  std::string text =
+      fmt::format("time: {}\n", describe(measured.plan, roofline.flops, roofline.bytes));
   text += describe(measured.unfused, seconds) + describe(measured.peer, seconds);
   text += fmt::format(
       "  roofline: {} ({} at {}, {} at {}, {}; {} bound); this plan reaches {:.0f} %{}\n",

@@ -62,11 +62,11 @@ double traffic_bytes(const Graph& graph) {
   return total;
 }
 
-std::string describe(const Timing& timing, const Plan& plan) {
+std::string describe(const Timing& timing, double flops, double bytes) {
   return fmt::format("median {}, minimum {} of {} {}; {:.3g} GFLOP/s, {:.3g} GB/s",
                      duration_text(timing.median), duration_text(timing.minimum), timing.runs,
-                     timing.runs == 1 ? "run" : "runs", plan.flops() / timing.median / 1e9,
-                     traffic_bytes(plan.graph()) / timing.median / 1e9);
+                     timing.runs == 1 ? "run" : "runs", flops / timing.median / 1e9,
+                     bytes / timing.median / 1e9);
 }
 
 }  // namespace ashlar::cli

@@ -27,6 +27,6 @@ double median_of(std::vector<double> values);  // of at least one value
 double traffic_bytes(const Graph& graph);
 
 // "median 1.23 ms, minimum 1.20 ms of 512 runs; 93.2 GFLOP/s, 4.1 GB/s"
-std::string describe(const Timing& timing, const Plan& plan);
+std::string describe(const Timing& timing, double flops, double bytes);
 
 }  // namespace ashlar::cli

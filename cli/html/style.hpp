@@ -49,7 +49,8 @@ tr.main:target td { background: var(--panel); }
 .overview { display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; align-items: flex-start;
   margin-top: 1rem; }
 figure { margin: 0; max-width: 100%; }
-figure.wide { max-width: none; width: calc(100vw - 3rem); margin-inline: calc(50% - 50vw + 1.5rem); }
+figure.wide { max-width: none; width: calc(100vw - 3rem);
+  margin-inline: calc(50% - 50vw + 1.5rem); }
  .overview .bars { flex: 1 1 24rem; min-width: 18rem; }
 .bars table { table-layout: fixed; } .bars td { border: none; padding: .22rem .5rem; }
 .bars td:first-child { width: 7.5rem; padding-left: 0; }
@@ -80,7 +81,8 @@ svg.graph .region .body { fill: var(--tint); fill-opacity: .1; stroke: var(--tin
   stroke-width: 1.5; }
 svg.graph .region .head { fill: var(--cover); }
 svg.graph .region .title { fill: var(--tint); font-weight: 700; text-anchor: start; }
-svg.graph .region .small { text-anchor: start; } svg.graph .region .op .small { text-anchor: middle; }
+svg.graph .region .small { text-anchor: start; }
+svg.graph .region .op .small { text-anchor: middle; }
 svg.graph a { text-decoration: none; } svg.graph a:hover .title { text-decoration: underline; }
 .simd { --tint: var(--simd); } .tensor-cores { --tint: var(--tensor-cores); }
 .cuda-cores { --tint: var(--cuda-cores); } .per-output { --tint: var(--per-output); }
