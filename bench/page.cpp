@@ -181,7 +181,10 @@ std::string section(const SuiteResult& suite, const Setting& setting) {
   if (const std::string target = target_text(suite.target); !target.empty()) {
     const Outcome outcome = outcome_of(suite.target, summary);
     html += fmt::format("Target: {}: <b class=\"{}\">{}</b>.", escaped(target),
-                        outcome == Outcome::reached ? "good" : "bad", to_string(outcome));
+                        outcome == Outcome::reached  ? "good"
+                        : outcome == Outcome::missed ? "bad"
+                                                     : "note",
+                        to_string(outcome));
   }
   return html + fmt::format(
                     "</p>\n<p class=\"note\">{}</p>\n<figure>{}<figcaption>Share of the limit "
