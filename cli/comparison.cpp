@@ -11,6 +11,9 @@ namespace ashlar::cli {
 
 namespace {
 
+// Of the nominal peak, that an idle machine reaches whatever its clock is.
+constexpr double kIdleShare = 0.25;
+
 bool is_same(const Explanation& one, const Explanation& other) {
   return std::equal(one.regions.begin(), one.regions.end(), other.regions.begin(),
                     other.regions.end(), [](const auto& a, const auto& b) {
@@ -118,6 +121,7 @@ Measured measure_side_by_side(const Runner& runner, const TensorMemory& memory,
   measured.region_seconds =
       region_runs.empty() ? std::vector{measured.plan.median} : medians_of(region_runs);
   measured.has_measured_rates = ceilings.has_value();
+  measured.is_busy = ceilings && ceilings->flops_f32() < kIdleShare * device.props().flops_f32;
   add_rooflines(plan, graph, ceilings ? ceilings->flops_f32() : device.props().flops_f32,
                 ceilings ? ceilings->bytes_per_second() : device.props().bytes_per_second,
                 measured);
@@ -139,6 +143,8 @@ std::string describe(const Measured& measured, const Plan& plan) {
       measured.has_measured_rates ? "rates measured between the runs" : "rates of the data sheet",
       roofline.is_compute_bound() ? "compute" : "memory", roofline.seconds() / seconds * 100,
       plan.notes().winograd ? " (Winograd multiplies less than is counted)" : "");
+  if (measured.is_busy)
+    text += "  the machine is busy with other processes: these times say little\n";
   return text;
 }
 

@@ -37,6 +37,7 @@ struct Measured {
   Roofline roofline;  // of the graph: bound tensors moved once
   std::vector<Roofline> regions;
   bool has_measured_rates = false;
+  bool is_busy = false;  // other processes took most of the machine: nothing here is worth much
 };
 
 // The rooflines by the device's nominal rates, for plans that were not timed.

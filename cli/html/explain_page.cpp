@@ -130,6 +130,8 @@ std::string bars(const GraphReport& report) {
         bar("plan", "this plan", facts.seconds, most, fmt::format("estimated, {:.0f} %", share));
     note = "Estimates of the cost model; nothing was run. Roofline by nominal rates of the device.";
   }
+  if (report.measured && report.measured->is_busy)
+    note += " The machine was busy with other processes: these times say little.";
   html += bar("roofline", "roofline", facts.roofline, most,
               report.measured && report.measured->roofline.is_compute_bound() ? "compute bound"
               : report.measured                                               ? "memory bound"
