@@ -48,7 +48,8 @@ std::string summary_table(std::span<const GraphReport> reports) {
       "<div class=\"scroll\"><table class=\"summary\"><thead><tr><th class=\"text\">graph</th>"
       "<th>operations</th><th>regions</th><th>{}</th><th class=\"text\">of roofline</th>{}"
       "<th class=\"text\">check</th></tr></thead><tbody>\n",
-      measured ? "measured" : "estimated", measured ? "<th>vs unfused</th><th>vs oneDNN</th>" : "");
+      measured ? "measured" : "estimated",
+      measured ? "<th>speed vs unfused</th><th>speed vs oneDNN</th>" : "");
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const GraphReport& report = reports[i];
     const GraphFacts facts = graph_facts(report);
@@ -98,7 +99,7 @@ std::string bar(const std::string& style, const std::string& name, double second
 std::string rival_bar(const Rival& rival, double seconds, double most) {
   if (rival.timing)
     return bar("rival", rival.name, rival.timing->median, most,
-               fmt::format("{:.2f}x ours", rival.timing->median / seconds));
+               fmt::format("{:.2f}x our time", rival.timing->median / seconds));
   return fmt::format(
       "<tr><td class=\"text\">{}</td><td class=\"text wrap faint\" colspan=\"2\">{}</td></tr>\n",
       escaped(rival.name), escaped(rival.note));

@@ -30,7 +30,7 @@ section { margin-top: 2.5rem; padding-top: 1.6rem; border-top: 1px solid var(--l
   list-style: none; font-size: .85rem; }
 .facts li { background: var(--panel); border: 1px solid var(--line); border-radius: 1rem;
   padding: .05rem .7rem; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; } table.summary { margin-top: 1rem; }
 table { border-collapse: collapse; width: 100%; font-size: .86rem;
   font-variant-numeric: tabular-nums; }
 th { text-align: right; font-weight: 600; color: var(--faint); white-space: nowrap;

@@ -24,6 +24,12 @@ std::string excluded(const Config& config, const CompileOptions& options) {
   return {};
 }
 
+std::string readable_time(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} s", seconds);
+}
+
 }  // namespace
 
 Ranking rank(const Region& region, EngineTable table, const DeviceProps& device,
@@ -45,7 +51,7 @@ Ranking rank(const Region& region, EngineTable table, const DeviceProps& device,
           continue;
         }
         const double seconds = config.cost.seconds(device, precision);
-        if (usable++ == 0) attempt.outcome = fmt::format("{:.3g} us estimated", seconds * 1e6);
+        if (usable++ == 0) attempt.outcome = readable_time(seconds) + " estimated";
         ranking.candidates.push_back({engine, std::move(config), seconds});
       }
     }
