@@ -1,5 +1,5 @@
-// The options that `run`, `explain`, `bundle` and `tune` share: which device, and how to compile for
-// it.
+// The options that `run`, `explain`, `bundle` and `tune` share: which device, and how to compile
+// for it.
 #pragma once
 
 #include <CLI/CLI.hpp>

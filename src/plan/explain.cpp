@@ -68,8 +68,7 @@ std::string region_text(const Explanation& whole, std::size_t index) {
 std::string Explanation::to_text() const {
   std::string text =
       fmt::format("plan for '{}' on {} ({})\n", graph.name(), device.name, device.description);
-  if (!device.present)
-    text += "this device is not present: the plan is explained, not built\n";
+  if (!device.present) text += "this device is not present: the plan is explained, not built\n";
   text += fmt::format("{} operation(s) in {} region(s)\n", operations, regions.size());
   for (const std::string& note : rewrites) text += fmt::format("rewrite: {}\n", note);
   for (std::size_t i = 0; i < regions.size(); ++i) text += region_text(*this, i);
