@@ -31,7 +31,7 @@ void add_bench_command(CLI::App& app, Action& action) {
   request->seed = std::random_device{}();
   CLI::App* command =
       app.add_subcommand("bench",
-                         "Time the engines of a device, side by side with oneDNN (processors, "
+                         "Time the engines of a device, side by side with oneDNN (CPU, "
                          "where it was built in) or "
                          "with cuDNN (GPUs, from a path), and against the machine's limits. Speeds "
                          "are time of the peer "
@@ -48,10 +48,9 @@ void add_bench_command(CLI::App& app, Action& action) {
   command
       ->add_option(
           "--peer", request->peers,
-          "Whom to time beside us, may be repeated: onednn, cudnn:/path/to/libcudnn.so.9, "
-          "cublaslt:/path/to/libcublasLt.so.13 (products), "
-          "naive (the plain engine of the device), none; default on processors: onednn and, "
-          "without --quick, naive")
+          "Peer to time side by side, repeatable: onednn, cudnn:/path/to/libcudnn.so.9, "
+          "cublaslt:/path/to/libcublasLt.so.13 (matmul), "
+          "naive (on a GPU: one thread per output element), none; default on the CPU: onednn")
       ->type_name("WHICH")
       ->allow_extra_args(false);
   command->add_flag("--list", request->list, "Print the suites and their cases and stop");
@@ -93,9 +92,7 @@ void add_bench_command(CLI::App& app, Action& action) {
       ->type_name("FOLDER");
   command->add_option("--seed", request->seed, "Seed of the random inputs (default: a new one)")
       ->type_name("N");
-  command
-      ->add_option("--threads", request->threads,
-                   "Threads of all sides on a processor (default: OpenMP's)")
+  command->add_option("--threads", request->threads, "CPU threads of all sides (default: OpenMP's)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   command

@@ -60,7 +60,7 @@ int make_bundle(const BundleFlags& flags) {
   fmt::print("{}: {} kernels of {} graphs for {}, {:.1f} KB\n", out, builder.kernel_count(), graphs,
              builder.architecture(), static_cast<double>(file.size()) / 1e3);
   if (const int without = builder.regions_without_kernel(); without > 0)
-    fmt::print("{} regions have no kernel: the processor runs them\n", without);
+    fmt::print("{} regions have no kernel: the CPU runs them\n", without);
   return kExitOk;
 }
 

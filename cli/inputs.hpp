@@ -13,7 +13,7 @@ namespace ashlar::cli {
 using InputFiles = std::map<std::string, std::string>;  // tensor name -> path of a .npy file
 
 // Allocates every bound tensor and fills inputs and scalars; outputs get a byte pattern that no
-// result has, so that an element nobody wrote is found.
+// result has, so that an element that no kernel wrote is found.
 void fill_inputs(TensorMemory& memory, const InputFiles& files, std::uint64_t seed);
 
 void poison_outputs(const TensorMemory& memory);

@@ -8,7 +8,7 @@ namespace {
 
 using Results = std::vector<Value>;
 
-// Parameters and statistics: f64 beside f64, else f32.
+// Parameters and statistics: f64 with f64 operands, else f32.
 DType wide(DType dtype) { return dtype == f64 ? f64 : f32; }
 
 Results conv_forward(Graph& g, DType t) {

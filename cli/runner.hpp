@@ -11,7 +11,7 @@ namespace ashlar::cli {
 
 class Runner {
  public:
-  // `memory` keeps the tensors on the host. A processor works on it; a GPU on copies, made now.
+  // `memory` keeps the tensors on the host. The CPU runs on it; a GPU runs on copies made now.
   Runner(Plan plan, const TensorMemory& memory);
   const Plan& plan() const { return plan_; }
   void run() const;                            // on a GPU: returns before it is done

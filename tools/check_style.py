@@ -307,7 +307,7 @@ def print_house(tree):
         note = f"   longer than {LONG_LINES}" if len(lines) > LONG_LINES else ""
         print(f"  {len(lines):6}  {path}{note}")
 
-    print("\nWho includes whom")
+    print("\nIncludes between folders")
     edges = collections.Counter()
     for path, _, _, target in includes(tree):
         if target and folder_of(path) != folder_of(target):

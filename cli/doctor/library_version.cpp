@@ -12,7 +12,7 @@ namespace ashlar::cli {
 namespace {
 
 constexpr unsigned kProbeSeconds = 20;
-// Ashlar's libcudnn exports this name beside those of the interface.
+// Ashlar's libcudnn exports this name in addition to those of the interface.
 constexpr const char* kOwnMarker = "ashlar_cudnn_marker";
 
 template <class Function>

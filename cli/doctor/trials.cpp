@@ -1,5 +1,5 @@
 // Something small, compiled, run and compared with the oracle, on every GPU or else on the
-// processor.
+// CPU.
 #include <stdlib.h>
 
 #include <ashlar/graph.hpp>

@@ -27,7 +27,7 @@ Options read() {
       result.start_error = static_cast<int>(number);
     else if (name == "capability")
       result.capability = static_cast<int>(number);
-    else if (name == "multiprocessors")
+    else if (name == "sms")
       result.sm_count = static_cast<int>(number);
     else if (name == "memory")
       result.memory = number;
