@@ -23,7 +23,8 @@ bool per_channel(const Tensor& tensor, int channel_axis) {
 }  // namespace
 
 void Translation::refuse(const std::string& what) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("the oneDNN peer has no {}", what));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the oneDNN peer does not translate {}", what));
 }
 
 void Translation::require_single() const {
