@@ -31,7 +31,7 @@ namespace ashlar::bench {
 
 namespace {
 
-// Whole or not at all: what was there stays until then.
+// Atomic: writes PATH.part, then renames it.
 void write_file(const std::string& path, const std::string& text) {
   const std::string part = path + ".part";
   std::ofstream file(part, std::ios::binary);
@@ -45,7 +45,7 @@ DeviceKind kind_of(const Request& request) {
   return request.device == "cpu" ? DeviceKind::cpu : Device::named(request.device).props().kind;
 }
 
-// A short run takes the cases that stand for their suite, where it says which they are.
+// With --quick, a suite that marks quick cases runs those only.
 void keep_quick(Suite& suite) {
   const auto is_quick = [](const Case& one) { return one.quick; };
   if (std::any_of(suite.cases.begin(), suite.cases.end(), is_quick))
@@ -74,7 +74,7 @@ void list(const std::vector<Suite>& suites, const Listener& listener) {
   }
 }
 
-// The device need not be here.
+// The device may be absent: plans are made from its description.
 void list_kernels(const std::vector<Suite>& suites, const Request& request,
                   const Listener& listener) {
   const Device device = Device::named(request.device);
@@ -94,25 +94,29 @@ void write_bundle(const std::vector<Suite>& suites, const Request& request,
   listener.progress("planning");
   const BundleBuilder kernels = kernels_of(suites, Device::named(request.device),
                                            {.tune = request.tune || request.configs,
-                                            .most = request.max_configs,
+                                            .max_candidates = request.max_configs,
                                             .engine = request.engine});
-  write_file(request.pack, kernels.build([&](int done, int all) {
+  write_file(request.bundle, kernels.build([&](int done, int all) {
     listener.progress(fmt::format("compiled {} of {} kernels", done, all));
   }));
-  listener.print(fmt::format("{}: {} kernels for {}\n", request.pack, kernels.kernel_count(),
+  listener.print(fmt::format("{}: {} kernels for {}\n", request.bundle, kernels.kernel_count(),
                              kernels.architecture()));
 }
 
-// What --peer asks for.
+// The peers that --peer selects.
 struct Peers {
-  bool onednn = false, naive = false;
-  std::string cudnn, cublaslt;  // paths; empty: not asked for
+  bool onednn = false;          // CPU
+  bool naive = false;           // GPU: cuda.generic, one thread per output
+  std::string cudnn, cublaslt;  // GPU: paths; empty: not selected
 };
 Peers peers_of(const Request& request, DeviceKind kind) {
   Peers peers;
-  if (request.peers.empty()) peers.onednn = peers.naive = kind == DeviceKind::cpu;
-  if (request.peers.empty() && request.quick) peers.naive = false;
+  if (request.peers.empty()) peers.onednn = kind == DeviceKind::cpu;
   for (const std::string& peer : request.peers) {
+    if (peer == "naive" && kind == DeviceKind::cpu)
+      throw Error(ErrorCode::invalid_argument,
+                  "--peer: naive is the one-thread-per-output engine of GPUs (cuda.generic); the "
+                  "CPU has no such engine, expected onednn or none");
     if (peer == "naive")
       peers.naive = true;
     else if (peer == "onednn" && kind == DeviceKind::cpu)
@@ -122,11 +126,12 @@ Peers peers_of(const Request& request, DeviceKind kind) {
     else if (peer.starts_with("cublaslt:") && kind == DeviceKind::cuda)
       peers.cublaslt = peer.substr(9);
     else if (peer != "none")
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("--peer: got {}, expected {}, naive or none", peer,
-                              kind == DeviceKind::cpu ? "onednn"
-                                                      : "cudnn:/path/to/libcudnn.so.9, "
-                                                        "cublaslt:/path/to/libcublasLt.so.13"));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("--peer: got {}, expected {} or none", peer,
+                      kind == DeviceKind::cpu ? "onednn"
+                                              : "cudnn:/path/to/libcudnn.so.9, "
+                                                "cublaslt:/path/to/libcublasLt.so.13, naive"));
   }
   return peers;
 }
@@ -136,13 +141,13 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("--layout: got {}, expected user, best or both", request.layout));
   if (request.max_configs > 0 && !request.configs && !request.tune)
-    throw Error(ErrorCode::invalid_argument, "--most: expected --configs or --tune beside it");
+    throw Error(ErrorCode::invalid_argument, "--top: needs --configs or --tune");
   MeasureOptions options;
   options.seconds = request.seconds.value_or(request.quick ? 0.1 : 1.0);
-  options.least = request.quick ? 3 : 7;
+  options.min_samples = request.quick ? 3 : 7;
   if (kind == DeviceKind::cuda) {
     options.seconds = request.seconds.value_or(request.quick ? 0.02 : 0.1);
-    options.least = request.quick ? 5 : 21;
+    options.min_samples = request.quick ? 5 : 21;
     options.search_seconds = 20 * request.seconds.value_or(request.quick ? 0.025 : 0.1);
   }
   options.seed = request.seed;
@@ -166,7 +171,7 @@ Device present_device(const std::string& name) {
   return device;
 }
 
-// A GPU and what runs beside us on it; nothing for the processor.
+// The GPU under test and the peer libraries on it; all null on the CPU.
 struct GpuSide {
   std::unique_ptr<Gpu> gpu;
   std::unique_ptr<cudnn::Library> cudnn;
@@ -208,8 +213,8 @@ Measurement failed(const std::string& name, const std::string& reason) {
   return result;
 }
 
-// On a GPU one case that fails does not end the run: there is more to learn from the others. Unless
-// the GPU is lost: then it throws.
+// On a GPU a failing case is recorded and the run continues, unless the CUDA context is lost: then
+// it throws.
 Measurement measured(const Case& problem, const MeasureOptions& options,
                      const std::function<void(const std::string&)>& progress) {
   if (!options.gpu) return measure(problem, options, progress);
@@ -219,13 +224,13 @@ Measurement measured(const Case& problem, const MeasureOptions& options,
     try {
       options.gpu->require_alive();
     } catch (const Error&) {
-      throw Error(error.code(), fmt::format("{}; the GPU does nothing any more", error.what()));
+      throw Error(error.code(), fmt::format("{}; the CUDA context is lost", error.what()));
     }
     return failed(problem.name, error.what());
   }
 }
 
-// Every configuration of ours for every case; no peers.
+// --configs: every engine configuration of every case, without peers.
 bool run_configs(const std::vector<Suite>& suites, const Request& request,
                  const MeasureOptions& options, const Setting& setting, const Listener& listener) {
   std::vector<CaseConfigs> all;
@@ -272,8 +277,8 @@ bool run(const Request& request, const Listener& listener) {
   if (!request.record.empty()) {
     if (const std::string folder = kernel_folder(); !folder.empty())
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("--record: records are of the commit's kernels, and those of {} come "
-                              "before them; unset ASHLAR_KERNELS, or write --json",
+                  fmt::format("--record: kernels of {} (ASHLAR_KERNELS) replace those of the "
+                              "commit; unset ASHLAR_KERNELS or use --json",
                               folder));
     std::filesystem::create_directories(request.record);
   }
@@ -292,7 +297,7 @@ bool run(const Request& request, const Listener& listener) {
     list_kernels(suites, request, listener);
     return true;
   }
-  if (!request.pack.empty()) {
+  if (!request.bundle.empty()) {
     write_bundle(suites, request, listener);
     return true;
   }
@@ -327,7 +332,7 @@ bool run(const Request& request, const Listener& listener) {
   bool right = true, alive = true;
   for (auto suite = suites.begin(); suite != suites.end() && alive; ++suite) {
     SuiteResult& result = results.emplace_back(
-        SuiteResult{suite->name, suite->title, suite->limit, suite->target, {}});
+        SuiteResult{suite->name, suite->title, suite->bound_by, suite->target, {}});
     listener.print(suite_head(result, setting));
     for (auto one = suite->cases.begin(); one != suite->cases.end() && alive; ++one) {
       ++done;
@@ -343,7 +348,7 @@ bool run(const Request& request, const Listener& listener) {
       }
       right = right && result.measurements.back().ok;
       listener.print(table_row(result.measurements.back(), setting));
-      // Case by case: a peer may end the process.
+      // After every case: a peer may crash the process.
       if (!request.record.empty())
         write_file((std::filesystem::path(request.record) /
                     (suite->name + (request.tune ? "_tuned.json" : ".json")))
@@ -352,8 +357,7 @@ bool run(const Request& request, const Listener& listener) {
     }
     listener.print(suite_foot(result));
   }
-  if (!alive)
-    listener.print("the GPU does nothing any more: the cases after that are not measured\n");
+  if (!alive) listener.print("the CUDA context is lost: the remaining cases are not measured\n");
   if (!request.json.empty()) write_file(request.json, to_json(setting, results));
   if (!request.html.empty()) write_file(request.html, to_html(setting, results));
   return right;

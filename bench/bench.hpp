@@ -1,4 +1,4 @@
-// The benchmark, as the `ashlar` command uses it.
+// Entry point of the benchmark: `ashlar bench` fills a Request and calls run().
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -13,41 +13,43 @@
 namespace ashlar::bench {
 
 struct Request {
-  std::vector<std::string> suites;  // names or files; none: all that are built in
+  std::vector<std::string> suites;  // names or files; none: all built-in suites of the device
   std::string filter;               // only cases with this text in their name
   std::string json, html;           // files to write; empty: none
   std::string record;               // folder for one JSON file per suite; empty: none
   std::string commit = "unknown";   // for the records
-  std::string device = "cpu";       // or "cuda:0"; for `kernels` also one that is not here
-  std::vector<std::string>
-      peers;                    // onednn, cudnn:PATH, naive, none; none given: as suits the device
+  std::string device = "cpu";  // or "cuda:0"; for `kernels` and `bundle` also one that is absent
+  // CPU: onednn (the default) or none. GPU: cudnn:PATH, cublaslt:PATH, naive (the
+  // one-thread-per-output engine cuda.generic) or none (the default).
+  std::vector<std::string> peers;
   std::string layout = "both";  // of oneDNN: user, best, both
   std::uint64_t seed = 1;
   std::optional<double> seconds;  // of timing per case
-  int threads = 0;                // 0: as many as OpenMP would use
+  int threads = 0;                // 0: OpenMP's default
   bool quick = false;
   bool oracle = false;
   bool list = false;
-  bool kernels = false;  // print what our plans are made of and stop
-  std::string pack;      // file for all kernels that a run would need; empty: measure
+  bool kernels = false;  // print the regions and engines of our plans and stop
+  std::string bundle;    // write all kernels that a run would need to this file; empty: measure
   bool tune = false;
-  bool configs = false;                    // time every configuration of ours instead
-  int max_configs = 0;                     // of a region, those with the least estimates; 0: all
-  std::string engine;                      // take this one wherever it can run; empty: any
-  bool host = false;                       // measure what plans cost the host
-  bool compile_only = false;               // the part of it that a second process does
-  std::string program = "/proc/self/exe";  // this command
+  bool configs = false;                    // time every engine configuration instead
+  int max_configs = 0;                     // per region, by increasing estimate; 0: all
+  std::string engine;                      // prefer this engine wherever it can run; empty: any
+  bool host = false;                       // measure host overhead instead
+  bool compile_only = false;               // the child process of `host`
+  std::string program = "/proc/self/exe";  // this executable, for the child process
 };
 
 struct Listener {
   std::function<void(const std::string&)> print;     // results
-  std::function<void(const std::string&)> progress;  // what is being done
+  std::function<void(const std::string&)> progress;  // the current step
 };
 
-// Whether every output was right. Throws Error for names, files and graphs that are not.
+// Returns whether every output was correct. Throws Error for an unknown suite, an unreadable file
+// or an invalid graph.
 bool run(const Request& request, const Listener& listener);
 
-// The graphs of suites (docs/graph-json.md), for whoever has other use for them. Names as in
+// The graphs of suites as JSON (docs/graph-json.md), for other commands. Names as in
 // Request::suites; throws as run() does.
 struct SuiteGraph {
   std::string name;  // "norms/layer_norm_1024"

@@ -15,10 +15,10 @@ namespace ashlar::bench {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Twelve chains: two multiply-adds per cycle, each of which takes four, leave eight in flight.
+// Independent FMA chains: two FMA ports times a latency of 4 cycles need at least 8.
 constexpr std::int64_t kChains = 12;
 
-// Every chain converges to addend / (1 - factor), so no number gets large or small.
+// Every chain converges to addend / (1 - factor): no overflow, no subnormals.
 float MultiplyAdd(std::int64_t rounds) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.99F), addend = hn::Set(d, 0.01F);
@@ -49,7 +49,7 @@ std::int64_t FloatsPerRound() {
   return kChains * static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<float>()));
 }
 
-// Both are multiples of 256 bytes and aligned to them.
+// `from`, `to` and `bytes` are multiples of 256. `past_cache`: non-temporal stores.
 void Copy(const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to, std::int64_t bytes,
           bool past_cache) {
   const hn::ScalableTag<std::uint8_t> d;
@@ -89,11 +89,11 @@ HWY_EXPORT(FloatsPerRound);
 HWY_EXPORT(Copy);
 
 constexpr int kTries = 3;
-constexpr std::int64_t kRounds = 25000;         // about 0.05 ms
-constexpr std::int64_t kBlock = 256;            // bytes; every vector length divides it
-constexpr std::int64_t kLeastHalf = 64 << 10;   // bytes
-constexpr std::int64_t kMaxHalf = 64 << 20;     // bytes
-constexpr std::int64_t kLeastSample = 4 << 20;  // bytes moved per try
+constexpr std::int64_t kRounds = 25000;       // about 0.05 ms
+constexpr std::int64_t kBlock = 256;          // bytes; every vector length divides it
+constexpr std::int64_t kMinHalf = 64 << 10;   // bytes
+constexpr std::int64_t kMaxHalf = 64 << 20;   // bytes
+constexpr std::int64_t kMinSample = 4 << 20;  // bytes moved per try
 constexpr std::align_val_t kAlignment{4096};
 
 // body(thread, threads) on every thread of the team.
@@ -107,8 +107,8 @@ void on_all_threads(const Body& body) {
 #endif
 }
 
-// Amount per second in the best of a few tries: a loop this short is lost when another process
-// takes one of the threads, and the machine's limit is not what is left then.
+// Amount per second, best of kTries: a preempted thread spoils a loop this short, and the roofline
+// is what the undisturbed machine reaches.
 template <class Run>
 double best_of_tries(double amount, const Run& run) {
   double least = std::numeric_limits<double>::infinity();
@@ -135,13 +135,13 @@ double multiply_add_rate() {
       2.0 * static_cast<double>(kRounds * HWY_DYNAMIC_DISPATCH(FloatsPerRound)() * team_size());
   return best_of_tries(operations, [] {
     on_all_threads([](int, int) {
-      // A volatile wants it, so the compiler cannot drop the loop.
+      // The volatile keeps the compiler from dropping the loop.
       [[maybe_unused]] const volatile float result = HWY_DYNAMIC_DISPATCH(MultiplyAdd)(kRounds);
     });
   });
 }
 
-double byte_operations_per_f32() {
+double int8_ops_per_f32_op() {
 #if defined(__x86_64__) || defined(__i386__)
   if (__builtin_cpu_supports("avx512vnni")) return 4;
 #endif
@@ -158,10 +158,9 @@ CopyCalibration::Buffer CopyCalibration::allocate(std::int64_t bytes) {
 }
 
 CopyCalibration::CopyCalibration(double bytes)
-    : half_(
-          std::clamp(static_cast<std::int64_t>(bytes / 2) / kBlock * kBlock, kLeastHalf, kMaxHalf)),
+    : half_(std::clamp(static_cast<std::int64_t>(bytes / 2) / kBlock * kBlock, kMinHalf, kMaxHalf)),
       past_cache_(2 * half_ > Device::cpu().props().l3_bytes),
-      repeats_(std::max<std::int64_t>(1, kLeastSample / (2 * half_))),
+      repeats_(std::max<std::int64_t>(1, kMinSample / (2 * half_))),
       from_(allocate(half_)),
       to_(allocate(half_)) {
   std::memset(from_.get(), 1, static_cast<std::size_t>(half_));

@@ -1,5 +1,5 @@
-// What the machine can do at this moment, on the threads that OpenMP uses: short loops that run
-// among the samples of a case, because the clock of a shared machine drifts.
+// The CPU's roofline: FMA throughput and copy bandwidth on all OpenMP threads. Short loops that run
+// between the samples of a case, because the clock frequency of a shared machine drifts.
 #pragma once
 
 #include <cstddef>
@@ -8,18 +8,18 @@
 
 namespace ashlar::bench {
 
-// Multiply-adds on registers, all threads at once. Operations per second, 2 per multiply-add.
+// FMA throughput on registers, all threads at once: operations per second, 2 per FMA.
 double multiply_add_rate();
 
-// How many 8-bit operations a processor does in the time of one f32 operation: 4 where it has dot
-// products of bytes (VNNI), 0 where it has not and no limit is claimed.
-double byte_operations_per_f32();
+// int8 operations per f32 operation of equal time: 4 with VNNI; 0 without it, and then no compute
+// roofline is claimed.
+double int8_ops_per_f32_op();
 
-// Copies with all threads: what memory gives at best to work that reads and writes `bytes` in all.
+// Copy bandwidth of all threads, for a kernel that reads and writes `bytes` in total.
 class CopyCalibration {
  public:
   explicit CopyCalibration(double bytes);
-  double rate() const;  // bytes per second, read and written ones counted
+  double rate() const;  // bytes per second, reads plus writes
 
  private:
   struct Free {
@@ -29,7 +29,7 @@ class CopyCalibration {
   static Buffer allocate(std::int64_t bytes);
 
   std::int64_t half_;  // bytes read, and bytes written
-  bool past_cache_;    // stores that leave the caches alone
+  bool past_cache_;    // non-temporal stores: the copy exceeds the L3 cache
   std::int64_t repeats_;
   Buffer from_, to_;
 };

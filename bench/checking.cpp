@@ -13,11 +13,11 @@ namespace ashlar::bench {
 
 namespace {
 
-// The oracle does some 1e8 operations per second.
+// Operations. The oracle computes about 1e8 per second.
 constexpr double kQuickForOracleOnHost = 5e8;
 
-// How far two correct results may lie apart, as a share of the value plus the typical value: a few
-// roundings of the result and of sums as long as those measured here.
+// Allowed difference of two correct results, relative to |value| + RMS of the tensor: a few
+// roundings of the result and of reductions as long as those of the suites.
 double tolerance(DType dtype) {
   switch (dtype) {
     case DType::f32: return 1e-4;
@@ -30,11 +30,11 @@ double tolerance(DType dtype) {
 }
 
 struct Agreement {
-  std::vector<std::string> missing;  // outputs oneDNN does not give
+  std::vector<std::string> missing;  // outputs that oneDNN does not compute
   double worst = 0;                  // largest difference, in units of the tolerance
 };
 
-// Elements i < count of both sides, each a function of i.
+// Largest difference in tolerances; ours(i) and theirs(i) read element i < count.
 template <class Ours, class Theirs>
 double worst_of(DType dtype, std::int64_t count, const Ours& ours, const Theirs& theirs) {
   double squares = 0;
@@ -57,7 +57,7 @@ double worst_of(DType dtype, std::int64_t count, const Ours& ours, const Theirs&
   return worst;
 }
 
-// Both sides use the tensor's layout without gaps, so elements are compared as they lie.
+// Both sides are dense in the tensor's layout, so elements are compared in memory order.
 double difference_in_memory(const Tensor& tensor, const void* ours, const void* theirs) {
   Tensor flat = tensor;
   flat.dims = {element_count(tensor.dims)};

@@ -1,4 +1,4 @@
-// Whether a result is right.
+// Checks results against a peer or the double-precision oracle.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -13,19 +13,20 @@ namespace ashlar::bench {
 
 struct Verdict {
   bool ok = false;
-  std::string text;  // what the outputs were compared with, and how far off they were
+  std::string text;  // the reference of the comparison and the worst error
 };
 
-// On the processor. oneDNN's outputs serve as the check where they agree. Where they do not, where
-// some are missing, and on request the oracle decides, unless that would take minutes: what nobody
-// checked is named.
+// On the CPU. Outputs that agree with oneDNN's are correct. The oracle decides where they disagree,
+// where oneDNN lacks an output, and on request. If the oracle would take minutes, the text names
+// the outputs that were not checked.
 Verdict check(const Graph& graph, const Memory& memory, const Peer* peer, bool oracle);
 
-// The outputs in `memory`, which were fetched, against the oracle; `notes` are those of the plan.
+// Compares the outputs in `memory` (already on the host) with the oracle, whose bounds follow from
+// the plan's `notes`.
 Verdict ask_oracle(const Graph& graph, const Memory& memory, const PlanNotes& notes);
 
-// The largest difference of two lists of elements, in units of what two correct results of this
-// dtype may differ by: a share of the value plus the typical value.
+// Largest difference of two lists of elements in tolerances of the dtype: a fraction of |value| +
+// RMS.
 double worst_difference(DType dtype, std::span<const double> ours, std::span<const double> theirs);
 
 }  // namespace ashlar::bench

@@ -43,7 +43,7 @@ std::vector<Suite> choose_suites(std::span<const std::string> names, DeviceKind 
     if (!take(true, is_name) && !take(true, begins) && !take(false, is_name) &&
         !take(false, begins))
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("there is no suite '{}'; `ashlar bench --list` names them", name));
+                  fmt::format("unknown suite '{}'; `ashlar bench --list` prints all suites", name));
   }
   return chosen;
 }

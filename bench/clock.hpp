@@ -1,4 +1,4 @@
-// Seconds of the host's clock.
+// Wall-clock seconds on the host.
 #pragma once
 
 #include <chrono>

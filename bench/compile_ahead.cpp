@@ -1,4 +1,4 @@
-// The kernels of whole suites, compiled on all processors before anything is measured.
+// Compiles the kernels of whole suites on all cores before anything is measured.
 #include <fmt/format.h>
 
 #include "explanation.hpp"
@@ -11,10 +11,10 @@ namespace ashlar::bench {
 
 namespace {
 
-void add_case(const Case& one, const Device& device, const PlanWishes& asked,
+void add_case(const Case& one, const Device& device, const PlanRequest& asked,
               BundleBuilder& kernels) {
-  const auto add = [&](const Problem& problem, const PlanWishes& wishes = {}) {
-    kernels.add(problem.build(), plan_options(problem, wishes));
+  const auto add = [&](const Problem& problem, const PlanRequest& request = {}) {
+    kernels.add(problem.build(), plan_options(problem, request));
   };
   const Graph graph = one.problem.build();
   add(one.problem, asked);
@@ -23,7 +23,7 @@ void add_case(const Case& one, const Device& device, const PlanWishes& asked,
   if (one.alone) add(*one.alone, asked);
   for (const Problem& part : one.apart) add(part, asked);
   if (one.check_prepare) add(*one.check_prepare);
-  // Tuning, one kernel after the other, may choose another engine; its own is compiled then.
+  // Tuning may choose another engine later; its kernel for the check is compiled then.
   const auto outline =
       outline_of(explain(graph, device, plan_options(one.problem, {.engine = asked.engine})));
   if (one.check) add(*one.check, {.engine = main_engine(outline)});
@@ -35,14 +35,14 @@ void add_case(const Case& one, const Device& device, const PlanWishes& asked,
 }  // namespace
 
 BundleBuilder kernels_of(const std::vector<Suite>& suites, const Device& device,
-                         const PlanWishes& wishes) {
+                         const PlanRequest& request) {
   BundleBuilder kernels(device);
   for (const Suite& suite : suites)
     for (const Case& one : suite.cases) {
       try {
-        add_case(one, device, wishes, kernels);
+        add_case(one, device, request, kernels);
       } catch (const Error&) {
-        continue;  // says why when it is measured
+        continue;  // measuring reports the reason
       }
     }
   return kernels;
@@ -51,12 +51,12 @@ BundleBuilder kernels_of(const std::vector<Suite>& suites, const Device& device,
 void compile_ahead(const std::vector<Suite>& suites, const MeasureOptions& options,
                    const std::function<void(const std::string&)>& progress) {
   progress("planning");
-  const BundleBuilder kernels = kernels_of(suites, options.gpu->device(), wishes_of(options));
+  const BundleBuilder kernels = kernels_of(suites, options.gpu->device(), plan_request_of(options));
   try {
     kernels.build(
         [&](int done, int all) { progress(fmt::format("compiled {} of {} kernels", done, all)); });
   } catch (const Error&) {
-    return;  // whoever needs the kernel that does not compile says so
+    return;  // measuring reports the kernel that does not compile
   }
 }
 

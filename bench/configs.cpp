@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kConfigSamples = 5;
 
-// Elements of every output, after a run.
+// Sampled elements of every output, after a run.
 std::vector<std::vector<double>> results_of(const Gpu& gpu, const Graph& graph,
                                             const GpuTensors& tensors) {
   std::vector<std::vector<double>> all;
@@ -51,7 +51,7 @@ double difference(const Graph& graph, const std::vector<std::vector<double>>& ou
   return worst;
 }
 
-// The plan with another choice for one region.
+// The plan with another engine configuration for one region.
 Plan plan_with(const Json& plan, std::size_t region, const Trial& trial,
                const Constants& constants = {}) {
   Json changed = plan;
@@ -62,7 +62,7 @@ Plan plan_with(const Json& plan, std::size_t region, const Trial& trial,
   return Plan::from_json(changed.dump(), constants);
 }
 
-std::size_t max_varied(const std::vector<RegionTrials>& regions) {
+std::size_t region_with_most_candidates(const std::vector<RegionTrials>& regions) {
   const auto found = std::max_element(regions.begin(), regions.end(),
                                       [](const RegionTrials& a, const RegionTrials& b) {
                                         return a.trials.size() < b.trials.size();
@@ -70,26 +70,26 @@ std::size_t max_varied(const std::vector<RegionTrials>& regions) {
   return static_cast<std::size_t>(found - regions.begin());
 }
 
-// A case's plan, and what is tried for its region with the most candidates.
+// A case's plan and the candidates of the region that has the most.
 struct Tried {
   Json plan;
   std::size_t region = 0;
   RegionTrials trials;
 
   Tried(const Case& problem, const MeasureOptions& options) {
-    const CompileOptions wishes =
-        plan_options(problem.problem, {.most = options.max_configs, .engine = options.engine});
+    const CompileOptions wishes = plan_options(
+        problem.problem, {.max_candidates = options.max_configs, .engine = options.engine});
     const Graph graph = problem.problem.build();
     const Device device = options.gpu->device();
     plan = Json::parse(compile(graph, device, wishes).to_json());
     std::vector<RegionTrials> regions = candidates(graph, device, wishes);
-    region = max_varied(regions);
+    region = region_with_most_candidates(regions);
     trials = std::move(regions[region]);
   }
 };
 
-// work(0) to work(count - 1). What cannot be done says why when it is measured.
-void on_all_processors(std::size_t count, const std::function<void(std::size_t)>& work) {
+// work(0) to work(count - 1). Errors are dropped: measuring reports them again.
+void on_all_cores(std::size_t count, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;
   std::vector<std::thread> workers;
   for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
@@ -134,7 +134,7 @@ void compile_configs_ahead(const std::vector<Suite>& suites, const MeasureOption
   for (const Suite& suite : suites)
     for (const Case& one : suite.cases) cases.push_back(&one);
   std::vector<std::unique_ptr<const Tried>> tried(cases.size());
-  on_all_processors(cases.size(), [&](std::size_t i) {
+  on_all_cores(cases.size(), [&](std::size_t i) {
     tried[i] = std::make_unique<const Tried>(*cases[i], options);
   });
   std::vector<std::pair<const Tried*, const Trial*>> configs;
@@ -143,7 +143,7 @@ void compile_configs_ahead(const std::vector<Suite>& suites, const MeasureOption
       for (const Trial& trial : one->trials.trials) configs.emplace_back(one.get(), &trial);
   std::mutex mutex;
   std::size_t done = 0;
-  on_all_processors(configs.size(), [&](std::size_t i) {
+  on_all_cores(configs.size(), [&](std::size_t i) {
     const auto& [one, trial] = configs[i];
     plan_with(one->plan, one->region, *trial);
     const std::lock_guard lock(mutex);
@@ -159,8 +159,8 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
   const Tried tried(problem, options);
 
   const Constants constants = constants_of(graph, problem.problem, tensors.pointers());
-  std::optional<BackToBack> row;
-  if (problem.problem.back_to_back) row.emplace(gpu, graph, tensors, traffic(graph));
+  std::optional<BackToBack> back_to_back;
+  if (problem.problem.back_to_back) back_to_back.emplace(gpu, graph, tensors, traffic(graph));
 
   CaseConfigs result{problem.name, tried.trials.region, {}, {}};
   std::vector<std::vector<double>> first;
@@ -182,18 +182,18 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
       one.is_far = one.difference > problem.far;
       for (int i = 0; i < kConfigSamples; ++i) side.sample();
       one.trial.measured = side.median_seconds();
-      if (row) {
-        const WorkGraph all = row->captured(run_on);
-        Side rows([&] { all.launch(); }, &gpu);
-        for (int i = 0; i < kConfigSamples; ++i) rows.sample();
-        one.back_to_back = row->seconds_of_one(rows.median_seconds());
+      if (back_to_back) {
+        const WorkGraph all = back_to_back->captured(run_on);
+        Side all_runs([&] { all.launch(); }, &gpu);
+        for (int i = 0; i < kConfigSamples; ++i) all_runs.sample();
+        one.back_to_back = back_to_back->seconds_of_one(all_runs.median_seconds());
       }
     } catch (const Error& error) {
       one.trial.failure = error.what();
       try {
         gpu.require_alive();
       } catch (const Error&) {
-        throw Error(error.code(), fmt::format("{}: {} {} ended the GPU's work: {}", problem.name,
+        throw Error(error.code(), fmt::format("{}: {} {} killed the CUDA context: {}", problem.name,
                                               trial.engine, trial.config_text(), error.what()));
       }
     }
@@ -209,12 +209,12 @@ std::string configs_text(const CaseConfigs& timed) {
     text += fmt::format(
         "  {:>9.2f} us estimated{:>10}{}  {} {}{}{}\n", trial.estimated * 1e6,
         trial.measured ? fmt::format("{:.2f}", *trial.measured * 1e6) : "-",
-        one.back_to_back ? fmt::format(", in a row {:.2f}", *one.back_to_back * 1e6) : "",
+        one.back_to_back ? fmt::format(", back to back {:.2f}", *one.back_to_back * 1e6) : "",
         trial.engine, trial.config_text(), &one == timed.fastest() ? "  <-" : "",
-        one.is_far ? "  OTHER RESULTS" : (trial.failure.empty() ? "" : "  " + trial.failure));
+        one.is_far ? "  RESULTS DIFFER" : (trial.failure.empty() ? "" : "  " + trial.failure));
   }
   if (const auto loss = timed.loss())
-    text += fmt::format("  the first takes {:.3f} times as long as the fastest\n", *loss);
+    text += fmt::format("  first choice / fastest: {:.3f}\n", *loss);
   return text;
 }
 
@@ -228,8 +228,7 @@ std::string configs_summary(std::span<const CaseConfigs> cases) {
     }
   if (!worst) return "nothing was timed\n";
   return fmt::format(
-      "the first choice takes {:.3f} times as long as the fastest (geometric mean of {}), at worst "
-      "{:.3f} ({})\n",
+      "first choice / fastest: {:.3f} (geometric mean of {} cases), worst {:.3f} ({})\n",
       geometric_mean(losses).value_or(1), losses.size(), *worst->loss(), worst->name);
 }
 
@@ -240,7 +239,7 @@ std::string configs_json(const Setting& setting, const std::string& suite,
                      {"date", setting.date},
                      {"commit", setting.commit},
                      {"suite", suite}};
-  // One line per trial, which people can read and compare.
+  // One line per trial: readable in a diff.
   std::string text = head.dump(2);
   text.resize(text.size() - 2);  // "\n}"
   text += ",\n  \"configs\": [";

@@ -23,19 +23,19 @@ class Arithmetic {
     const Dims& a = in(Matmul::a);
     return 2 * count(out()) * static_cast<double>(a[a.rank() - 1]);
   }
-  // Scores and weighted sum: one product over D and one over Dv per score that is seen.
+  // q k^T over D and p v over Dv, for every unmasked score.
   double operator()(const AttentionForward& op) const {
     const Dims &q = in(AttentionForward::q), &k = in(AttentionForward::k),
                &v = in(AttentionForward::v);
     return 2 * scores(op, q, k) * static_cast<double>(q[3] + v[3]);
   }
-  // The scores again, dp = do v^T, dv = p^T do, dq = ds k, dk = ds^T q.
+  // Recomputed scores, dp = do v^T, dv = p^T do, dq = ds k, dk = ds^T q.
   double operator()(const AttentionBackward& op) const {
     const Dims &q = in(AttentionBackward::q), &k = in(AttentionBackward::k),
                &v = in(AttentionBackward::v);
     return 2 * scores(op, q, k) * static_cast<double>(3 * q[3] + 2 * v[3]);
   }
-  // Every weight of the matrices meets every row of x or of the state once.
+  // One multiply-add per weight and row of x (or of the state).
   double operator()(const RnnForward&) const {
     return rows(in(RnnForward::x)) * 2 * count(in(RnnForward::weights));
   }
@@ -55,7 +55,7 @@ class Arithmetic {
     return graph_.tensor(node_.inputs[static_cast<std::size_t>(slot)]).dims;
   }
   const Dims& out() const { return graph_.tensor(node_.outputs[0]).dims; }
-  // Each element of y takes one multiply-add per weight of its output channel.
+  // One multiply-add per element of y and weight of its output channel.
   static double conv(const Dims& y, const Dims& w) {
     return 2 * count(y) * count(w) / static_cast<double>(w[0]);
   }
@@ -64,14 +64,14 @@ class Arithmetic {
   }
   static double scores(const AttentionAttributes& op, const Dims& q, const Dims& k) {
     const std::int64_t shift = op.alignment == MaskAlignment::bottom_right ? k[2] - q[2] : 0;
-    double seen = 0;  // by one head
+    double unmasked = 0;  // scores of one head
     for (std::int64_t row = 0; row < q[2]; ++row) {
       const std::int64_t last = op.right_bound ? row + shift + *op.right_bound : k[2] - 1;
       const std::int64_t first = op.left_bound ? row + shift - *op.left_bound + 1 : 0;
-      seen += static_cast<double>(std::max<std::int64_t>(
+      unmasked += static_cast<double>(std::max<std::int64_t>(
           0, std::min(last, k[2] - 1) - std::max<std::int64_t>(first, 0) + 1));
     }
-    return static_cast<double>(q[0] * q[1]) * seen;
+    return static_cast<double>(q[0] * q[1]) * unmasked;
   }
 
   const Graph& graph_;
@@ -86,7 +86,7 @@ double arithmetic(const Graph& graph) {
   return total;
 }
 
-bool on_bytes(const Graph& graph) {
+bool is_int8(const Graph& graph) {
   for (const Node& node : graph.nodes())
     if (std::visit(Arithmetic(graph, node), node.op) > 0)
       return bit_width(graph.tensor(node.inputs[0]).dtype) == 8 &&

@@ -1,19 +1,18 @@
-// What a graph must do at least: arithmetic and bytes.
+// Roofline model of a graph: its arithmetic and its compulsory memory traffic.
 #pragma once
 
 #include <ashlar/graph.hpp>
 
 namespace ashlar::bench {
 
-// Operations of convolutions, matmuls, attention and recurrent networks, counting 2 per
-// multiply-add and, under a causal mask, only the scores that are seen; 0 when a graph has none of
-// them.
+// Operations of convolutions, matmuls, attention and recurrent networks: 2 per multiply-add of the
+// direct algorithm; of attention only the unmasked scores. 0 for a graph without any of them.
 double arithmetic(const Graph& graph);
-// Whether that arithmetic is on 8-bit integers.
-bool on_bytes(const Graph& graph);
-// Bytes that must move at least once: all bound tensors, of a slice only what it takes.
+// Whether the first of these operations has 8-bit integer operands.
+bool is_int8(const Graph& graph);
+// Compulsory bytes: every bound tensor once, of a sliced tensor only the slice.
 double traffic(const Graph& graph);
-// The larger of both, at four bytes per operation: how long a slow implementation takes.
+// max(arithmetic, traffic / 4): proportional to the time of a slow implementation.
 double work(const Graph& graph);
 
 }  // namespace ashlar::bench

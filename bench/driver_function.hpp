@@ -1,11 +1,12 @@
-// Functions of the driver that no header of ours offers. The driver is in the process already.
+// Looks up CUDA driver functions that Ashlar's headers do not declare. The driver must already be
+// loaded into the process.
 #pragma once
 
 #include <dlfcn.h>
 
 namespace ashlar::bench {
 
-// Null where there is no driver, or it has no such function.
+// Null if the driver is not loaded or lacks the function.
 template <class Function>
 void find_driver_function(const char* name, Function& function) {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);

@@ -8,7 +8,7 @@ namespace ashlar::bench {
 
 namespace {
 
-// What follows a label, up to one of the characters `end`, for each line that has it.
+// The text after every occurrence of `label`, up to one of the characters in `end`.
 std::vector<std::string_view> values_of(std::string_view text, std::string_view label,
                                         const char* end) {
   std::vector<std::string_view> values;

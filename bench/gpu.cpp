@@ -16,10 +16,10 @@ namespace ashlar::bench {
 namespace {
 
 constexpr int kCopySamples = 21;
-constexpr std::int64_t kSector = 32;      // bytes that an L2 cache reads at a time
-constexpr std::int64_t kAlignment = 256;  // bytes, of places as of memory that the driver gives
+constexpr std::int64_t kSector = 32;      // bytes of an L2 sector
+constexpr std::int64_t kAlignment = 256;  // bytes; slots are aligned like allocations of the driver
 
-// y = x, bytes of it.
+// y = x, `bytes` bytes.
 Plan copy_plan(const Device& device, std::int64_t bytes) {
   Graph graph("copy");
   const Value x = graph.input("x", {bytes / 4}, f32);
@@ -28,7 +28,7 @@ Plan copy_plan(const Device& device, std::int64_t bytes) {
   return compile(graph, device);
 }
 
-// One number of every sector: all of x goes through the cache, little of it out again.
+// Reads one element of every L2 sector: all of x passes through the L2 cache, 1/8 is written.
 Plan sweep_plan(const Device& device, std::int64_t bytes) {
   Graph graph("sweep");
   const Value x = graph.input("x", {bytes / 4}, f32);
@@ -88,7 +88,7 @@ Gpu::Gpu(const Device& device, const GpuBytes& bytes) : device_(device), bytes_(
   flush_ = std::make_unique<Flush>(device, bytes.flush);
   functions_ = std::make_unique<DriverFunctions>();
   driver_ = functions_->describe();
-  // Libraries of others take the context that is current: the one our plans run in.
+  // Peer libraries use the current context: make it the primary context, in which our plans run.
   void* context = nullptr;
   if (functions_->retain_context && functions_->push_context &&
       functions_->retain_context(&context, device.props().ordinal) == 0)
@@ -105,7 +105,7 @@ void Gpu::require_alive() const {
 }
 
 bool Gpu::repeat(const ashlar::Memory& memory, std::int64_t pattern) const {
-  // What is full already is copied behind itself.
+  // Doubles the filled prefix until the memory is full.
   for (std::int64_t full = pattern; full < memory.bytes();) {
     const std::int64_t bytes = std::min(full, memory.bytes() - full);
     if (!copy(static_cast<std::byte*>(memory.data()) + full, memory.data(), bytes)) return false;
@@ -121,50 +121,50 @@ bool Gpu::copy(void* to, const void* from, std::int64_t bytes, void* stream) con
 }
 
 struct GpuCopy::Buffers {
-  Buffers(const Device& device, std::int64_t each, int places)
+  Buffers(const Device& device, std::int64_t each, int slots)
       : half(each),
         step((each + kAlignment - 1) / kAlignment * kAlignment),
         plan(copy_plan(device, each)),
-        from(device, step * places),
-        to(device, step * places) {}
+        from(device, step * slots),
+        to(device, step * slots) {}
   static void* at(const ashlar::Memory& memory, std::int64_t byte) {
     return static_cast<std::byte*>(memory.data()) + byte;
   }
-  std::int64_t half, step;  // bytes of a place, and from one to the next
+  std::int64_t half, step;  // bytes of a slot, and the stride between slots
   Plan plan;
   ashlar::Memory from, to;
 };
 
-GpuCopy::GpuCopy(const Gpu& gpu, std::int64_t bytes, int places) : gpu_(gpu), places_(places) {
+GpuCopy::GpuCopy(const Gpu& gpu, std::int64_t bytes, int slots) : gpu_(gpu), slots_(slots) {
   const std::int64_t each = std::max<std::int64_t>(bytes / 2 / 16 * 16, 16);
-  buffers_ = std::make_unique<const Buffers>(gpu.device(), each, places);
-  if (gpu.copy(to(0), from(0), each)) ways_ = 2;
+  buffers_ = std::make_unique<const Buffers>(gpu.device(), each, slots);
+  if (gpu.copy(to(0), from(0), each)) methods_ = 2;
 }
 
 GpuCopy::~GpuCopy() = default;
 
 std::int64_t GpuCopy::half() const { return buffers_->half; }
-void* GpuCopy::from(int place) const { return Buffers::at(buffers_->from, place * buffers_->step); }
-void* GpuCopy::to(int place) const { return Buffers::at(buffers_->to, place * buffers_->step); }
+void* GpuCopy::from(int slot) const { return Buffers::at(buffers_->from, slot * buffers_->step); }
+void* GpuCopy::to(int slot) const { return Buffers::at(buffers_->to, slot * buffers_->step); }
 
-void GpuCopy::run(int way, int place, void* stream) const {
-  void* const pointers[] = {from(place), to(place)};
-  if (way == 0)
+void GpuCopy::run(int method, int slot, void* stream) const {
+  void* const pointers[] = {from(slot), to(slot)};
+  if (method == 0)
     buffers_->plan.run(pointers, nullptr, stream);
   else if (!gpu_.copy(pointers[1], pointers[0], half(), stream))
-    throw Error(ErrorCode::device, "bench: the driver refuses to copy");
+    throw Error(ErrorCode::device, "bench: cuMemcpyDtoDAsync failed");
 }
 
 double Gpu::copy_speed() {
   if (copy_speed_ > 0) return copy_speed_;
   const GpuCopy copy(*this, 2 * bytes_.copy);
   Timer timer(device_);
-  for (int way = 0; way < copy.ways(); ++way) {
+  for (int method = 0; method < copy.methods(); ++method) {
     std::vector<double> times;
-    copy.run(way);
+    copy.run(method);
     for (int i = 0; i < kCopySamples; ++i) {
       timer.start();
-      copy.run(way);
+      copy.run(method);
       timer.stop();
       times.push_back(timer.seconds());
     }
@@ -175,14 +175,14 @@ double Gpu::copy_speed() {
 
 double Gpu::peak(const Graph& graph, bool tf32) const {
   for (const Node& node : graph.nodes()) {
-    const bool products = std::holds_alternative<Matmul>(node.op) ||
-                          std::holds_alternative<AttentionForward>(node.op) ||
-                          std::holds_alternative<AttentionBackward>(node.op);
+    const bool matmul = std::holds_alternative<Matmul>(node.op) ||
+                        std::holds_alternative<AttentionForward>(node.op) ||
+                        std::holds_alternative<AttentionBackward>(node.op);
     const bool convolution = std::holds_alternative<ConvForward>(node.op) ||
                              std::holds_alternative<ConvBackwardData>(node.op) ||
                              std::holds_alternative<ConvBackwardFilter>(node.op);
-    if (!products && !convolution) continue;
-    // One channel per filter leaves nothing for tensor cores to multiply.
+    if (!matmul && !convolution) continue;
+    // A depthwise convolution (one channel per filter) does not use tensor cores.
     bool depthwise = false;
     for (const TensorId id : {node.inputs[1], node.outputs[0]}) {
       const Dims& dims = graph.tensor(id).dims;

@@ -1,5 +1,4 @@
-// A GPU under measurement: what its memory gives at best, and how to start a sample with cold
-// caches.
+// The GPU under test: its copy bandwidth and peak arithmetic, and the L2 flush before a sample.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -11,7 +10,7 @@
 
 namespace ashlar::bench {
 
-// How much is moved, where one does not want to wait for it.
+// Sizes of the flush and of the copy-bandwidth test; tests use smaller ones.
 struct GpuBytes {
   std::int64_t flush = 256 << 20;  // read: several times any L2 cache
   std::int64_t copy = 1 << 30;
@@ -19,36 +18,34 @@ struct GpuBytes {
 
 class Gpu {
  public:
-  // Compiles a few kernels; throws Error for a device that is not there.
+  // Compiles a few kernels; throws Error if the device is absent.
   explicit Gpu(const Device& device, const GpuBytes& bytes = {});
   ~Gpu();
 
   const Device& device() const { return device_; }
-  // "driver 580.65, CUDA 13.0"; what is known of it.
+  // "driver 580.65.06, CUDA 13.0", without the parts that are unknown.
   const std::string& driver() const { return driver_; }
 
-  // Bytes per second of large copies, read and written ones counted: the better of our own
-  // pointwise kernel and the driver's copy from device memory to device memory, each a median.
-  // Measured once.
+  // Bandwidth of large copies, reads plus writes: the better of our pointwise kernel and
+  // cuMemcpyDtoD, each a median. Measured once.
   double copy_speed();
 
-  // Gives the default stream work that pushes everything out of the L2 cache. It reads, so that
-  // nothing is left there that the next kernel would have to wait for until it is written, and
-  // lasts longer than the host needs to launch that kernel.
+  // Enqueues a kernel on the default stream that evicts everything from the L2 cache. It reads, so
+  // that the next kernel waits for no write-back, and it runs longer than the host needs to launch
+  // that kernel.
   void flush() const;
 
-  // Operations per second that a graph could reach: of tensor cores for products of 16 or 8 bits
-  // and, where that is allowed, of f32 rounded to tf32; else of vector arithmetic.
+  // Peak operations per second for a graph: of tensor cores for 16-bit and 8-bit operands and, if
+  // `tf32`, for f32; otherwise of FMA units.
   double peak(const Graph& graph, bool tf32) const;
 
-  // Bytes from one place of its memory to another, by the driver. False: it offers no copy, or none
-  // on this stream.
+  // Device-to-device copy by the driver. False if the driver lacks it or it failed.
   bool copy(void* to, const void* from, std::int64_t bytes, void* stream = nullptr) const;
 
-  // Fills memory with repetitions of its first `pattern` bytes. False: the driver offers no copy.
+  // Fills memory with repetitions of its first `pattern` bytes. False if copy() failed.
   bool repeat(const ashlar::Memory& memory, std::int64_t pattern) const;
 
-  // Throws Error when the GPU no longer does any work: an access outside of memory ends everything.
+  // Throws Error if the CUDA context is lost, for example after an illegal memory access.
   void require_alive() const;
 
  private:
@@ -62,27 +59,29 @@ class Gpu {
   double copy_speed_ = 0;
 };
 
-// A copy that moves so many bytes, half of them read and half written: what a kernel that moves as
-// many could reach. Whoever times it takes the better way.
+// A copy with a given traffic, half of it reads and half writes: the bandwidth that a kernel of the
+// same traffic could reach. Callers time all methods and take the fastest.
 class GpuCopy {
  public:
-  // `places`: so many copies can be told apart, each reads and writes memory of its own.
-  GpuCopy(const Gpu& gpu, std::int64_t bytes, int places = 1);
+  // `slots`: number of disjoint source and destination buffers.
+  GpuCopy(const Gpu& gpu, std::int64_t bytes, int slots = 1);
   ~GpuCopy();
 
-  int ways() const { return ways_; }  // our own pointwise kernel; where it offers one, the driver's
-  int places() const { return places_; }
-  std::int64_t half() const;  // bytes that are read, and bytes that are written
-  void* from(int place) const;
-  void* to(int place) const;
-  // Throws Error where the driver refuses.
-  void run(int way, int place = 0, void* stream = nullptr) const;
+  int methods() const {
+    return methods_;
+  }  // 0: our pointwise kernel; 1, if available: cuMemcpyDtoD
+  int slots() const { return slots_; }
+  std::int64_t half() const;  // bytes read, and bytes written
+  void* from(int slot) const;
+  void* to(int slot) const;
+  // Throws Error if the driver's copy fails.
+  void run(int method, int slot = 0, void* stream = nullptr) const;
 
  private:
   struct Buffers;
   const Gpu& gpu_;
   std::unique_ptr<const Buffers> buffers_;
-  int ways_ = 1, places_ = 1;
+  int methods_ = 1, slots_ = 1;
 };
 
 }  // namespace ashlar::bench

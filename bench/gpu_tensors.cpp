@@ -1,5 +1,7 @@
 #include "gpu_tensors.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <ashlar/check.hpp>
 #include <ashlar/plan.hpp>
@@ -10,7 +12,7 @@ namespace ashlar::bench {
 
 namespace {
 
-constexpr std::int64_t kPattern = 1999993;  // elements, a prime: no two rows are alike
+constexpr std::int64_t kPattern = 1999993;  // elements; a prime, so that no two rows are equal
 constexpr std::int64_t kMaxSamples = 1 << 20;
 
 std::int64_t elements_of(const Tensor& tensor) {
@@ -40,7 +42,8 @@ GpuTensors::GpuTensors(const Gpu& gpu, const Graph& graph, const Problem& proble
   for (const TensorId id : graph.bound_tensors()) {
     const Tensor& tensor = graph.tensor(id);
     if (tensor.kind == TensorKind::scalar)
-      throw Error(ErrorCode::invalid_argument, "a suite for GPUs has no scalars");
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("suites for GPUs cannot have scalar tensors ('{}')", tensor.name));
     const auto found = given.find(tensor.name);
     if (tensor.kind == TensorKind::input && found != given.end()) {
       pointers_.push_back(found->second);
@@ -76,7 +79,7 @@ GpuTensors GpuTensors::copied(const Gpu& gpu, const Graph& graph) const {
     other.memory_.emplace_back(gpu.device(), bytes);
     other.pointers_.push_back(other.memory_.back().data());
     if (!gpu.copy(other.pointers_[i], pointers_[i], bytes))
-      throw Error(ErrorCode::device, "the driver offers no copy of device memory");
+      throw Error(ErrorCode::device, "bench: cuMemcpyDtoDAsync failed or is missing");
   }
   return other;
 }
@@ -93,7 +96,7 @@ std::map<std::string, void*> GpuTensors::outputs(const Graph& graph) const {
 std::optional<Graph> sampling_graph(const Tensor& tensor) {
   if (bit_width(tensor.dtype) < 8) return std::nullopt;
   const std::int64_t count = elements_of(tensor);
-  // Odd, so that it meets every column of a matrix.
+  // Odd, so that the samples cover all columns of a matrix.
   const std::int64_t step = (count / kMaxSamples) | 1;
   Graph graph("sample");
   const Value x = graph.input("x", {count}, tensor.dtype);

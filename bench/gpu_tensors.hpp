@@ -1,4 +1,4 @@
-// The tensors of a large problem, on a GPU only.
+// Tensors of a full-size problem in device memory, without a copy on the host.
 #pragma once
 
 #include <map>
@@ -12,17 +12,17 @@
 
 namespace ashlar::bench {
 
-// All bound tensors, in the order of Graph::bound_tensors(). Inputs are random numbers that depend
-// on the seed and their name, repeated after two million.
+// All bound tensors, in the order of Graph::bound_tensors(). Inputs repeat a pattern of about two
+// million random elements that depends on the seed and the tensor's name.
 class GpuTensors {
  public:
-  // `given`: inputs that lie on the device already, by name.
+  // `given`: inputs that are already on the device, by name.
   GpuTensors(const Gpu& gpu, const Graph& graph, const Problem& problem, std::uint64_t seed,
              const std::map<std::string, void*>& given = {});
   std::span<void* const> pointers() const { return pointers_; }
-  // The same with memory of its own for the outputs.
+  // The same inputs with new memory for the outputs.
   GpuTensors with_other_outputs(const Gpu& gpu, const Graph& graph) const;
-  // The same with memory of its own for everything. Throws Error where the driver offers no copy.
+  // A copy of all tensors. Throws Error if the driver's copy fails.
   GpuTensors copied(const Gpu& gpu, const Graph& graph) const;
   // Outputs by name.
   std::map<std::string, void*> outputs(const Graph& graph) const;
@@ -33,10 +33,10 @@ class GpuTensors {
   std::vector<void*> pointers_;
 };
 
-// Takes the elements that sample() gives; absent where it gives none.
+// The slice by which sample() gathers its elements; absent for sub-byte dtypes.
 std::optional<Graph> sampling_graph(const Tensor& tensor);
-// Elements of a tensor on the device, evenly spread over its memory, at most about a million; none
-// of a tensor whose elements share bytes.
+// About a million elements at most, evenly strided over the tensor's memory; empty for sub-byte
+// dtypes.
 std::vector<double> sample(const Gpu& gpu, const Tensor& tensor, void* data);
 
 }  // namespace ashlar::bench

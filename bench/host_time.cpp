@@ -19,13 +19,13 @@ namespace ashlar::bench {
 
 namespace {
 
-constexpr int kKernels = 5;   // that are compiled
+constexpr int kKernels = 5;   // compiled for the median
 constexpr int kBatches = 51;  // of runs
-constexpr int kRuns = 100;    // per batch: fewer than the driver queues
+constexpr int kRuns = 100;    // per batch; below the launch queue's depth, so that no launch blocks
 constexpr std::int64_t kElements = 4096;
-constexpr int kChain = 3;  // operations of a new kernel
+constexpr int kChain = 3;  // pointwise operations per kernel
 
-// A chain of operations that the digits of `number` choose.
+// A chain of pointwise operations selected by the base-8 digits of `number`.
 Graph chain(std::uint64_t number) {
   static constexpr PointwiseMode kModes[] = {PointwiseMode::tanh_fwd, PointwiseMode::sigmoid_fwd,
                                              PointwiseMode::gelu_fwd, PointwiseMode::swish_fwd,
@@ -41,7 +41,7 @@ Graph chain(std::uint64_t number) {
   return graph;
 }
 
-// The kernel that takes this long is one of kKernels and a first one, numbered from the seed on.
+// Seconds to compile kernel `number` of this seed; each seed has kKernels + 1 distinct ones.
 double compile_once(const Device& device, std::uint64_t seed, int number) {
   const Graph graph = chain(seed * (kKernels + 1) + static_cast<std::uint64_t>(number));
   const Clock::time_point start = Clock::now();
@@ -49,12 +49,11 @@ double compile_once(const Device& device, std::uint64_t seed, int number) {
   return seconds_since(start);
 }
 
-// What a second process prints. What it has to say otherwise goes where our own messages
-// go.
+// Runs `program bench --compile-only` and parses the times on its stdout; its stderr is ours.
 CompileTimes compile_times_elsewhere(const std::string& device, std::uint64_t seed,
                                      const std::string& program) {
   std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) throw Error(ErrorCode::io, "no pipe to another process");
+  if (pipe(ends.data()) != 0) throw Error(ErrorCode::io, "pipe() failed");
   std::string words[] = {program, "bench",  "--compile-only",    "--device",
                          device,  "--seed", std::to_string(seed)};
   std::vector<char*> arguments;
@@ -76,10 +75,10 @@ CompileTimes compile_times_elsewhere(const std::string& device, std::uint64_t se
   close(ends[0]);
   int status = 0;
   if (failed || waitpid(child, &status, 0) < 0 || status != 0 || text.empty())
-    throw Error(
-        ErrorCode::device,
-        fmt::format("compiling for '{}' in a second process ({}) failed{}", device, program,
-                    failed ? fmt::format(": {}", std::strerror(failed)) : "; it said above why"));
+    throw Error(ErrorCode::device,
+                fmt::format("compiling for '{}' in a second process ({}) failed{}", device, program,
+                            failed ? fmt::format(": {}", std::strerror(failed))
+                                   : "; see its message above"));
   CompileTimes times;
   std::istringstream(text) >> times.first >> times.others;
   return times;
@@ -131,10 +130,9 @@ HostTimes measure_host(const std::string& device, std::uint64_t seed, const std:
 
 std::string host_text(const HostTimes& times) {
   return fmt::format(
-      "host: {:.2f} us for a run of a plan of one kernel; {:.0f} ms to compile a new kernel "
-      "({:.0f} ms "
-      "the first of a process, with device and compiler), {:.2f} ms when another process has "
-      "compiled it before\n",
+      "host: {:.2f} us to run a plan of one kernel; {:.0f} ms to compile a new kernel ({:.0f} ms "
+      "for the first one of a process, with opening device and compiler), {:.2f} ms from the disk "
+      "cache\n",
       times.run * 1e6, times.compiled * 1e3, times.first * 1e3, times.cached * 1e3);
 }
 

@@ -1,4 +1,4 @@
-// What a plan costs the host: running it, and compiling it for a GPU.
+// Host overhead of plans on a GPU: launch latency, compile time, cache lookup.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@ namespace ashlar::bench {
 
 // Medians, in seconds.
 struct HostTimes {
-  double run = 0;       // one call of a plan of one kernel that is warm
-  double compiled = 0;  // a plan whose kernel, a chain of three, nobody has compiled before
+  double run = 0;       // one Plan::run() of a single-kernel plan, warm
+  double compiled = 0;  // compile() of a new kernel, a chain of three pointwise operations
   double first = 0;     // the same for the first kernel of a process: opens device and compiler
-  double cached = 0;    // the same in another process: its kernel is in the cache of files
+  double cached = 0;    // the same in another process, from the disk cache
 };
 
-// `device`: "cuda:0". New kernels are made from the seed. `program` is this command, which is
-// started once more to compile them first, so that nothing of it is left here but the files of the
-// cache.
+// `device`: "cuda:0". The seed selects kernels that are not in the cache yet. `program` is this
+// executable; a child process compiles the kernels first, so that this process can share nothing
+// with it but the disk cache.
 HostTimes measure_host(const std::string& device, std::uint64_t seed, const std::string& program,
                        const std::function<void(const std::string&)>& progress);
 
-// What the second process does: seconds for new kernels.
+// Work of the child process: seconds to compile new kernels.
 struct CompileTimes {
   double first = 0, others = 0;
 };

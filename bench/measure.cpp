@@ -17,16 +17,13 @@
 
 namespace ashlar::bench {
 
-PlanWishes wishes_of(const MeasureOptions& options) {
-  return {.tune = options.tune, .most = options.max_configs, .engine = options.engine};
+PlanRequest plan_request_of(const MeasureOptions& options) {
+  return {.tune = options.tune, .max_candidates = options.max_configs, .engine = options.engine};
 }
 
 namespace {
 
-// The reference does some 1e8 operations per second.
-constexpr double kQuickForNaive = 1e8;
-
-// Ours, or a variant of it, with memory and peers.
+// Our plan of a problem with its tensors and peers.
 struct Contest {
   Graph graph;
   Memory memory;
@@ -38,7 +35,7 @@ struct Contest {
       : graph(problem.build()),
         memory(graph, problem, options.seed),
         ours(graph, problem, taken(prepared_by, prepared).pointers(), Device::cpu(),
-             wishes_of(options)) {}
+             plan_request_of(options)) {}
   void find_peers(const Problem& problem, bool user, bool best) {
     const PeerProblem asked{graph, memory.pointers(), problem.constants};
     if (user) peer = fastest_peer(asked, PeerLayouts::user);
@@ -46,15 +43,15 @@ struct Contest {
   }
 
  private:
-  // Constants must have their values before the plan is compiled.
+  // Constants need their values before the plan is compiled.
   const Memory& taken(const Graph* prepared_by, const Memory* prepared) {
     if (prepared) memory.take(graph, *prepared_by, *prepared);
     return memory;
   }
 };
 
-// Sample by sample in turn, forwards and backwards, with the calibration among them, so that none
-// gains from what another left in the caches or from a slow moment of the machine.
+// Interleaves the samples of all sides and of the roofline calibration, in alternating order, so
+// that no side gains from another's cache contents or from a change of clock frequency.
 void time_all(const Contest& contest, const Contest* alone, const MeasureOptions& options,
               Measurement& result) {
   const auto side_of = [](Peer* peer) {
@@ -75,7 +72,7 @@ void time_all(const Contest& contest, const Contest* alone, const MeasureOptions
   turns.emplace_back([&] { copies.push_back(copy.rate()); });
 
   const Clock::time_point start = Clock::now();
-  while (result.samples < options.least || seconds_since(start) < options.seconds) {
+  while (result.samples < options.min_samples || seconds_since(start) < options.seconds) {
     for (const auto& turn : turns) turn();
     std::reverse(turns.begin(), turns.end());
     ++result.samples;
@@ -85,22 +82,8 @@ void time_all(const Contest& contest, const Contest* alone, const MeasureOptions
   result.peer_best = median_of(peer_best);
   result.alone = median_of(ours_alone);
   result.peer_alone = median_of(peer_alone);
-  result.peak = median(peaks) * (on_bytes(contest.graph) ? byte_operations_per_f32() : 1);
+  result.peak = median(peaks) * (is_int8(contest.graph) ? int8_ops_per_f32_op() : 1);
   result.copy_speed = median(copies);
-}
-
-// One run of the reference engine, on a smaller problem of the same kind where there is one; its
-// time grows with the arithmetic.
-std::optional<double> naive_seconds(const Case& problem, const Contest& contest,
-                                    const MeasureOptions& options) {
-  const Problem& form = problem.naive ? *problem.naive : problem.problem;
-  const Graph graph = form.build();
-  if (work(graph) > kQuickForNaive) return std::nullopt;
-  const Memory memory(graph, form, options.seed);
-  const Runner naive(graph, form, memory.pointers(), Device::cpu(), {.naive = true});
-  const Clock::time_point start = Clock::now();
-  naive.run();
-  return seconds_since(start) * work(contest.graph) / work(graph);
 }
 
 }  // namespace
@@ -113,7 +96,7 @@ std::optional<double> Measurement::peer_overhead() const {
   return peer && peer_alone ? std::optional(*peer / *peer_alone - 1) : std::nullopt;
 }
 
-double Measurement::limit() const {
+double Measurement::roofline() const {
   return std::max(peak > 0 ? arithmetic / peak : 0, copy_speed > 0 ? traffic / copy_speed : 0);
 }
 
@@ -162,10 +145,6 @@ Measurement measure(const Case& problem, const MeasureOptions& options,
 
   progress("timing");
   time_all(contest, alone ? &*alone : nullptr, options, result);
-  if (options.naive) {
-    progress("timing the reference engine");
-    result.naive = naive_seconds(problem, contest, options);
-  }
   return result;
 }
 

@@ -1,4 +1,4 @@
-// A case on a GPU.
+// Measures a case on a GPU: oracle on a small form, samples compared at full size, cold-L2 timing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,18 +23,18 @@ namespace ashlar::bench {
 
 namespace {
 
-// The oracle does some 1e8 operations per second.
+// Operations. The oracle computes about 1e8 per second.
 constexpr double kQuickForOracle = 2e8;
-constexpr std::int64_t kMost = 200;  // samples
-// Seconds after which a slow case has enough of them, however few that are.
+constexpr std::int64_t kMaxSamples = 200;
+// After kPatience seconds, kMinSamples samples are enough for a slow case.
 constexpr double kPatience = 2;
-constexpr std::int64_t kFew = 5;
-// The generic engine is far behind: a few samples tell how far.
+constexpr std::int64_t kMinSamples = 5;
+// The generic engine is far slower, so few samples suffice.
 constexpr std::int64_t kNaiveSamples = 3;
-constexpr double kLongNaive = 0.05;     // seconds; a slower one is not sampled again
+constexpr double kLongNaive = 0.05;     // seconds; a slower run is not repeated
 constexpr double kMaxNaiveWork = 2e12;  // operations; about two seconds of the generic engine
 
-// Says what is being done, and keeps how long it took.
+// Reports the current stage and records its duration.
 class Stages {
  public:
   Stages(const std::function<void(const std::string&)>& progress, Measurement& result)
@@ -58,8 +58,8 @@ class Stages {
   Clock::time_point start_ = Clock::now();
 };
 
-// The small form of the case, or the case where it is small itself, against the oracle; on the
-// engine that runs it at full size. The oracle is left to other threads.
+// Runs the small form of the case (or the case itself if it is small) on `engine`, the one that
+// runs it at full size, and compares it with the oracle on another thread.
 std::future<Verdict> check_small(const Case& problem, const std::string& engine,
                                  const MeasureOptions& options) {
   const Problem& form = problem.check ? *problem.check : problem.problem;
@@ -67,7 +67,7 @@ std::future<Verdict> check_small(const Case& problem, const std::string& engine,
   const Graph graph = form.build();
   if (work(graph) > kQuickForOracle && !options.oracle)
     return std::async(std::launch::deferred, [] {
-      return Verdict{true, "the oracle was not asked"};
+      return Verdict{true, "not checked by the oracle"};
     });
   const Device& device = options.gpu->device();
   auto memory = std::make_shared<Memory>(graph, form, options.seed, device);
@@ -86,7 +86,7 @@ std::future<Verdict> check_small(const Case& problem, const std::string& engine,
   });
 }
 
-// A plan, and the tensors it runs on.
+// A plan and its tensors.
 struct Running {
   Graph graph;
   GpuTensors tensors;
@@ -97,11 +97,11 @@ struct Running {
       : graph(problem.build()),
         tensors(*options.gpu, graph, problem, options.seed, given),
         runner(graph, problem, tensors.pointers(), options.gpu->device(),
-               naive ? PlanWishes{.naive = true} : wishes_of(options)) {}
+               naive ? PlanRequest{.naive = true} : plan_request_of(options)) {}
   void run() const { runner.run(); }
 };
 
-// The same as several graphs, run one after the other: each reads what those before it wrote.
+// The same work as several graphs run in sequence; each reads the outputs of its predecessors.
 struct Apart {
   std::vector<std::unique_ptr<Running>> parts;
   double bytes = 0;
@@ -119,7 +119,7 @@ struct Apart {
   }
 };
 
-// The generic engine on the same inputs, with outputs of its own.
+// cuda.generic, unfused, on the same inputs with its own outputs.
 struct Naive {
   GpuTensors tensors;
   Runner runner;
@@ -130,13 +130,13 @@ struct Naive {
   void run() const { runner.run(); }
 };
 
-// The same plan again and again.
-struct Row {
+// Back-to-back runs of one plan.
+struct RunsBackToBack {
   const Running& ours;
   BackToBack all;
   WorkGraph graph;
 
-  Row(const Gpu& gpu, const Running& running, double bytes)
+  RunsBackToBack(const Gpu& gpu, const Running& running, double bytes)
       : ours(running),
         all(gpu, running.graph, running.tensors, bytes),
         graph(all.captured([&](std::span<void* const> pointers, void* stream) {
@@ -147,10 +147,10 @@ struct Row {
 
 struct Difference {
   double worst = 0;    // in units of the tolerance
-  std::string tensor;  // where it is
+  std::string tensor;  // that has it
 };
 
-// Between ours and what `theirs(i)` gives for bound tensor i; null: nothing.
+// Of our outputs from those of another side; theirs(i) is its memory of bound tensor i or null.
 template <class Theirs>
 Difference difference(const Gpu& gpu, const Running& ours, const Theirs& theirs) {
   Difference found;
@@ -166,7 +166,7 @@ Difference difference(const Gpu& gpu, const Running& ours, const Theirs& theirs)
   return found;
 }
 
-// Runs and waits: an error names whose it is.
+// Runs and synchronises; an error names the side.
 template <class Runs>
 void run_whole(const Gpu& gpu, Runs& side, const char* whose) {
   try {
@@ -182,10 +182,10 @@ std::string in_tolerances(const Difference& found, const char* from, double far)
                      found.worst <= far ? "" : " (" + found.tensor + ")");
 }
 
-// All sides at full size, on samples of every output. What differs by more than `far` tolerances is
-// not rounding but another element, or one that nobody wrote. Where there is no peer that agrees,
-// the generic engine decides: it is made when it is needed. If it finds ours right, a peer that
-// differs is wrong and goes: its time would be of something else.
+// Compares samples of every output at full size. A difference above `far` tolerances is no rounding
+// but a wrong or unwritten element. Without a peer that agrees, the generic engine decides (built
+// on demand). If it confirms our results, a peer that differs is wrong and is dropped: its time
+// would be of another computation.
 template <class MakeNaive>
 Verdict check_samples(const Gpu& gpu, const Running& ours, std::unique_ptr<Peer>& peer, double far,
                       const MakeNaive& make_naive) {
@@ -210,29 +210,30 @@ Verdict check_samples(const Gpu& gpu, const Running& ours, std::unique_ptr<Peer>
   return {found.worst <= far, in_tolerances(found, "the generic engine", far) + text};
 }
 
-// What runs in a row leave, beside what one that stood alone has left.
-Verdict check_row(const Gpu& gpu, const Row& row) {
+// Back-to-back runs must give bitwise the sampled results of a single run.
+Verdict check_back_to_back(const Gpu& gpu, const RunsBackToBack& back_to_back) {
   gpu.flush();
-  run_whole(gpu, row, "in a row");
-  for (const GpuTensors* own : {&row.all.tensors.front(), &row.all.tensors.back()}) {
+  run_whole(gpu, back_to_back, "back to back");
+  for (const GpuTensors* own :
+       {&back_to_back.all.tensors.front(), &back_to_back.all.tensors.back()}) {
     const Difference found =
-        difference(gpu, row.ours, [&](std::size_t i) { return own->pointers()[i]; });
+        difference(gpu, back_to_back.ours, [&](std::size_t i) { return own->pointers()[i]; });
     if (found.worst > 0)
-      return {false, fmt::format("; WRONG in a row: {} differs by {:.2g} tolerances", found.tensor,
-                                 found.worst)};
+      return {false, fmt::format("; WRONG back to back: {} differs by {:.2g} tolerances",
+                                 found.tensor, found.worst)};
   }
   return {true, ""};
 }
 
-// Of the fastest way; none: absent.
-std::optional<double> least_median(const std::vector<std::unique_ptr<Side>>& ways) {
+// Of the fastest method; absent if there is none.
+std::optional<double> least_median(const std::vector<std::unique_ptr<Side>>& methods) {
   std::optional<double> least;
-  for (const auto& way : ways)
-    least = std::min(way->median_seconds(), least.value_or(way->median_seconds()));
+  for (const auto& method : methods)
+    least = std::min(method->median_seconds(), least.value_or(method->median_seconds()));
   return least;
 }
 
-// Sample by sample in turn, forwards and backwards, so that none gains from a slow moment.
+// Samples of all sides are interleaved, in alternating order: clock drift affects all alike.
 struct Timed {
   const Running& ours;
   Peer* peer;
@@ -240,8 +241,8 @@ struct Timed {
   Peer* peer_alone;
   const Apart* apart;
   const GpuCopy* copy;
-  const Row* row;
-  const CopiesInARow* copies_back_to_back;
+  const RunsBackToBack* back_to_back;
+  const CopiesBackToBack* copies_back_to_back;
 };
 void time_all(const Timed& timed, const MeasureOptions& options, Measurement& result) {
   const auto side_of = [&](auto* runs) {
@@ -249,26 +250,28 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
   };
   const auto ours = side_of(&timed.ours), alone = side_of(timed.alone);
   const auto apart = side_of(timed.apart), peer = side_of(timed.peer);
-  const auto row = side_of(timed.row);
+  const auto back_to_back = side_of(timed.back_to_back);
   const auto peer_alone = side_of(timed.peer_alone);
   std::vector<Side*> turns;
-  const auto add_way = [&](std::vector<std::unique_ptr<Side>>& ways, std::function<void()> run) {
-    ways.push_back(std::make_unique<Side>(std::move(run), options.gpu));
-    turns.push_back(ways.back().get());
+  const auto add_method = [&](std::vector<std::unique_ptr<Side>>& methods,
+                              std::function<void()> run) {
+    methods.push_back(std::make_unique<Side>(std::move(run), options.gpu));
+    turns.push_back(methods.back().get());
   };
   std::vector<std::unique_ptr<Side>> copies, copies_back_to_back;
-  for (int way = 0; timed.copy && way < timed.copy->ways(); ++way)
-    add_way(copies, [&, way] { timed.copy->run(way); });
-  for (Side* side : {ours.get(), peer.get(), alone.get(), peer_alone.get(), apart.get(), row.get()})
+  for (int method = 0; timed.copy && method < timed.copy->methods(); ++method)
+    add_method(copies, [&, method] { timed.copy->run(method); });
+  for (Side* side :
+       {ours.get(), peer.get(), alone.get(), peer_alone.get(), apart.get(), back_to_back.get()})
     if (side) turns.push_back(side);
   if (timed.copies_back_to_back)
-    for (const WorkGraph& way : timed.copies_back_to_back->ways)
-      add_way(copies_back_to_back, [&way] { way.launch(); });
+    for (const WorkGraph& method : timed.copies_back_to_back->methods)
+      add_method(copies_back_to_back, [&method] { method.launch(); });
   const Clock::time_point start = Clock::now();
   const auto are_enough = [&] {
-    if (result.samples < options.least)
-      return result.samples >= kFew && seconds_since(start) > kPatience;
-    return result.samples >= kMost || seconds_since(start) >= options.seconds;
+    if (result.samples < options.min_samples)
+      return result.samples >= kMinSamples && seconds_since(start) > kPatience;
+    return result.samples >= kMaxSamples || seconds_since(start) >= options.seconds;
   };
   while (!are_enough()) {
     for (Side* side : turns) side->sample();
@@ -280,9 +283,9 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
   result.alone = median_of(alone);
   result.peer_alone = median_of(peer_alone);
   result.apart = median_of(apart);
-  if (row) {
-    result.runs_back_to_back = static_cast<std::int64_t>(timed.row->all.tensors.size());
-    result.back_to_back = timed.row->all.seconds_of_one(row->median_seconds());
+  if (back_to_back) {
+    result.runs_back_to_back = static_cast<std::int64_t>(timed.back_to_back->all.tensors.size());
+    result.back_to_back = timed.back_to_back->all.seconds_of_one(back_to_back->median_seconds());
   }
   result.same_copy = least_median(copies);
   if (const auto seconds = least_median(copies_back_to_back))
@@ -297,14 +300,14 @@ double naive_seconds(const Runs& naive, const Gpu* gpu) {
   return side.median_seconds();
 }
 
-// On a smaller problem of the same kind its time grows with the arithmetic.
+// Measures a smaller problem of the same kind and scales its time by the work.
 double scaled_naive_seconds(const Problem& smaller, const Running& ours,
                             const MeasureOptions& options) {
   const Running naive(smaller, options, {}, true);
   return naive_seconds(naive, options.gpu) * work(ours.graph) / work(naive.graph);
 }
 
-bool has_product(const Graph& graph) {
+bool has_matmul(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(),
                      [](const Node& node) { return std::holds_alternative<Matmul>(node.op); });
 }
@@ -313,11 +316,11 @@ struct FoundPeer {
   std::string name;
   PeerAnswer answer;
 };
-// cuBLASLt for a product that it takes whole, else cuDNN.
+// cuBLASLt for a graph that it runs in one call, else cuDNN.
 FoundPeer find_peer(const Running& ours, const Problem& problem, const MeasureOptions& options) {
   const PeerProblem asked{ours.graph, ours.tensors.pointers(), problem.constants, problem.tf32};
   FoundPeer found;
-  if (options.cublaslt && has_product(ours.graph)) {
+  if (options.cublaslt && has_matmul(ours.graph)) {
     found = {"cublaslt",
              cublaslt::fastest_peer(*options.cublaslt, asked, {.seconds = options.search_seconds})};
     if (found.answer.peer || !options.cudnn) return found;
@@ -359,19 +362,19 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
   result.peak = gpu.peak(ours.graph, problem.problem.tf32);
   result.copy_speed = gpu.copy_speed();
   if (is_slow(outline) && work(ours.graph) > kQuickForOracle) {
-    result.check = fmt::format("FAILED: no kernel takes all of it ({})", outline.engines);
+    result.check = fmt::format("FAILED: a region runs on a reference engine ({})", outline.engines);
     return;
   }
 
   stages.begin("running the small form");
   std::future<Verdict> oracle = check_small(problem, main_engine(outline), options);
-  stages.begin("choosing the peer's plans");
+  stages.begin("searching the peer's plans");
   std::unique_ptr<Peer> peer;
   if (problem.peer_fails.empty())
     peer = named_peer(find_peer(ours, problem.problem, options), result);
   else
     result.peer_refusal = problem.peer_fails;
-  stages.begin("asking the oracle");
+  stages.begin("waiting for the oracle");
   const Verdict small = oracle.get();
   stages.begin("checking");
   std::unique_ptr<Naive> naive;
@@ -381,7 +384,7 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
     if (is_slow(outline_of(naive->runner.plan().explain()))) naive.reset();
     return naive.get();
   };
-  // Where factors lose all but 11 of their bits, each side rounds them in its own way.
+  // tf32 keeps 11 significant bits of the operands, and the sides round differently.
   const double far = problem.far * (ours.runner.plan().notes().tf32 ? 4 : 1);
   const Verdict large = check_samples(gpu, ours, peer, far, make_naive);
   result.ok = small.ok && large.ok;
@@ -405,24 +408,24 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
   else if (options.naive && make_naive())
     result.naive = naive_seconds(*naive, options.gpu);
   naive.reset();
-  std::optional<Row> row;
+  std::optional<RunsBackToBack> back_to_back;
   if (problem.problem.back_to_back) {
-    row.emplace(gpu, ours, result.traffic);
-    const Verdict same = check_row(gpu, *row);
+    back_to_back.emplace(gpu, ours, result.traffic);
+    const Verdict same = check_back_to_back(gpu, *back_to_back);
     result.ok = same.ok;
     result.check += same.text;
     if (!result.ok) return;
   }
   std::optional<GpuCopy> copy;
-  std::optional<CopiesInARow> copies_back_to_back;
+  std::optional<CopiesBackToBack> copies_back_to_back;
   if (result.arithmetic * result.copy_speed < result.traffic * result.peak) {
     copy.emplace(gpu, static_cast<std::int64_t>(result.traffic),
-                 row ? static_cast<int>(row->all.tensors.size()) : 1);
-    if (row) copies_back_to_back.emplace(*copy);
+                 back_to_back ? static_cast<int>(back_to_back->all.tensors.size()) : 1);
+    if (back_to_back) copies_back_to_back.emplace(*copy);
   }
   const auto if_there = [](const auto& side) { return side ? &*side : nullptr; };
   time_all({ours, peer.get(), alone.get(), peer_alone.get(), apart.get(), if_there(copy),
-            if_there(row), if_there(copies_back_to_back)},
+            if_there(back_to_back), if_there(copies_back_to_back)},
            options, result);
 }
 

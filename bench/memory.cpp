@@ -12,7 +12,7 @@ namespace ashlar::bench {
 namespace {
 
 constexpr std::align_val_t kAlignment{4096};
-constexpr std::int64_t kSlab = 1 << 17;  // elements that one thread fills at a time
+constexpr std::int64_t kChunk = 1 << 17;  // elements filled per task
 
 std::uint64_t seed_for(const std::string& name, std::uint64_t seed) {
   std::uint64_t hash = 14695981039346656037U + seed;  // FNV-1a
@@ -20,7 +20,7 @@ std::uint64_t seed_for(const std::string& name, std::uint64_t seed) {
   return hash;
 }
 
-// Integers use their width.
+// i8 and u8 default to their whole range.
 Range range_of(const Tensor& tensor, const Problem& problem) {
   if (const auto found = problem.ranges.find(tensor.name); found != problem.ranges.end())
     return found->second;
@@ -31,15 +31,14 @@ Range range_of(const Tensor& tensor, const Problem& problem) {
 
 CompileOptions options_for(const Graph& graph, const Problem& problem,
                            std::span<void* const> pointers, const Device& device,
-                           const PlanWishes& wishes) {
+                           const PlanRequest& request) {
   CompileOptions options;
   if (device.props().kind == DeviceKind::cuda) {
-    options = plan_options(problem, wishes);
+    options = plan_options(problem, request);
   } else {
-    options.tune = wishes.tune;
-    options.max_candidates = wishes.most;
-    options.engine = wishes.engine;
-    options.reference_only = wishes.naive;
+    options.tune = request.tune;
+    options.max_candidates = request.max_candidates;
+    options.engine = request.engine;
   }
   options.constants = constants_of(graph, problem, pointers);
   return options;
@@ -57,20 +56,20 @@ Constants constants_of(const Graph& graph, const Problem& problem,
     const auto found = std::find(tensors.begin(), tensors.end(), graph.find_tensor(name));
     if (found == tensors.end())
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: the constant '{}' is no input", graph.name(), name));
+                  fmt::format("{}: constant '{}' is not an input", graph.name(), name));
     constants.emplace_back(name, pointers[static_cast<std::size_t>(found - tensors.begin())]);
   }
   return constants;
 }
 
-CompileOptions plan_options(const Problem& problem, const PlanWishes& wishes) {
+CompileOptions plan_options(const Problem& problem, const PlanRequest& request) {
   CompileOptions options;
   options.allow_tf32 = problem.tf32;
-  options.tune = wishes.tune;
+  options.tune = request.tune;
   options.tune_back_to_back = problem.back_to_back;
-  options.max_candidates = wishes.most;
-  options.engine = wishes.naive ? "cuda.generic" : wishes.engine;
-  options.fuse = !wishes.naive;
+  options.max_candidates = request.max_candidates;
+  options.engine = request.naive ? "cuda.generic" : request.engine;
+  options.fuse = !request.naive;
   return options;
 }
 
@@ -82,18 +81,18 @@ Buffer allocate(std::int64_t bytes) {
 void fill_input(const Tensor& tensor, void* data, const Problem& problem, std::uint64_t seed) {
   const std::uint64_t own_seed = seed_for(tensor.name, seed);
   const Range range = range_of(tensor, problem);
-  // All its memory, gaps included, slab by slab.
+  // The whole memory range, including gaps between strided elements.
   const std::int64_t elements = byte_size(tensor) * 8 / bit_width(tensor.dtype);
-  const std::int64_t slabs = (elements + kSlab - 1) / kSlab;
+  const std::int64_t chunks = (elements + kChunk - 1) / kChunk;
 #ifndef ASHLAR_NO_OPENMP
 #pragma omp parallel for schedule(dynamic)
 #endif
-  for (std::int64_t slab = 0; slab < slabs; ++slab) {
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
     Tensor part = tensor;
-    part.dims = {std::min(kSlab, elements - slab * kSlab)};
+    part.dims = {std::min(kChunk, elements - chunk * kChunk)};
     part.strides = {1};
-    std::byte* at = static_cast<std::byte*>(data) + slab * kSlab * bit_width(tensor.dtype) / 8;
-    fill_random(part, at, own_seed + static_cast<std::uint64_t>(slab), range.low, range.high);
+    std::byte* at = static_cast<std::byte*>(data) + chunk * kChunk * bit_width(tensor.dtype) / 8;
+    fill_random(part, at, own_seed + static_cast<std::uint64_t>(chunk), range.low, range.high);
   }
 }
 
@@ -122,8 +121,7 @@ Memory::Memory(const Graph& graph, const Problem& problem, std::uint64_t seed, c
 
 std::size_t Memory::position(TensorId tensor) const {
   const auto found = std::find(tensors_.begin(), tensors_.end(), tensor);
-  if (found == tensors_.end())
-    throw Error(ErrorCode::invalid_argument, "this tensor has no memory of its own");
+  if (found == tensors_.end()) throw Error(ErrorCode::invalid_argument, "the tensor is not bound");
   return static_cast<std::size_t>(found - tensors_.begin());
 }
 
@@ -146,7 +144,8 @@ void Memory::take(const Graph& graph, const Graph& from, const Memory& outputs) 
     if (wanted.dims != source.dims || wanted.strides != source.strides ||
         wanted.dtype != source.dtype)
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: what is prepared for '{}' is not what its graph reads",
+                  fmt::format("{}: dims, strides or dtype of the prepared '{}' differ from the "
+                              "input's",
                               graph.name(), source.name));
     std::memcpy(at(target), outputs.at(id), static_cast<std::size_t>(byte_size(source)));
     if (!on_device_.empty()) on_device_[position(target)].upload(at(target), byte_size(source));
@@ -154,8 +153,8 @@ void Memory::take(const Graph& graph, const Graph& from, const Memory& outputs) 
 }
 
 Runner::Runner(const Graph& graph, const Problem& problem, std::span<void* const> pointers,
-               const Device& device, const PlanWishes& wishes)
-    : plan_(compile(graph, device, options_for(graph, problem, pointers, device, wishes))),
+               const Device& device, const PlanRequest& request)
+    : plan_(compile(graph, device, options_for(graph, problem, pointers, device, request))),
       pointers_(pointers.begin(), pointers.end()),
       workspace_(device, plan_.workspace_size()) {}
 

@@ -1,4 +1,4 @@
-// Builds without oneDNN.
+// The peer interface of a build without oneDNN: there is no peer.
 #include "peer.hpp"
 
 namespace ashlar::bench {

@@ -1,4 +1,4 @@
-// Convolutions and matmul.
+// Convolutions and matmul as oneDNN primitives.
 #include "onednn_translation.hpp"
 
 namespace ashlar::bench {
@@ -10,7 +10,7 @@ struct Conv {
   dnnl::memory::dims stride, dilation, before, after;
 };
 
-// oneDNN counts dilation from 0 and keeps groups as a leading axis of the filter.
+// oneDNN's dilation is 0-based, and groups are a leading axis of the filter.
 Conv geometry(const ConvAttributes& op, const Tensor& x, const Tensor& w, const Tensor& y) {
   const int spatial = x.dims.rank() - 2;
   const auto or_filled = [&](const Dims& dims, std::int64_t value) {
@@ -35,7 +35,7 @@ Conv geometry(const ConvAttributes& op, const Tensor& x, const Tensor& w, const 
   return conv;
 }
 
-constexpr int kConvAlgorithms = 4;  // each once more with a residual that is added in place
+constexpr int kConvAlgorithms = 4;  // variants 4 to 7: the same with the residual added in place
 
 dnnl::algorithm conv_algorithm(const Translation& t) {
   switch (t.choice.variant % kConvAlgorithms) {
@@ -46,13 +46,13 @@ dnnl::algorithm conv_algorithm(const Translation& t) {
   }
 }
 
-// Winograd's larger tiles are offered to training alone, which computes the same.
+// oneDNN offers larger Winograd tiles only for training, which computes the same forward pass.
 dnnl::prop_kind forward_kind(const Translation& t) {
   return t.choice.variant % kConvAlgorithms == 3 ? dnnl::prop_kind::forward_training
                                                  : dnnl::prop_kind::forward_inference;
 }
 
-// The forward pass that a backward pass is the gradient of.
+// The forward primitive that backward primitives need as a hint.
 dnnl::convolution_forward::primitive_desc hint(const Conv& conv, const Translation& t) {
   return {
       {dnnl::prop_kind::forward_training, conv_algorithm(t), t.activation(conv.x), t.filter(conv.w),
@@ -64,7 +64,7 @@ Descriptor bias_descriptor(std::int64_t channels, dnnl::memory::data_type type) 
   return {{channels}, type, dnnl::memory::format_tag::a};
 }
 
-// A matrix, seen through its last two axes.
+// The last two axes as a 2-D descriptor.
 Descriptor last_axes(const Tensor& tensor, bool transposed) {
   Tensor flat = tensor;
   const int rank = tensor.dims.rank(), row = transposed ? rank - 1 : rank - 2,
@@ -106,9 +106,9 @@ void as_matmul(const Translation& t) {
 // The weights of an inner product are the transpose of b.
 void as_inner_product(const Translation& t) {
   const Tensor &a = t.in(Matmul::a), &b = t.in(Matmul::b), &c = t.result();
-  if (!one_matrix(a) || !one_matrix(b)) t.refuse("an inner product of several matrices");
+  if (!one_matrix(a) || !one_matrix(b)) t.refuse("a batched inner product");
   const Epilogue epilogue = epilogue_of(t, c.dims.rank() - 1);
-  if (!epilogue.extras.empty()) t.refuse("an inner product with another tensor added");
+  if (!epilogue.extras.empty()) t.refuse("an inner product with a binary post-op");
   const Descriptor x = last_axes(a, false), w = last_axes(b, true), y = last_axes(c, false);
   std::vector<Program::Operand> inputs;
   Descriptor bias;
@@ -128,7 +128,7 @@ void as_inner_product(const Translation& t) {
 
 void as_sgemm(const Translation& t) {
   t.require_alone();
-  if (t.choice.formats != Formats::given) t.refuse("sgemm on layouts of its own");
+  if (t.choice.formats != Formats::given) t.refuse("sgemm on other layouts");
   const Tensor &a = t.in(Matmul::a), &b = t.in(Matmul::b), &c = t.result();
   for (const Tensor* tensor : {&a, &b, &c})
     if (tensor->dtype != f32 || !one_matrix(*tensor) ||

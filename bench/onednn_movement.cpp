@@ -1,4 +1,4 @@
-// Operations that move elements.
+// Data movement (transpose, concat, slice) as oneDNN reorders and concat.
 #include "onednn_translation.hpp"
 
 namespace ashlar::bench {
@@ -35,7 +35,7 @@ void translate(const Concat& op, const Translation& t) {
 void translate(const Slice& op, const Translation& t) {
   t.require_single();
   for (const std::int64_t step : op.step)
-    if (step != 1) t.refuse("a slice with steps");
+    if (step != 1) t.refuse("a strided slice");
   const Tensor& x = t.in(Slice::x);
   const Descriptor window =
       descriptor_of(x).submemory_desc(dnnl_dims(t.out(0).dims), dnnl_dims(op.start));

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kMaxVariants = 8;
 constexpr int kTries = 7;
-constexpr int kLeastTries = 3;      // however long they take
-constexpr double kLongTries = 0.3;  // seconds after which there is no other try
+constexpr int kMinTries = 3;        // however long they take
+constexpr double kLongTries = 0.3;  // seconds of all tries after which the search ends
 
 std::unique_ptr<Program> translated(const PeerProblem& problem, PeerLayouts layouts,
                                     const Choice& choice) {
@@ -44,18 +44,18 @@ struct Candidate {
   double least = 1e9;  // seconds
 };
 
-// In turn, a few times: the least counts, so that a slow moment of the machine does not choose. Who
-// is far behind is not tried again.
+// Times all candidates round robin and takes the minimum, so that a disturbance does not decide.
+// Candidates that are far slower are dropped.
 std::unique_ptr<Peer> quickest(std::vector<Candidate> candidates) {
   double best = 1e9, spent = 0;
-  for (int i = 0; i < kTries && (i < kLeastTries || spent < kLongTries); ++i) {
+  for (int i = 0; i < kTries && (i < kMinTries || spent < kLongTries); ++i) {
     for (Candidate& candidate : candidates) {
       const double seconds = seconds_of(*candidate.program);
       candidate.least = std::min(candidate.least, seconds);
       best = std::min(best, candidate.least);
       spent += seconds;
     }
-    // The first run pays for page faults.
+    // The first run includes page faults.
     const double hopeless = (i == 0 ? 10 : 1.5) * best;
     std::erase_if(candidates, [&](const Candidate& one) { return one.least > hopeless; });
   }
@@ -68,7 +68,7 @@ std::unique_ptr<Peer> fastest(const PeerProblem& problem, PeerLayouts layouts) {
   std::vector<Candidate> candidates;
   bool optimised = false, any_own = false;
   for (const Formats formats : {Formats::given, Formats::own_filter, Formats::own}) {
-    // The user's layouts are those of the tensors given: nothing is reordered on the way.
+    // Activations stay in the user's layouts: no reorders around the primitive.
     if (layouts == PeerLayouts::user && formats == Formats::own) continue;
     for (int variant = 0; variant < kMaxVariants; ++variant)
       if (auto program = translated(problem, layouts, {formats, variant})) {
@@ -77,18 +77,18 @@ std::unique_ptr<Peer> fastest(const PeerProblem& problem, PeerLayouts layouts) {
         candidates.push_back({std::move(program)});
       }
   }
-  // Without a layout of its own, the best is what the user's was.
+  // Without a layout of oneDNN's choice, `best` equals `user`.
   if (layouts == PeerLayouts::best && !any_own) return nullptr;
   if (optimised)
     std::erase_if(candidates, [](const Candidate& one) { return one.program->reference(); });
   return quickest(std::move(candidates));
 }
 
-// oneDNN does not compute in f16 on these processors. bf16 moves as many bytes, so its time stands
-// for it; what the results should be comes from its f32, once.
+// oneDNN 2.6 has no f16 on the CPU. It is timed in bf16, which moves as many bytes; results to
+// compare with come from one run in f32.
 class HalfPeer : public Peer {
  public:
-  // Null where oneDNN has no way for bf16 or f32 either.
+  // Null if oneDNN supports the graph in neither bf16 nor f32.
   static std::unique_ptr<Peer> make(const PeerProblem& problem, PeerLayouts layouts) {
     auto peer = std::make_unique<HalfPeer>();
     peer->timed_.build(problem, bf16);
@@ -117,7 +117,7 @@ class HalfPeer : public Peer {
   const std::string& description() const override { return description_; }
 
  private:
-  // The problem with another type in the place of f16, and memory of its own.
+  // The problem with f16 replaced by another dtype, in its own memory.
   struct Copy {
     Graph graph;
     std::vector<Buffer> memory;

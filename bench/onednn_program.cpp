@@ -115,7 +115,7 @@ void Program::add_call(const std::string& name, std::function<void()> call) {
   note(name);
 }
 
-// Winograd's filters can be made from row-major ones alone.
+// oneDNN reorders only row-major filters into Winograd's layout.
 void Program::reorder_now(const dnnl::memory& from, const dnnl::memory& to) {
   try {
     execute({reorder_step(from, to)});

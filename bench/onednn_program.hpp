@@ -1,4 +1,4 @@
-// oneDNN primitives in a row, on the memory of a graph's bound tensors.
+// A sequence of oneDNN primitives on the memory of a graph's bound tensors.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -21,8 +21,8 @@ Descriptor descriptor_of(const Tensor& tensor);
 
 class Program : public Peer {
  public:
-  // Reorders of constants are done while building; with `free_reorders` those of the other inputs
-  // too, and those of outputs wait for finish().
+  // Constants are reordered while building. With `free_reorders` the other inputs are too, and
+  // outputs are reordered in finish().
   Program(const PeerProblem& problem, bool free_reorders);
 
   void start() override;
@@ -30,25 +30,25 @@ class Program : public Peer {
   void finish() override;
   const void* output(TensorId tensor) const override;
   const std::string& description() const override { return description_; }
-  bool reference() const { return reference_; }  // some step runs oneDNN's plain loops
+  bool reference() const { return reference_; }  // a step runs oneDNN's "ref" implementation
 
   // --- building
   const dnnl::engine& engine() const { return engine_; }
-  // The memory of a bound tensor, seen through another descriptor of the same layout.
+  // The memory of a bound tensor, viewed through another descriptor of the same layout.
   dnnl::memory bound(TensorId tensor, const Descriptor& as);
   dnnl::memory scratch(const Descriptor& descriptor) { return {descriptor, engine_}; }
   bool constant(TensorId tensor) const { return constants_.contains(tensor); }
 
-  // One primitive; operands whose layout is not what the primitive wants pass through a reorder.
+  // Appends a primitive and reorders for operands whose layout differs from the primitive's.
   struct Operand {
     int argument;
     dnnl::memory memory;
     Descriptor wanted;
     bool constant = false;
   };
-  // `addend`, when given, is what the first output holds before the primitive adds to it. In place
-  // that costs nothing, as with a residual nobody needs afterwards; into another layout it is a
-  // reorder like others.
+  // `addend`, if given, is the initial content of the first output, to which the primitive adds.
+  // In place it costs nothing, like a residual that is dead afterwards; into another layout it is a
+  // timed reorder.
   void add(const dnnl::primitive_desc_base& descriptor, const dnnl::primitive& primitive,
            const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
            const dnnl::memory& addend = {});

@@ -1,4 +1,4 @@
-// Norms, softmax, pointwise, reductions, pooling.
+// Norms, softmax, pointwise operations, reductions and pooling as oneDNN primitives.
 #include "onednn_translation.hpp"
 
 namespace ashlar::bench {
@@ -8,8 +8,8 @@ namespace {
 const auto kScaleAndShift =
     dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 
-// These primitives take the layout of their input; what a chain of blocked ones hands on is blocks
-// of 16 channels.
+// These primitives keep the layout of their input; inside a network of blocked layouts that is
+// nChw16c.
 Descriptor image(const Translation& t, const Tensor& tensor) {
   const Descriptor given = descriptor_of(tensor);
   if (t.choice.formats == Formats::given) return given;
@@ -30,7 +30,7 @@ dnnl::batch_normalization_forward::primitive_desc batch_norm(const Translation& 
   return {{dnnl::prop_kind::forward_training, x, epsilon, kScaleAndShift}, t.program.engine()};
 }
 
-// Statistics as oneDNN wants them: the leading axes of x.
+// Statistics in oneDNN's shape: the leading axes of x.
 Descriptor leading(const Descriptor& x) {
   dnnl::memory::dims dims = x.dims();
   dims.pop_back();
@@ -53,8 +53,8 @@ void batch_norm_training(const NormForward& op, const Translation& t) {
                  t.same(DNNL_ARG_VARIANCE, t.program.scratch(mean.get_desc()))});
 }
 
-// oneDNN has no RMS norm; its layer norm, which also computes a mean, is the nearest it has. Its
-// results are no check then.
+// oneDNN has no RMS norm. Its layer norm, which also computes a mean, is timed instead; its results
+// cannot serve as a check.
 void row_norm(const NormForward& op, const Translation& t) {
   using Op = NormForward;
   t.require_single();
@@ -80,7 +80,7 @@ void row_norm(const NormForward& op, const Translation& t) {
                 outputs);
 }
 
-// oneDNN takes the variance where we take 1 / sqrt(variance + epsilon). Not timed.
+// oneDNN reads the variance, our graphs 1 / sqrt(variance + epsilon). The conversion is not timed.
 dnnl::memory variance_from(const dnnl::memory& inverse, double epsilon, const Translation& t) {
   const dnnl::memory variance = t.program.scratch(inverse.get_desc());
   const auto* from = static_cast<const float*>(inverse.get_data_handle());
@@ -136,7 +136,7 @@ void translate(const NormBackward& op, const Translation& t) {
       t.input(DNNL_ARG_DIFF_DST, Op::dy, given, wanted), t.same(DNNL_ARG_MEAN, mean),
       t.same(DNNL_ARG_VARIANCE, variance_from(t.read_flat(Op::inv_variance), op.epsilon, t)),
       t.same(DNNL_ARG_SCALE, t.read_flat(Op::scale)),
-      // Asked for and not read: the gradients do not depend on the shift.
+      // Required by the primitive, but the gradients do not depend on the shift.
       t.same(DNNL_ARG_SHIFT, t.read_flat(Op::scale))};
   const std::vector<Program::Operand> outputs = {
       {DNNL_ARG_DIFF_SRC, t.write(0), wanted},

@@ -1,4 +1,4 @@
-// Attention and recurrent networks.
+// Attention and recurrent networks by oneDNN.
 #include <cmath>
 #include <limits>
 
@@ -21,14 +21,14 @@ Tensor scores_of(const Tensor& q, const Tensor& k) {
   return scores;
 }
 
-// What oneDNN lacks as one primitive it does with matmul and softmax, on all scores at once.
+// oneDNN 2.6 has no attention primitive: matmul, softmax and matmul on the whole score matrix.
 class Attention {
  public:
   Attention(const AttentionAttributes& op, const Tensor& q, const Tensor& k, const Translation& t)
       : t_(t), q_(q), k_(k), scores_(t.program.scratch(descriptor_of(scores_of(q, k)))) {
     if (op.left_bound || op.dropout != 0 || op.alibi || op.soft_cap || !op.score_modifier.empty())
       t.refuse("this attention");
-    if (q.dims[1] != k.dims[1]) t.refuse("heads that share keys");
+    if (q.dims[1] != k.dims[1]) t.refuse("grouped-query attention");
     scale_ = static_cast<float>(op.scale.value_or(1 / std::sqrt(static_cast<double>(q.dims[3]))));
     if (op.right_bound) make_mask(op);
   }
@@ -44,7 +44,7 @@ class Attention {
       attributes.set_post_ops(post);
       inputs.push_back(t_.same(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, mask_));
     }
-    product(q, k, scores_, attributes, inputs);
+    matmul(q, k, scores_, attributes, inputs);
     const dnnl::softmax_v2_forward::primitive_desc chosen(
         {dnnl::prop_kind::forward_training, dnnl::algorithm::softmax_accurate, scores_.get_desc(),
          scores_.get_desc(), 3},
@@ -54,9 +54,9 @@ class Attention {
     return scores_;
   }
 
-  void product(const dnnl::memory& a, const dnnl::memory& b, const dnnl::memory& c,
-               const dnnl::primitive_attr& attributes = {},
-               std::vector<Program::Operand> inputs = {}) {
+  void matmul(const dnnl::memory& a, const dnnl::memory& b, const dnnl::memory& c,
+              const dnnl::primitive_attr& attributes = {},
+              std::vector<Program::Operand> inputs = {}) {
     const dnnl::matmul::primitive_desc chosen({a.get_desc(), b.get_desc(), c.get_desc()},
                                               attributes, t_.program.engine());
     inputs.push_back(t_.same(DNNL_ARG_SRC, a));
@@ -64,7 +64,7 @@ class Attention {
     t_.program.add(chosen, dnnl::matmul(chosen), inputs, {t_.same(DNNL_ARG_DST, c)});
   }
 
-  // The gradient of the softmax, in place, times scale.
+  // Softmax gradient in place, times scale.
   void weights_gradient(const dnnl::memory& p, const dnnl::memory& dp) {
     const dnnl::softmax_v2_forward::primitive_desc hint(
         {dnnl::prop_kind::forward_training, dnnl::algorithm::softmax_accurate, p.get_desc(),
@@ -84,8 +84,8 @@ class Attention {
     return attributes;
   }
   dnnl::memory another() const { return t_.program.scratch(scores_.get_desc()); }
-  // The same memory with its last two axes exchanged.
-  dnnl::memory turned(const dnnl::memory& scores) const {
+  // The same memory with the last two axes transposed.
+  dnnl::memory transposed_view(const dnnl::memory& scores) const {
     return {descriptor_of(transposed(scores_of(q_, k_))), t_.program.engine(),
             scores.get_data_handle()};
   }
@@ -119,7 +119,7 @@ void translate(const AttentionForward& op, const Translation& t) {
   Attention attention(op, t.in(Op::q), t.in(Op::k), t);
   const dnnl::memory p =
       attention.weights(t.read(Op::q), t.read(Op::k, descriptor_of(transposed(t.in(Op::k)))));
-  attention.product(p, t.read(Op::v), t.write(0));
+  attention.matmul(p, t.read(Op::v), t.write(0));
 }
 
 void translate(const AttentionBackward& op, const Translation& t) {
@@ -128,16 +128,17 @@ void translate(const AttentionBackward& op, const Translation& t) {
   Attention attention(op, t.in(Op::q), t.in(Op::k), t);
   const dnnl::memory p =
       attention.weights(t.read(Op::q), t.read(Op::k, descriptor_of(transposed(t.in(Op::k)))));
-  attention.product(attention.turned(p), t.read(Op::d_o), t.write(Op::dv));
+  attention.matmul(attention.transposed_view(p), t.read(Op::d_o), t.write(Op::dv));
   const dnnl::memory ds = attention.another();
-  attention.product(t.read(Op::d_o), t.read(Op::v, descriptor_of(transposed(t.in(Op::v)))), ds);
+  attention.matmul(t.read(Op::d_o), t.read(Op::v, descriptor_of(transposed(t.in(Op::v)))), ds);
   attention.weights_gradient(p, ds);
-  attention.product(ds, t.read(Op::k), t.write(Op::dq), attention.scaled());
-  attention.product(attention.turned(ds), t.read(Op::q), t.write(Op::dk), attention.scaled());
+  attention.matmul(ds, t.read(Op::k), t.write(Op::dq), attention.scaled());
+  attention.matmul(attention.transposed_view(ds), t.read(Op::q), t.write(Op::dk),
+                   attention.scaled());
 }
 
-// One layer, one direction. Our weights are W [4 H, C], R [4 H, H], bW, bR behind each other; the
-// gates stand in the same order.
+// One layer, one direction. Our weights are W [4 H, C], R [4 H, H], bW, bR, concatenated; the gate
+// order is the same.
 void translate(const RnnForward& op, const Translation& t) {
   using Op = RnnForward;
   t.require_alone();
@@ -160,7 +161,7 @@ void translate(const RnnForward& op, const Translation& t) {
           .get_data_handle());
   const dnnl::memory layer(w, t.program.engine(), weights);
   const dnnl::memory iteration(r, t.program.engine(), weights + 4 * hidden * features);
-  // oneDNN has one bias; ours are added up once.
+  // oneDNN has one bias: the sum of ours, computed once.
   const dnnl::memory sum = t.program.scratch(bias);
   const float* biases = weights + 4 * hidden * (features + hidden);
   for (std::int64_t i = 0; i < 4 * hidden; ++i)

@@ -23,12 +23,13 @@ bool per_channel(const Tensor& tensor, int channel_axis) {
 }  // namespace
 
 void Translation::refuse(const std::string& what) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("the oneDNN peer does not know {}", what));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the oneDNN peer does not translate {}", what));
 }
 
 void Translation::require_single() const {
   if (choice.formats != Formats::given || choice.variant != 0)
-    refuse("a second way to do this operation");
+    refuse("a second implementation of this operation");
   require_alone();
 }
 
@@ -83,7 +84,7 @@ Epilogue epilogue_of(const Translation& t, int channel_axis, bool in_place) {
   for (std::size_t i = 1; i < t.graph.nodes().size(); ++i) {
     const Node& node = t.graph.nodes()[i];
     const auto* op = std::get_if<Pointwise>(&node.op);
-    if (!op || node.inputs.front() != last) t.refuse("what follows the first operation");
+    if (!op || node.inputs.front() != last) t.refuse("this epilogue");
     last = node.outputs.front();
     if (op->mode != PointwiseMode::add) {
       const Eltwise eltwise = eltwise_of(*op);
@@ -92,7 +93,7 @@ Epilogue epilogue_of(const Translation& t, int channel_axis, bool in_place) {
     }
     const TensorId other = node.inputs[Pointwise::b];
     const Tensor& tensor = t.graph.tensor(other);
-    if (tensor.kind != TensorKind::input) t.refuse("an addend that is computed");
+    if (tensor.kind != TensorKind::input) t.refuse("a post-op operand computed by the graph");
     if (i == 1 && per_channel(tensor, channel_axis)) {
       epilogue.bias = other;
       continue;
@@ -105,7 +106,7 @@ Epilogue epilogue_of(const Translation& t, int channel_axis, bool in_place) {
     epilogue.extras.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(post.len()) | DNNL_ARG_SRC_1, other});
     post.append_binary(dnnl::algorithm::binary_add, t.activation(descriptor_of(tensor)));
   }
-  if (in_place && epilogue.addend == kNoTensor) t.refuse("adding in place where nothing is added");
+  if (in_place && epilogue.addend == kNoTensor) t.refuse("an in-place sum without a residual");
   epilogue.attributes.set_post_ops(post);
   return epilogue;
 }

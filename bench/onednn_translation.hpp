@@ -1,4 +1,4 @@
-// What the translations of single operations share.
+// Translation of graphs into oneDNN programs: an operation and its pointwise epilogue.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -9,16 +9,16 @@
 
 namespace ashlar::bench {
 
-// Who chooses the layouts that oneDNN works on.
+// Memory formats: the user's, oneDNN's choice for the filter, oneDNN's choice for all tensors.
 enum class Formats { given, own_filter, own };
 
-// One of the ways to try.
+// One implementation to try.
 struct Choice {
   Formats formats = Formats::given;
-  int variant = 0;  // counts an operation's algorithms; what one does not have it refuses
+  int variant = 0;  // index of the operation's algorithm; refused if out of range
 };
 
-// A node in front, and the pointwise nodes that follow it in a row.
+// The first node and the chain of pointwise nodes behind it.
 struct Translation {
   const Graph& graph;
   const Node& node;  // the first
@@ -26,9 +26,9 @@ struct Translation {
   Program& program;
 
   [[noreturn]] static void refuse(const std::string& what);
-  // For operations with one algorithm and layouts that follow from their inputs.
+  // For operations with one algorithm whose layouts follow from their inputs.
   void require_single() const;
-  void require_variants(int count) const;  // at most so many
+  void require_variants(int count) const;  // choice.variant < count
   void require_alone() const;              // nothing follows the first node
 
   TensorId in_id(int slot) const { return node.inputs[static_cast<std::size_t>(slot)]; }
@@ -44,11 +44,11 @@ struct Translation {
   dnnl::memory write(int slot) const { return write(slot, descriptor_of(out(slot))); }
   dnnl::memory write(int slot, const Descriptor& as) const;
   dnnl::memory write_result() const;
-  // Without the axes of extent 1 that statistics and scales carry here.
+  // Statistics and scales without their axes of extent 1.
   dnnl::memory read_flat(int slot) const;
-  dnnl::memory write_flat(int slot) const;  // scratch where nobody wants it
+  dnnl::memory write_flat(int slot) const;  // scratch if the graph does not read it
 
-  // The layout to ask for.
+  // The layout to request.
   Descriptor activation(const Descriptor& given) const;
   Descriptor filter(const Descriptor& given) const;
 
@@ -61,7 +61,7 @@ struct Translation {
   }
 };
 
-// What the nodes behind the first become: a bias, and post-ops with their operands.
+// The nodes behind the first: a bias, and post-ops with their operands.
 struct Epilogue {
   TensorId bias = kNoTensor;  // per channel, added first
   dnnl::primitive_attr attributes;
@@ -70,23 +70,23 @@ struct Epilogue {
     TensorId tensor;
   };
   std::vector<Extra> extras;
-  TensorId addend = kNoTensor;  // what the result is added to, in place
+  TensorId addend = kNoTensor;  // accumulated in place (the sum post-op)
 };
-// `channel_axis` is the axis of the result along which a bias varies. With `in_place` a tensor that
-// is added lies where the result goes; refuses when there is none.
+// `channel_axis` is the axis of the result along which a bias varies. With `in_place` the residual
+// shares the result's memory (the sum post-op); refuses if there is none.
 Epilogue epilogue_of(const Translation& t, int channel_axis, bool in_place = false);
 // The operands of the post-ops, for Program::add.
 std::vector<Program::Operand> extra_operands(const Translation& t, const Epilogue& epilogue,
                                              const dnnl::primitive_desc_base& chosen);
 
-// oneDNN's name for a pointwise mode of one operand; refuses those it has not.
+// oneDNN's algorithm for a unary pointwise mode; refuses modes it lacks.
 struct Eltwise {
   dnnl::algorithm algorithm;
   float alpha = 0;
 };
 Eltwise eltwise_of(const Pointwise& op);
 
-// --- by families. Each refuses what oneDNN has not.
+// --- one per operation. Each refuses what oneDNN lacks.
 void translate(const ConvForward& op, const Translation& t);
 void translate(const ConvBackwardData& op, const Translation& t);
 void translate(const ConvBackwardFilter& op, const Translation& t);

@@ -1,4 +1,4 @@
-// The HTML page: per suite a chart and a table. It is also well-formed XML.
+// The HTML report: a chart and a table per suite. The page is well-formed XML.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,14 +11,14 @@ namespace ashlar::bench {
 namespace {
 
 constexpr const char* kHead = R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"/><title>Ashlar, measured</title>
+<html lang="en"><head><meta charset="utf-8"/><title>Ashlar benchmark</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
 <style>
 :root { --ink: #1d2126; --faint: #6a737d; --line: #d5dae0; --paper: #ffffff;
-        --ours: #1f6fb4; --peer: #e08a2e; --best: #f0c48d; --limit: #c0392b; }
+        --ours: #1f6fb4; --peer: #e08a2e; --best: #f0c48d; --roofline: #c0392b; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e7ea; --faint: #98a1ab; --line: #3a424b; --paper: #14181c;
-          --ours: #5aa7e6; --peer: #e69a4a; --best: #8a6a40; --limit: #ff6b5e; } }
+          --ours: #5aa7e6; --peer: #e69a4a; --best: #8a6a40; --roofline: #ff6b5e; } }
 body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);
        max-width: 66rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin: 2.5rem 0 .3rem; }
@@ -29,9 +29,9 @@ th, td { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid var(
 th:first-child, td:first-child, th:last-child, td:last-child { text-align: left; }
 svg { width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: var(--ink); }
 svg .faint { fill: var(--faint); } svg .grid { stroke: var(--line); }
-svg .limit { stroke: var(--limit); stroke-width: 2; }
+svg .roofline { stroke: var(--roofline); stroke-width: 2; }
 .ours { fill: var(--ours); } .peer { fill: var(--peer); } .best { fill: var(--best); }
-.good { color: #2e8b57; } .bad { color: var(--limit); }
+.good { color: #2e8b57; } .bad { color: var(--roofline); }
 nav a { margin-right: .8rem; color: var(--ours); }
 </style></head><body>
 )";
@@ -60,7 +60,7 @@ std::string percent(std::optional<double> share) {
   return share ? fmt::format("{:.0f} %", *share * 100) : "";
 }
 
-// --- the chart: one group of bars per case; 100 % is the limit measured in the same minute
+// --- the chart: one group of bars per case; 100 % is the roofline, measured along with the case
 constexpr double kLabels = 250, kBars = 560, kRight = 60;  // widths, in user units
 constexpr double kBar = 9, kGap = 7, kTop = 24;
 
@@ -74,7 +74,7 @@ std::vector<Bar> bars_of(const Measurement& m, const Setting& setting) {
   return {{"ours", "ours", m.ours},
           {"peer", setting.peer_name(), m.peer},
           setting.gpu ? Bar{"best", "ours, as several graphs", m.apart}
-                      : Bar{"best", "oneDNN, its layout", m.peer_best}};
+                      : Bar{"best", "oneDNN, its own layout", m.peer_best}};
 }
 
 std::string chart(const SuiteResult& suite, const Setting& setting) {
@@ -83,7 +83,7 @@ std::string chart(const SuiteResult& suite, const Setting& setting) {
     if (!m.ok) continue;
     for (const Bar& bar : bars_of(m, setting))
       if (bar.seconds) {
-        most = std::max(most, m.limit() / *bar.seconds);
+        most = std::max(most, m.roofline() / *bar.seconds);
         height += kBar;
       }
     height += kGap;
@@ -103,10 +103,10 @@ std::string chart(const SuiteResult& suite, const Setting& setting) {
     const double first = y;
     for (const Bar& bar : bars_of(m, setting)) {
       if (!bar.seconds) continue;
-      const double share = m.limit() / *bar.seconds;
+      const double share = m.roofline() / *bar.seconds;
       svg += fmt::format(
           "<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\">"
-          "<title>{}: {:.3f} ms, {:.0f} % of the limit</title></rect>\n",
+          "<title>{}: {:.3f} ms, {:.0f} % of the roofline</title></rect>\n",
           bar.style, kLabels, y, share * scale, kBar - 1, bar.name, *bar.seconds * 1e3,
           share * 100);
       y += kBar;
@@ -119,7 +119,8 @@ std::string chart(const SuiteResult& suite, const Setting& setting) {
     y += kGap;
   }
   svg += fmt::format(
-      "<line class=\"limit\" x1=\"{0:.1f}\" y1=\"{1:.0f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\"/></svg>\n",
+      "<line class=\"roofline\" x1=\"{0:.1f}\" y1=\"{1:.0f}\" x2=\"{0:.1f}\" "
+      "y2=\"{2:.1f}\"/></svg>\n",
       kLabels + scale, kTop - 6, y);
   return svg;
 }
@@ -134,37 +135,37 @@ std::string overhead_of(const Measurement& m) {
   return m.overhead() ? fmt::format("{:+.1f} %", *m.overhead() * 100) : "";
 }
 
-std::string processor_cells(const Measurement& m) {
+std::string cpu_cells(const Measurement& m) {
   return cells({time_cell(m.ours), time_cell(m.peer), ratio_cell(m.speed()), time_cell(m.peer_best),
-                ratio_cell(m.speed_best()), time_cell(m.limit()), percent(m.share()),
-                time_cell(m.naive), overhead_of(m), escaped(m.engine)});
+                ratio_cell(m.speed_best()), time_cell(m.roofline()), percent(m.share()),
+                overhead_of(m), escaped(m.engine)});
 }
 
 std::string gpu_cells(const Measurement& m) {
   const std::string peer = !m.peer_refusal.empty() ? m.peer_refusal : m.peer_implementation;
-  return cells({time_cell(m.ours), time_cell(m.peer), ratio_cell(m.speed()), time_cell(m.limit()),
-                percent(m.share()), percent(m.copy_share()), time_cell(m.naive), time_cell(m.apart),
-                escaped(m.engine), escaped(peer)});
+  return cells({time_cell(m.ours), time_cell(m.peer), ratio_cell(m.speed()),
+                time_cell(m.roofline()), percent(m.share()), percent(m.copy_share()),
+                time_cell(m.naive), time_cell(m.apart), escaped(m.engine), escaped(peer)});
 }
 
-constexpr const char* kProcessorHead =
-    "<th>case</th><th>ours, ms</th><th>oneDNN, ms</th><th>speed</th><th>its layout, ms</th>"
-    "<th>speed</th><th>limit, ms</th><th>of limit</th><th>naive, ms</th><th>fused</th>"
+constexpr const char* kCpuHead =
+    "<th>case</th><th>ours, ms</th><th>oneDNN, ms</th><th>speed</th><th>its own layout, ms</th>"
+    "<th>speed</th><th>roofline, ms</th><th>of roofline</th><th>fusion overhead</th>"
     "<th>engine</th>";
 constexpr const char* kGpuHead =
-    "<th>case</th><th>ours, ms</th><th>peer, ms</th><th>speed</th><th>limit, ms</th>"
-    "<th>of limit</th><th>of copy</th><th>naive, ms</th><th>apart, ms</th><th>engine</th>"
-    "<th>peer</th>";
+    "<th>case</th><th>ours, ms</th><th>peer, ms</th><th>speed</th><th>roofline, ms</th>"
+    "<th>of roofline</th><th>of copy</th><th>naive kernel, ms</th><th>as several graphs, ms</th>"
+    "<th>engine</th><th>peer</th>";
 
 std::string table(const SuiteResult& suite, const Setting& setting) {
-  std::string html = fmt::format("<table><thead><tr>{}</tr></thead><tbody>\n",
-                                 setting.gpu ? kGpuHead : kProcessorHead);
+  std::string html =
+      fmt::format("<table><thead><tr>{}</tr></thead><tbody>\n", setting.gpu ? kGpuHead : kCpuHead);
   for (const Measurement& m : suite.measurements) {
     html += fmt::format("<tr><td>{}</td>", escaped(m.name));
     if (!m.ok)
-      html += fmt::format("<td colspan=\"10\">{}</td>", escaped(m.check));
+      html += fmt::format("<td colspan=\"{}\">{}</td>", setting.gpu ? 10 : 9, escaped(m.check));
     else
-      html += setting.gpu ? gpu_cells(m) : processor_cells(m);
+      html += setting.gpu ? gpu_cells(m) : cpu_cells(m);
     html += "</tr>\n";
   }
   return html + "</tbody></table>\n";
@@ -177,7 +178,7 @@ std::string section(const SuiteResult& suite, const Setting& setting) {
   if (summary.speed)
     html += fmt::format("Geometric mean of the speed <b>{:.2f}</b>, worst {:.2f} ({}). ",
                         *summary.speed, *summary.slowest->speed(), escaped(summary.slowest->name));
-  if (summary.share) html += fmt::format("{:.0f} % of the limit. ", *summary.share * 100);
+  if (summary.share) html += fmt::format("{:.0f} % of the roofline. ", *summary.share * 100);
   if (const std::string target = target_text(suite.target); !target.empty()) {
     const Outcome outcome = outcome_of(suite.target, summary);
     html += fmt::format("Target: {}: <b class=\"{}\">{}</b>.", escaped(target),
@@ -187,9 +188,9 @@ std::string section(const SuiteResult& suite, const Setting& setting) {
                         to_string(outcome));
   }
   return html + fmt::format(
-                    "</p>\n<p class=\"note\">{}</p>\n<figure>{}<figcaption>Share of the limit "
-                    "(red line); at the right the speed over {}.</figcaption></figure>\n{}",
-                    escaped(suite.limit), chart(suite, setting),
+                    "</p>\n<p class=\"note\">{}</p>\n<figure>{}<figcaption>Share of the roofline "
+                    "(red line); on the right the speed over {}.</figcaption></figure>\n{}",
+                    escaped(suite.bound_by), chart(suite, setting),
                     setting.gpu ? "the peer" : "oneDNN on the user's layout",
                     table(suite, setting));
 }
@@ -201,22 +202,21 @@ namespace {
 std::string introduction(const Setting& setting) {
   if (setting.gpu)
     return fmt::format(
-        "<h1>Ashlar on a GPU</h1>\n<p>{}; {}; {}; {}; commit {}; a copy moves {:.2f} TB/s.</p>\n"
-        "<p class=\"note\">Medians, all sides in one process, sample by sample in turn, the L2 "
-        "cache "
-        "flushed before each. Speed is the time of the peer, the fastest of all plans it has, over "
-        "ours: above 1 we are faster. The limit is bytes at the speed of the copy or arithmetic at "
-        "its peak, whichever takes longer.</p>\n",
+        "<h1>Ashlar on a GPU</h1>\n<p>{}; {}; {}; {}; commit {}; copy bandwidth {:.2f} TB/s.</p>\n"
+        "<p class=\"note\">Medians of interleaved samples in one process, the L2 cache flushed "
+        "before each. Speed is the peer's time (its fastest plan) over ours: above 1 we are "
+        "faster. The roofline is bytes at copy bandwidth or arithmetic at peak, whichever takes "
+        "longer.</p>\n",
         escaped(setting.device), escaped(setting.driver),
         setting.peer.empty() ? "no peer" : escaped(setting.peer), escaped(setting.date),
         escaped(setting.commit), setting.copy_speed * 1e-12);
   return fmt::format(
       "<h1>Ashlar on the CPU</h1>\n<p>{}; {} threads; {}; {}; commit {}; load at start "
       "{:.2f}.</p>\n"
-      "<p class=\"note\">Medians, all sides in one process, sample by sample in turn. Speed is the "
-      "time of oneDNN over ours: above 1 we are faster. The limit is arithmetic at the rate of "
-      "multiply-adds on registers, or bytes at the speed of a copy, whichever takes longer, both "
-      "measured in between; Winograd's algorithm multiplies less and may pass it.</p>\n",
+      "<p class=\"note\">Medians of interleaved samples in one process. Speed is oneDNN's time "
+      "over ours: above 1 we are faster. The roofline is arithmetic at the FMA throughput or bytes "
+      "at copy bandwidth, whichever takes longer, both measured between the samples; Winograd "
+      "convolutions multiply less and may exceed it.</p>\n",
       escaped(setting.device), setting.threads,
       setting.peer.empty() ? "oneDNN was not built in" : escaped(setting.peer),
       escaped(setting.date), escaped(setting.commit), setting.load);
@@ -229,10 +229,10 @@ std::string legend(const Setting& setting) {
       "y=\"12\">ours</text><rect class=\"peer\" x=\"90\" y=\"3\" width=\"22\" height=\"9\"/>"
       "<text x=\"118\" y=\"12\">{}</text><rect class=\"best\" x=\"270\" y=\"3\" "
       "width=\"22\" height=\"9\"/><text x=\"298\" y=\"12\">{}</text>"
-      "<line class=\"limit\" x1=\"450\" y1=\"1\" x2=\"450\" y2=\"14\"/><text x=\"458\" "
-      "y=\"12\">limit</text></svg>\n",
+      "<line class=\"roofline\" x1=\"450\" y1=\"1\" x2=\"450\" y2=\"14\"/><text x=\"458\" "
+      "y=\"12\">roofline</text></svg>\n",
       setting.gpu ? "peer" : "oneDNN, user's layout",
-      setting.gpu ? "ours, as several graphs" : "oneDNN, its layout");
+      setting.gpu ? "ours, as several graphs" : "oneDNN, its own layout");
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// The JSON record of a run: one object per suite and case.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -16,12 +17,12 @@ Json rounded(std::optional<double> value) {
   return value ? Json(four_digits(*value)) : Json(nullptr);
 }
 
-// A member is left out when there is nothing to say.
+// Absent values are omitted.
 void put(Json& json, const std::string& key, std::optional<double> value, double unit = 1) {
   if (value) json[key] = rounded(*value * unit);
 }
 
-// Members that speak of the peer begin with its name.
+// Keys about the peer begin with its name.
 Json case_record(const Measurement& m, const std::string& usual_peer) {
   const std::string& peer = m.peer_name.empty() ? usual_peer : m.peer_name;
   Json json = {{"name", m.name}, {"check", m.check}};
@@ -39,7 +40,7 @@ Json case_record(const Measurement& m, const std::string& usual_peer) {
     put(json, "speed_over_apart", m.speed_apart());
     if (m.apart) json["share_of_apart_bytes"] = rounded(m.traffic / m.apart_traffic);
     put(json, "naive_ms", m.naive, kMilli);
-    json["roofline_ms"] = rounded(m.limit() * kMilli);
+    json["roofline_ms"] = rounded(m.roofline() * kMilli);
     json["share_of_roofline"] = rounded(m.share());
     if (m.arithmetic > 0) {
       json["gflops"] = rounded(m.arithmetic / m.ours * kGiga);
@@ -51,9 +52,9 @@ Json case_record(const Measurement& m, const std::string& usual_peer) {
     put(json, "same_copy_ms", m.same_copy, kMilli);
     put(json, "share_of_same_copy", m.same_copy_share());
     put(json, "back_to_back_ms", m.back_to_back, kMilli);
-    put(json, "share_back_to_back", m.row_share());
+    put(json, "share_back_to_back", m.share_back_to_back());
     put(json, "copy_back_to_back_ms", m.same_copy_back_to_back, kMilli);
-    put(json, "share_of_copy_back_to_back", m.row_copy_share());
+    put(json, "share_of_copy_back_to_back", m.copy_share_back_to_back());
     if (m.back_to_back) json["runs_back_to_back"] = m.runs_back_to_back;
     json["samples"] = m.samples;
   }
@@ -74,8 +75,8 @@ Json suite_record(const SuiteResult& suite, const std::string& peer) {
   put(json, "speed", summary.speed);
   put(json, "speed_best_layout", summary.speed_best);
   put(json, "share_of_roofline", summary.share);
-  put(json, "share_back_to_back", summary.row_share);
-  put(json, "share_of_copy_back_to_back", summary.row_copy_share);
+  put(json, "share_back_to_back", summary.share_back_to_back);
+  put(json, "share_of_copy_back_to_back", summary.copy_share_back_to_back);
   put(json, "least_over_naive", summary.least_naive);
   put(json, "max_overhead", summary.max_overhead);
   put(json, "least_over_apart", summary.least_apart);

@@ -51,7 +51,7 @@ void add_file(const std::string& path, std::vector<RecordedCase>& all) {
   }
 }
 
-// Engines learn knobs and lose them: 0 is how it is without one.
+// Engines gain and lose knobs over time: a missing knob equals 0.
 bool is_same(const Knobs& recorded, const Knobs& now) {
   const auto set = [](const Knobs& knobs) {
     std::map<std::string, std::int64_t> all(knobs.begin(), knobs.end());

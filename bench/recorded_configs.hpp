@@ -1,4 +1,4 @@
-// What `ashlar bench --configs` recorded, with the problems it was recorded for.
+// Reads the records of `ashlar bench --configs`, with the cases they were measured on.
 #pragma once
 
 #include <ashlar/tune.hpp>
@@ -14,17 +14,17 @@ struct RecordedCase {
   std::string suite;
   Case problem;
   std::string region;
-  std::vector<Trial> trials;  // those that ran and gave the right results
-  // Seconds of each of them in a row, where that was timed.
+  std::vector<Trial> trials;  // that ran and gave correct results
+  // Seconds per run back to back of each trial, if timed.
   std::vector<std::optional<double>> back_to_back;
 
   double fastest() const;  // seconds
-  // The recorded form of a configuration; null: it was not timed.
+  // The recorded trial with the same engine and knobs; null if it was not timed.
   const Trial* find(const Trial& trial) const;
 };
 
-// Of every configs_*.json in a folder, without cases that no suite has any more. Throws Error(io)
-// for a file that cannot be read or understood.
+// From every configs_*.json in a folder; cases that no longer exist are skipped. Throws Error(io)
+// for a file that cannot be read or parsed.
 std::vector<RecordedCase> recorded_cases(const std::string& folder);
 
 }  // namespace ashlar::bench

@@ -62,13 +62,13 @@ Setting setting_here(const std::string& commit, std::uint64_t seed) {
 
 Summary summary_of(const SuiteResult& result) {
   Summary summary;
-  std::vector<double> speeds, best, shares, row_shares, row_copy_shares;
+  std::vector<double> speeds, best, shares, shares_back_to_back, copy_shares_back_to_back;
   for (const Measurement& m : result.measurements) {
     if (!m.ok) continue;
     shares.push_back(m.share());
     if (!summary.farthest || m.share() < summary.farthest->share()) summary.farthest = &m;
-    if (const auto share = m.row_share()) row_shares.push_back(*share);
-    if (const auto share = m.row_copy_share()) row_copy_shares.push_back(*share);
+    if (const auto share = m.share_back_to_back()) shares_back_to_back.push_back(*share);
+    if (const auto share = m.copy_share_back_to_back()) copy_shares_back_to_back.push_back(*share);
     if (const auto speed = m.speed()) {
       speeds.push_back(*speed);
       if (!summary.slowest || *speed < *summary.slowest->speed()) summary.slowest = &m;
@@ -84,8 +84,8 @@ Summary summary_of(const SuiteResult& result) {
   summary.speed = geometric_mean(speeds);
   summary.speed_best = geometric_mean(best);
   summary.share = geometric_mean(shares);
-  summary.row_share = geometric_mean(row_shares);
-  summary.row_copy_share = geometric_mean(row_copy_shares);
+  summary.share_back_to_back = geometric_mean(shares_back_to_back);
+  summary.copy_share_back_to_back = geometric_mean(copy_shares_back_to_back);
   return summary;
 }
 
@@ -94,20 +94,24 @@ std::string target_text(const Target& target) {
   if (target.speed) parts.push_back(fmt::format("geometric mean at least {:.2f}", *target.speed));
   if (target.worst) parts.push_back(fmt::format("no case below {:.2f}", *target.worst));
   if (target.share)
-    parts.push_back(fmt::format("at least {:.0f} % of the limit", *target.share * 100));
+    parts.push_back(fmt::format("at least {:.0f} % of the roofline", *target.share * 100));
   if (target.least_share)
-    parts.push_back(fmt::format("no case below {:.0f} % of the limit", *target.least_share * 100));
-  if (target.row_share)
-    parts.push_back(fmt::format("at least {:.0f} % of it in a row", *target.row_share * 100));
-  if (target.row_copy_share)
     parts.push_back(
-        fmt::format("at least {:.0f} % of copies in a row", *target.row_copy_share * 100));
+        fmt::format("no case below {:.0f} % of the roofline", *target.least_share * 100));
+  if (target.share_back_to_back)
+    parts.push_back(fmt::format("at least {:.0f} % of the roofline back to back",
+                                *target.share_back_to_back * 100));
+  if (target.copy_share_back_to_back)
+    parts.push_back(fmt::format("at least {:.0f} % of copies back to back",
+                                *target.copy_share_back_to_back * 100));
   if (target.naive)
-    parts.push_back(fmt::format("at least {:.1f} times the naive engine", *target.naive));
+    parts.push_back(
+        fmt::format("at least {:.1f} times the speed of the naive kernel", *target.naive));
   if (target.overhead)
-    parts.push_back(fmt::format("fusing costs at most {:.0f} %", *target.overhead * 100));
+    parts.push_back(fmt::format("fusion overhead at most {:.0f} %", *target.overhead * 100));
   if (target.apart)
-    parts.push_back(fmt::format("at least {:.1f} times as fast as apart", *target.apart));
+    parts.push_back(
+        fmt::format("at least {:.1f} times the speed of several graphs", *target.apart));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -127,8 +131,8 @@ Outcome outcome_of(const Target& target, const Summary& summary) {
   judge(target.share, summary.share, false);
   judge(target.least_share,
         summary.farthest ? std::optional(summary.farthest->share()) : std::nullopt, false);
-  judge(target.row_share, summary.row_share, false);
-  judge(target.row_copy_share, summary.row_copy_share, false);
+  judge(target.share_back_to_back, summary.share_back_to_back, false);
+  judge(target.copy_share_back_to_back, summary.copy_share_back_to_back, false);
   judge(target.naive, summary.least_naive, false);
   judge(target.overhead, summary.max_overhead, true);
   judge(target.apart, summary.least_apart, false);
@@ -150,17 +154,17 @@ std::string table_head(const Setting& setting) {
   if (setting.gpu)
     return fmt::format(
         "ours{} on {}, {}, commit {}, {}\n"
-        "a copy moves {:.2f} TB/s; medians in ms, L2 cache flushed before every run; speed = time "
-        "of "
-        "the peer / our\ntime, above 1 we are faster; limit: bytes at the speed of the copy, or "
-        "arithmetic at its peak\n",
+        "copy bandwidth {:.2f} TB/s; medians in ms, L2 cache flushed before every run; speed = "
+        "time of the peer /\nour time, above 1 we are faster; roofline: bytes at copy bandwidth or "
+        "arithmetic at peak\n",
         against, setting.device, setting.driver, setting.commit, setting.date,
         setting.copy_speed * kTera);
   return fmt::format(
       "ours{} on {}, {} thread{}, commit {}, {}, load at start {:.2f}\n"
       "{}medians in ms; speed = time of oneDNN / our time, above 1 we are faster; best: oneDNN on\n"
-      "layouts of its own choice; limit: our share of what the machine's arithmetic or memory gave "
-      "in between\n",
+      "layouts of its own choice; roofline: our share of FMA throughput or copy bandwidth, "
+      "measured "
+      "between samples\n",
       against, setting.device, setting.threads, setting.threads == 1 ? "" : "s", setting.commit,
       setting.date, setting.load,
       setting.peer.empty() ? "oneDNN was not built in (-DASHLAR_BUILD_BENCH=ON): there is no peer\n"
@@ -173,21 +177,20 @@ std::string suite_head(const SuiteResult& suite, const Setting& setting) {
                                         target.empty() ? "" : " (target: " + target + ")");
   if (setting.gpu)
     return title + fmt::format("{:<44}{:>9}{:>9}{:>7}{:>9}{:>8}{:>8}{:>11}{:>10}  {}\n", "case",
-                               "ours", "peer", "speed", "limit", "of it", "of copy", "our rate",
+                               "ours", "peer", "speed", "roofline", "of it", "of copy", "our rate",
                                "naive", "engine");
-  return title + fmt::format("{:<38}{:>10}{:>10}{:>7}{:>10}{:>7}{:>7}{:>15}{:>12}  {}\n", "case",
-                             "ours", "oneDNN", "speed", "best", "speed", "limit", "our rate",
-                             "naive", "engine");
+  return title + fmt::format("{:<38}{:>10}{:>10}{:>7}{:>10}{:>7}{:>10}{:>15}  {}\n", "case", "ours",
+                             "oneDNN", "speed", "best", "speed", "roofline", "our rate", "engine");
 }
 
 namespace {
 
-// A microsecond shows.
+// Four decimals: tenths of a microsecond.
 std::string fine_milliseconds(std::optional<double> seconds) {
   return seconds ? fmt::format("{:.4f}", *seconds * kMilli) : "-";
 }
 
-// Of what limits it.
+// In the unit of the resource that bounds the case.
 std::string gpu_rate(const Measurement& m) {
   if (m.arithmetic * m.copy_speed > m.traffic * m.peak)
     return fmt::format("{:.0f} TFLOP/s", m.arithmetic / m.ours * kTera);
@@ -200,7 +203,7 @@ std::string gpu_row(const Measurement& m, const Setting& setting) {
   if (m.peer_kernels > 1) note += fmt::format("; peer: {} calls", m.peer_kernels);
   if (!m.peer_refusal.empty()) note += "; peer: " + m.peer_refusal;
   if (m.apart)
-    note += fmt::format("; apart {} ms: {:.2f} times as long, {:.0f} % of its bytes",
+    note += fmt::format("; as several graphs {} ms: {:.2f} times as long, {:.0f} % of its bytes",
                         fine_milliseconds(m.apart), *m.speed_apart(),
                         m.traffic / m.apart_traffic * 100);
   if (const auto overhead = m.overhead())
@@ -208,16 +211,16 @@ std::string gpu_row(const Measurement& m, const Setting& setting) {
   if (const auto overhead = m.peer_overhead())
     note += fmt::format(" (peer {:+.1f} %)", *overhead * 100);
   if (m.back_to_back)
-    note += fmt::format("; in a row {} ms, {:.0f} %", fine_milliseconds(m.back_to_back),
-                        *m.row_share() * 100);
-  if (const auto share = m.row_copy_share())
+    note += fmt::format("; back to back {} ms, {:.0f} %", fine_milliseconds(m.back_to_back),
+                        *m.share_back_to_back() * 100);
+  if (const auto share = m.copy_share_back_to_back())
     note += fmt::format(" (copies {} ms, {:.0f} %)", fine_milliseconds(m.same_copy_back_to_back),
                         *share * 100);
   if (m.check.ends_with(")")) note += "; " + m.check;  // a peer that is far off
   if (setting.tune && !m.config.empty()) note += "; " + m.config;
   return fmt::format("{:<44}{:>9}{:>9}{:>7}{:>9}{:>6.0f} %{:>6.0f} %{:>11}{:>10}  {}{}\n", m.name,
                      fine_milliseconds(m.ours), fine_milliseconds(m.peer), times(m.speed()),
-                     fine_milliseconds(m.limit()), m.share() * 100, m.copy_share() * 100,
+                     fine_milliseconds(m.roofline()), m.share() * 100, m.copy_share() * 100,
                      gpu_rate(m), fine_milliseconds(m.naive), m.engine, note);
 }
 
@@ -231,10 +234,10 @@ std::string table_row(const Measurement& m, const Setting& setting) {
     fused = fmt::format(", {:+.1f} % over alone", *overhead * 100);
   if (const auto overhead = m.peer_overhead())
     fused += fmt::format(" (oneDNN {:+.1f} %)", *overhead * 100);
-  return fmt::format("{:<38}{:>10}{:>10}{:>7}{:>10}{:>7}{:>5.0f} %{:>15}{:>12}  {}{}\n", m.name,
+  return fmt::format("{:<38}{:>10}{:>10}{:>7}{:>10}{:>7}{:>8.0f} %{:>15}  {}{}\n", m.name,
                      milliseconds(m.ours), milliseconds(m.peer), times(m.speed()),
                      milliseconds(m.peer_best), times(m.speed_best()), m.share() * 100, rate(m),
-                     milliseconds(m.naive), m.engine, fused);
+                     m.engine, fused);
 }
 
 std::string suite_foot(const SuiteResult& suite) {
@@ -246,15 +249,17 @@ std::string suite_foot(const SuiteResult& suite) {
     line += fmt::format(", worst {:.2f} ({});", *summary.slowest->speed(), summary.slowest->name);
   }
   if (summary.share) {
-    line += fmt::format(" {:.0f} % of the limit", *summary.share * 100);
-    line += fmt::format(", farthest {:.0f} % ({})", summary.farthest->share() * 100,
+    line += fmt::format(" {:.0f} % of the roofline", *summary.share * 100);
+    line += fmt::format(", lowest {:.0f} % ({})", summary.farthest->share() * 100,
                         summary.farthest->name);
   }
-  if (summary.row_share) line += fmt::format("; in a row {:.0f} %", *summary.row_share * 100);
-  if (summary.row_copy_share)
-    line += fmt::format(", {:.0f} % of copies in a row", *summary.row_copy_share * 100);
+  if (summary.share_back_to_back)
+    line += fmt::format("; back to back {:.0f} %", *summary.share_back_to_back * 100);
+  if (summary.copy_share_back_to_back)
+    line +=
+        fmt::format(", {:.0f} % of copies back to back", *summary.copy_share_back_to_back * 100);
   if (summary.least_naive)
-    line += fmt::format("; at least {:.0f} times the naive engine", *summary.least_naive);
+    line += fmt::format("; at least {:.0f} times the naive kernel", *summary.least_naive);
   if (const Outcome outcome = outcome_of(suite.target, summary); outcome != Outcome::no_target)
     line += fmt::format("; target {}", to_string(outcome));
   return line + "\n";

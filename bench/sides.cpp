@@ -10,11 +10,10 @@ namespace ashlar::bench {
 
 namespace {
 
-// A sample on the processor is at least this long, so that the clock and the call do not show in
-// it.
-constexpr double kLeastSample = 500e-6;
-// Before the samples of runs shorter than this there is one that does not count: the side before
-// it has filled the caches with its own.
+// Minimum seconds of a CPU sample: hides clock resolution and call overhead.
+constexpr double kMinSample = 500e-6;
+// Runs shorter than this get one untimed warm-up per sample: the previous side has replaced the
+// cache contents.
 constexpr double kWarmBelow = 3e-3;
 
 }  // namespace
@@ -32,7 +31,7 @@ Side::Side(std::function<void()> run, const Gpu* gpu) : run_(std::move(run)), gp
   run_();
   first_ = seconds_since(start);
   warm_ = first_ < kWarmBelow;
-  repeats_ = std::max<std::int64_t>(1, std::llround(std::ceil(kLeastSample / first_)));
+  repeats_ = std::max<std::int64_t>(1, std::llround(std::ceil(kMinSample / first_)));
 }
 
 void Side::sample() {

@@ -1,4 +1,4 @@
-// One side of a comparison, sampled.
+// Samples one side of a comparison: our plan, a peer or a copy.
 #pragma once
 
 #include <ashlar/memory.hpp>
@@ -12,15 +12,14 @@
 
 namespace ashlar::bench {
 
-// `run` once per sample on a GPU, between two of its events, after the caches were flushed, which
-// `flushes` times lasts longer than the host needs for `run`; on the processor as often as fills a
-// sample that the clock can measure.
+// On a GPU a sample is one `run` between two CUDA events, after an L2 flush that takes longer than
+// the host needs to enqueue `run`. On the CPU it is as many runs as fill 0.5 ms.
 class Side {
  public:
   Side(std::function<void()> run, const Gpu* gpu);
   void sample();
   double median_seconds() const;
-  double first_seconds() const { return first_; }  // of the run that came before the samples
+  double first_seconds() const { return first_; }  // of the warm-up run in the constructor
 
  private:
   std::function<void()> run_;
@@ -32,6 +31,6 @@ class Side {
   std::vector<double> times_;
 };
 
-std::optional<double> median_of(const std::unique_ptr<Side>& side);  // null: absent
+std::optional<double> median_of(const std::unique_ptr<Side>& side);  // absent for null
 
 }  // namespace ashlar::bench

@@ -8,7 +8,7 @@
 namespace ashlar::bench {
 
 double median(std::vector<double> values);  // of at least one value
-// Absent when there are no values.
+// Absent if there are no values.
 std::optional<double> geometric_mean(std::span<const double> values);
 
 }  // namespace ashlar::bench

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
   throw Error(ErrorCode::parse, fmt::format("{}: {}", place, sentence));
 }
 
-// Parses, and refuses a member that stands twice in one object.
+// Parses JSON and rejects duplicate keys.
 Json parse(const std::string& name, std::string_view text) {
   std::vector<std::set<std::string>> members;
   const Json::parser_callback_t watch = [&](int, Json::parse_event_t event, Json& value) {
@@ -26,7 +26,7 @@ Json parse(const std::string& name, std::string_view text) {
     if (event == Json::parse_event_t::key &&
         !members.back().insert(value.get<std::string>()).second)
       fail(name,
-           fmt::format("the member '{}' stands twice in one object", value.get<std::string>()));
+           fmt::format("the member '{}' appears twice in one object", value.get<std::string>()));
     return true;
   };
   try {
@@ -48,7 +48,7 @@ const Json& member(const Json& json, const std::string& key, const std::string& 
 
 std::string text_of(const Json& json, const std::string& place) {
   if (!json.is_string() || json.get_ref<const std::string&>().empty())
-    fail(place, fmt::format("got {}, expected a text", json.dump()));
+    fail(place, fmt::format("got {}, expected a nonempty string", json.dump()));
   return json.get<std::string>();
 }
 
@@ -66,7 +66,7 @@ void allow_members(const Json& json, const std::set<std::string>& known, const s
   for (const auto& [key, value] : json.items())
     if (!known.contains(key))
       fail(place,
-           fmt::format("there is no member '{}'; there are {}", key, fmt::join(known, ", ")));
+           fmt::format("unknown member '{}', expected one of {}", key, fmt::join(known, ", ")));
 }
 
 Target read_target(const Json& json, const std::string& place) {
@@ -84,12 +84,12 @@ Target read_target(const Json& json, const std::string& place) {
           value("naive"),       value("overhead"),  value("apart")};
 }
 
-// The members of a case that are not parameters of its graph.
+// Members of a case that are not parameters of its graph.
 const std::set<std::string> kCaseMembers = {"name",  "graph",      "alone", "prepare",
                                             "naive", "check",      "apart", "quick",
                                             "tf32",  "peer_fails", "far",   "back_to_back"};
 
-// Replaces every text "$name" by the parameter of that name.
+// Replaces every string "$name" by the parameter of that name.
 class Filler {
  public:
   Filler(const Json& parameters, std::string place)
@@ -111,7 +111,7 @@ class Filler {
   const Json& parameter(const std::string& name) {
     const auto found = parameters_.find(name);
     if (found == parameters_.end() || kCaseMembers.contains(name))
-      fail(place_, fmt::format("its graph wants the parameter '{}', which is not given", name));
+      fail(place_, fmt::format("the graph's parameter '{}' is missing", name));
     used_.insert(name);
     return *found;
   }
@@ -134,7 +134,7 @@ class Reader {
     if (const Json format = member(document_, "format", name_); format != "ashlar-suite")
       fail(name_ + ".format", fmt::format("got {}, expected \"ashlar-suite\"", format.dump()));
     if (const Json version = member(document_, "version", name_); version != 1)
-      fail(name_ + ".version", fmt::format("got {}, this program reads 1", version.dump()));
+      fail(name_ + ".version", fmt::format("got {}, expected 1", version.dump()));
     require_object(member(document_, "graphs", name_), name_ + ".graphs");
     for (const char* optional : {"defaults", "each", "target"})
       if (document_.contains(optional)) require_object(document_[optional], name_ + "." + optional);
@@ -142,7 +142,7 @@ class Reader {
     Suite suite;
     suite.name = name_;
     suite.title = text_of(member(document_, "title", name_), name_ + ".title");
-    suite.limit = text_of(member(document_, "limit", name_), name_ + ".limit");
+    suite.bound_by = text_of(member(document_, "limit", name_), name_ + ".limit");
     if (document_.contains("target"))
       suite.target = read_target(document_["target"], name_ + ".target");
     read_cases(suite);
@@ -165,19 +165,19 @@ class Reader {
         parameters.update(variant);
         suite.cases.push_back(read_case(parameters, place, used));
         const std::string& name = suite.cases.back().name;
-        if (!names.insert(name).second) fail(place, fmt::format("a second case '{}'", name));
+        if (!names.insert(name).second) fail(place, fmt::format("duplicate case '{}'", name));
       }
       for (const auto& [key, value] : cases[i].items())
         if (!kCaseMembers.contains(key) && !used.contains(key))
-          fail(place, fmt::format("the parameter '{}' is not used by its graph", key));
+          fail(place, fmt::format("the graph does not use the parameter '{}'", key));
     }
     for (const auto& [key, value] : defaults.items())
       if (!kCaseMembers.contains(key) && !used.contains(key))
         fail(name_ + ".defaults", fmt::format("no case uses the parameter '{}'", key));
   }
 
-  // One case per combination of the values in `each`, named after them; what the case sets itself
-  // is not varied.
+  // One case per combination of the values in `each`, named after them; parameters that the case
+  // sets itself are not varied.
   std::vector<Json> variants_of(const Json& one) const {
     std::vector<Json> variants = {one};
     const Json each = document_.value("each", Json::object());
@@ -206,7 +206,7 @@ class Reader {
     const std::string here = fmt::format("{} ({})", place, result.name);
     for (const char c : result.name)
       if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-' && c != '.')
-        fail(here, "a name is made of letters, digits, '_', '-' and '.'");
+        fail(here, "a name may contain letters, digits, '_', '-' and '.'");
     const std::string graph = text_of(member(parameters, "graph", here), here + ".graph");
     result.problem = read_problem(graph, parameters, here, used);
     if (parameters.contains("alone"))
@@ -249,8 +249,7 @@ class Reader {
   Problem read_problem(const std::string& graph, const Json& parameters, const std::string& place,
                        std::set<std::string>& used) {
     const Json& graphs = document_["graphs"];
-    if (!graphs.contains(graph))
-      fail(place, fmt::format("there is no graph '{}' under graphs", graph));
+    if (!graphs.contains(graph)) fail(place, fmt::format("no graph '{}' in graphs", graph));
     const std::string here = fmt::format("{}.graphs.{}", name_, graph);
     const Json& form = graphs[graph];
     require_object(form, here);

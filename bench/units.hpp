@@ -1,4 +1,4 @@
-// Factors to the units that are shown, and as many digits as were measured.
+// Factors to displayed units, and rounding to four significant digits.
 #pragma once
 
 #include <fmt/format.h>

@@ -24,7 +24,7 @@ struct GraphFunctions {
     const auto find = [](const char* name, auto& function) {
       find_driver_function(name, function);
       if (!function)
-        throw Error(ErrorCode::device, fmt::format("bench: the driver has no {}", name));
+        throw Error(ErrorCode::device, fmt::format("bench: the driver lacks {}", name));
     };
     find("cuStreamCreate", create_stream);
     find("cuStreamDestroy_v2", destroy_stream);
@@ -46,7 +46,7 @@ void check(int status, const char* what) {
                 fmt::format("bench: {} of a CUDA graph: error {}", what, status));
 }
 
-// A stream that is captured as long as this lives.
+// A stream under capture for the lifetime of the object.
 class Capture {
  public:
   Capture() {

@@ -1,4 +1,4 @@
-// Work on a GPU as one CUDA graph, which the host gives to it at once: models decode like that.
+// GPU work captured as one CUDA graph and launched by one call, as inference servers decode.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@ namespace ashlar::bench {
 
 class WorkGraph {
  public:
-  // Of what `work` gives to the stream it is called with, a CUstream. Throws Error where the driver
-  // refuses; a driver must be in the process already.
+  // Captures what `work` enqueues on its argument, a CUstream. Throws Error if capture fails. The
+  // driver must already be loaded into the process.
   explicit WorkGraph(const std::function<void(void* stream)>& work);
   ~WorkGraph();
   WorkGraph(const WorkGraph&) = delete;

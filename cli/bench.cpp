@@ -29,13 +29,12 @@ int run_bench(const bench::Request& request) {
 void add_bench_command(CLI::App& app, Action& action) {
   auto request = std::make_shared<bench::Request>();
   request->seed = std::random_device{}();
-  CLI::App* command =
-      app.add_subcommand("bench",
-                         "Time the engines of a device, side by side with oneDNN (CPU, "
-                         "where it was built in) or "
-                         "with cuDNN (GPUs, from a path), and against the machine's limits. Speeds "
-                         "are time of the peer "
-                         "/ our time: above 1 we are faster. Ends 1 when an output is wrong.");
+  CLI::App* command = app.add_subcommand(
+      "bench",
+      "Time the engines of a device side by side with oneDNN (CPU, if built in) "
+      "or with cuDNN and cuBLASLt (GPUs, from a path), and against the roofline. "
+      "Speed is the peer's time / our time: above 1 we are faster. Exit code 1 "
+      "if an output is wrong.");
   command->add_option(
       "SUITE", request->suites,
       "Suites: a name (--list), the beginning of several (resnet50), or a .json file "
@@ -48,9 +47,9 @@ void add_bench_command(CLI::App& app, Action& action) {
   command
       ->add_option(
           "--peer", request->peers,
-          "Peer to time side by side, repeatable: onednn, cudnn:/path/to/libcudnn.so.9, "
-          "cublaslt:/path/to/libcublasLt.so.13 (matmul), "
-          "naive (on a GPU: one thread per output element), none; default on the CPU: onednn")
+          "Library to time alongside, may be repeated. CPU: onednn (default), none. GPUs: "
+          "cudnn:/path/to/libcudnn.so.9, cublaslt:/path/to/libcublasLt.so.13 (matmuls), naive (our "
+          "one-thread-per-output engine cuda.generic), none (default)")
       ->type_name("WHICH")
       ->allow_extra_args(false);
   command->add_flag("--list", request->list, "Print the suites and their cases and stop");
@@ -58,30 +57,32 @@ void add_bench_command(CLI::App& app, Action& action) {
                     "Print how many regions our plans have and which engines run them, and stop");
   command->add_option("--filter", request->filter, "Only cases with this text in their name")
       ->type_name("TEXT");
-  command->add_flag("--quick", request->quick,
-                    "Few samples, no naive times, only some cases of the large suites");
-  command->add_flag("--tune", request->tune,
-                    "Time our engines for every region, take the fastest: in a row where the suite "
-                    "says so");
-  command->add_flag("--configs", request->configs,
-                    "Instead of comparing, time every configuration of ours for every case (GPUs): "
-                    "what the cost model is fitted to; --record writes configs_SUITE.json");
+  command->add_flag("--quick", request->quick, "Few samples, only some cases of the large suites");
+  command->add_flag(
+      "--tune", request->tune,
+      "Tune our plans: time the candidates of every region and take the fastest; back "
+      "to back if the suite sets back_to_back");
+  command->add_flag(
+      "--configs", request->configs,
+      "Instead of comparing, time every engine configuration of every case (GPUs), for "
+      "fitting the cost model; --record writes configs_SUITE.json");
   command
-      ->add_option(
-          "--most", request->max_configs,
-          "With --configs or --tune: of every region only so many, the most promising ones")
+      ->add_option("--top", request->max_configs,
+                   "With --configs or --tune: only the N candidates of each region with the lowest "
+                   "estimates")
       ->type_name("N")
       ->check(CLI::Range(1, 100000));
-  command->add_option("--engine", request->engine, "Take this engine wherever it can run")
+  command->add_option("--engine", request->engine, "Prefer this engine wherever it can run")
       ->type_name("ID");
   command
-      ->add_option("--bundle", request->pack,
-                   "Compile all kernels that these suites need on a GPU, which need not be here, "
-                   "into a kernel bundle (ASHLAR_BUNDLE) and stop")
+      ->add_option("--bundle", request->bundle,
+                   "Compile all kernels that these suites need on a GPU, which may be absent, into "
+                   "a kernel bundle (ASHLAR_BUNDLE) and stop")
       ->type_name("FILE");
-  command->add_flag("--host", request->host,
-                    "Instead of suites, time what plans cost the host: a run, compiling a kernel, "
-                    "finding it in the cache (GPUs)");
+  command->add_flag(
+      "--host", request->host,
+      "Instead of suites, time the host overhead of plans: a run, compiling a kernel, "
+      "loading it from the cache (GPUs)");
   command->add_flag("--compile-only", request->compile_only)->group("");  // a part of --host
   command->add_option("--json", request->json, "Also write the results to a file")
       ->type_name("FILE");
@@ -92,7 +93,9 @@ void add_bench_command(CLI::App& app, Action& action) {
       ->type_name("FOLDER");
   command->add_option("--seed", request->seed, "Seed of the random inputs (default: a new one)")
       ->type_name("N");
-  command->add_option("--threads", request->threads, "CPU threads of all sides (default: OpenMP's)")
+  command
+      ->add_option("--threads", request->threads,
+                   "Threads of all sides on the CPU (default: OpenMP's)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   command

@@ -1,9 +1,9 @@
-# What Ashlar needs from outside, by the names Debian and Ubuntu package it under.
+# Dependencies, named as Debian and Ubuntu package them.
 
 find_package(Threads REQUIRED)
 include(AshlarFindHighway)
 find_package(fmt 9 CONFIG REQUIRED)
-# Its headers only: src/base/fmt_once.cpp compiles its functions, once, into the library.
+# Header-only: src/base/fmt_once.cpp compiles fmt's functions once into the library.
 add_library(ashlar_fmt INTERFACE)
 target_include_directories(ashlar_fmt SYSTEM INTERFACE
   "$<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>")
@@ -18,7 +18,7 @@ if(ASHLAR_BUILD_TESTS)
   find_package(GTest 1.12 CONFIG REQUIRED)
 endif()
 
-# libgomp is not instrumented, so the thread sanitizer would report its barriers as races.
+# libgomp is not instrumented: the thread sanitizer would report its barriers as races.
 set(ASHLAR_HAVE_OPENMP OFF)
 if(ASHLAR_SANITIZE STREQUAL "thread")
   target_compile_definitions(ashlar_build_flags INTERFACE ASHLAR_NO_OPENMP)
@@ -35,9 +35,9 @@ if(NOT ASHLAR_HAVE_OPENMP)
   target_compile_options(ashlar_build_flags INTERFACE -Wno-unknown-pragmas)
 endif()
 
-# Highway compiles a kernel once per target. SSE4, AVX2, AVX-512 and NEON are kept, beside the
-# compiler's baseline, which Highway requires. The others would cost compile time and gain nothing
-# measurable. Not every Highway release knows every name, so only the known ones are disabled.
+# Highway compiles a kernel once per target. SSE4, AVX2, AVX-512 and NEON stay, besides the
+# compiler's baseline, which Highway requires. The others cost compile time without a measurable
+# gain. Not every Highway release defines every name, so only defined ones are disabled.
 include(CheckCXXSourceCompiles)
 set(CMAKE_REQUIRED_INCLUDES "${ASHLAR_HIGHWAY_INCLUDE}")
 set(ashlar_disabled_targets "")
@@ -60,6 +60,6 @@ if(ASHLAR_AVX3_DL)
   target_compile_definitions(ashlar_highway_targets INTERFACE HWY_WANT_AVX3_DL)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Vector types cross no public boundary; GCC notes their calling convention in every kernel.
+  # Vector types cross no public API; GCC warns about their calling convention in every kernel.
   target_compile_options(ashlar_highway_targets INTERFACE -Wno-psabi)
 endif()

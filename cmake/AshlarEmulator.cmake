@@ -1,6 +1,5 @@
-# A GPU for tests on machines that have none: stand-ins for libcuda and NVRTC that run kernels on the
-# processor (tests/emulator). Nothing links them; whoever wants them opens them in place of the real
-# ones: tools/emulated.
+# The emulated GPU (tests/emulator): replacements for libcuda and NVRTC that run kernels on the CPU.
+# Nothing links them; tools/emulated makes programs load them instead of the real ones.
 
 set(ashlar_emulator_folder "${PROJECT_BINARY_DIR}/emulator")
 set(ashlar_emulated "${PROJECT_SOURCE_DIR}/tools/emulated" --build "${PROJECT_BINARY_DIR}")
@@ -22,7 +21,7 @@ target_include_directories(emulated_cuda PRIVATE "${PROJECT_SOURCE_DIR}/src")
 target_link_libraries(emulated_cuda PRIVATE ${CMAKE_DL_LIBS} Threads::Threads)
 set_target_properties(emulated_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX ".so.1")
 
-# No sanitizer: they are opened by programs of any kind, and jump between stacks.
+# No sanitizer: uninstrumented programs load them, and they switch stacks.
 foreach(target IN ITEMS emulated_nvrtc emulated_cuda)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wno-missing-field-initializers -fno-strict-aliasing
                          -U_FORTIFY_SOURCE)

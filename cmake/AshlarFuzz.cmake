@@ -15,7 +15,7 @@ foreach(source IN LISTS ashlar_fuzz_sources)
   if(ASHLAR_LIBFUZZER)
     add_executable(${target} "${source}")
     target_link_options(${target} PRIVATE -fsanitize=fuzzer)
-    # libFuzzer writes what it finds into the first folder, so that one is scratch.
+    # libFuzzer writes new inputs into the first folder, so that one is scratch.
     set(scratch "${PROJECT_BINARY_DIR}/fuzz/${name}")
     file(MAKE_DIRECTORY "${scratch}")
     set(arguments -runs=${ASHLAR_FUZZ_RUNS} "${scratch}" "${corpus}")

@@ -1,4 +1,4 @@
-# Install and export, so that another project says find_package(ashlar) and links ashlar::ashlar.
+# Install and export rules: other projects use find_package(ashlar) and link ashlar::ashlar.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -11,8 +11,8 @@ endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
-# libcudnn and the libcudart that stands in for CUDA's: no folder of theirs is on a loader's path by
-# itself, as each takes the place of another library.
+# libcudnn and our libcudart for machines without CUDA. Neither folder is on the loader's default
+# path, because each library replaces one of NVIDIA's.
 set(ashlar_hostrt_targets cudart cudart12)
 set(ashlar_hostrt_folders host host12)
 set(ashlar_drop_ins "${CMAKE_INSTALL_LIBDIR}/ashlar")

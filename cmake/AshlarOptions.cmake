@@ -1,5 +1,5 @@
 # Options, build type, compiler launcher, warnings and sanitizers.
-# Everything that belongs on our own compile lines is carried by the target ashlar_build_flags.
+# The target ashlar_build_flags carries our compile flags.
 
 option(ASHLAR_BUILD_TESTS "Build the tests and the fuzz targets" ON)
 option(ASHLAR_BUILD_CLI "Build the ashlar command" ON)
@@ -38,11 +38,10 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-# All build folders of one checkout share cached objects: the working directory is left out of the
-# key, which is safe because every source path on the command line is absolute. Precompiled headers
-# (AshlarPrecompile.cmake) need the sloppiness, and that headers count as they are, not as the
-# preprocessor leaves them: after a change of comments alone the old precompiled header would not
-# know its own headers again.
+# ccache: all build folders of one checkout share cached objects. The working directory is not part
+# of the key, which is safe because all source paths are absolute. Precompiled headers
+# (AshlarPrecompile.cmake) need the sloppiness, and a key from header files instead of preprocessed
+# text: after a change of comments alone, GCC would reject the cached precompiled header as stale.
 find_program(ASHLAR_CCACHE ccache)
 if(ASHLAR_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_NOHASHDIR=1
@@ -52,7 +51,7 @@ endif()
 add_library(ashlar_build_flags INTERFACE)
 target_compile_options(ashlar_build_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
-  # __FILE__ and source_location name files from the root of the checkout.
+  # __FILE__ and source_location are relative to the root of the checkout.
   "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 if(ASHLAR_WERROR)
   target_compile_options(ashlar_build_flags INTERFACE -Werror)
@@ -73,8 +72,8 @@ if(ASHLAR_SANITIZE)
     list(APPEND ashlar_sanitize_flags -fno-sanitize-recover=all)
   endif()
   if(ASHLAR_SANITIZE STREQUAL "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # The stack frames that look for use after return are aligned to 32 bytes only: 64-byte vectors
-    # in them fault (GCC bug 110027).
+    # Fake stack frames for use-after-return detection are only 32-byte aligned: 64-byte vectors in
+    # them fault (GCC bug 110027).
     list(APPEND ashlar_sanitize_flags --param=asan-use-after-return=0)
   endif()
   target_compile_options(ashlar_build_flags INTERFACE ${ashlar_sanitize_flags})

@@ -1,7 +1,7 @@
-# Headers that nearly every file reads, read once: about half of the time of a build goes into them.
-# Every file still includes what it uses; ASHLAR_PRECOMPILE=OFF shows that this is so.
+# Precompiled headers and unity builds: parsing common headers is about half of the build time.
+# Every file still includes what it uses; ASHLAR_PRECOMPILE=OFF verifies it.
 
-option(ASHLAR_PRECOMPILE "Read common headers once for all files of a target" ON)
+option(ASHLAR_PRECOMPILE "Use precompiled headers and unity builds" ON)
 if(ASHLAR_SANITIZE STREQUAL "thread" OR CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   set(ASHLAR_PRECOMPILE OFF)
 endif()
@@ -11,24 +11,23 @@ set(ashlar_common_headers
   <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <sstream> <string> <string_view>
   <unordered_map> <utility> <variant> <vector>)
 
-# precompile_headers(TARGET HEADERS...): the common ones and these.
+# precompile_headers(TARGET HEADERS...): precompiles the common headers and these.
 function(precompile_headers target)
   if(ASHLAR_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE ${ashlar_common_headers} ${ARGN})
   endif()
 endfunction()
 
-# precompile_headers_as(TARGET OTHER): those of another target with the same flags, without making
-# them again.
+# precompile_headers_as(TARGET OTHER): reuses the precompiled header of a target with the same flags.
 function(precompile_headers_as target other)
   if(ASHLAR_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM ${other})
   endif()
 endfunction()
 
-# read_together(TARGET COUNT FOLDERS...): files of one folder, COUNT at a time, are one to the compiler,
-# which reads headers and makes what templates ask for once for all of them: half of the time. Names in
-# the anonymous namespaces of such a folder differ; ASHLAR_PRECOMPILE=OFF reads every file alone.
+# read_together(TARGET COUNT FOLDERS...): unity build of each folder, COUNT files per translation unit:
+# headers are parsed and templates instantiated once per unit, which halves the compile time. Names in
+# anonymous namespaces must be unique per folder; ASHLAR_PRECOMPILE=OFF compiles every file alone.
 function(read_together target count)
   if(NOT ASHLAR_PRECOMPILE)
     return()
@@ -50,13 +49,13 @@ function(read_together target count)
     endforeach()
   endforeach()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # It takes a file that is read by another one for a header.
+    # GCC takes a file that a unity source includes for a header.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
 endfunction()
 
-# What waits for the library most of the time: half of the time to compile, no slower to run. GCC 12
-# reports the overflow inside std::string's own operator+ where the header was precompiled.
+# For targets that mostly wait for the library: half of the compile time, no slower to run. With
+# precompiled headers, GCC 12 reports a false overflow inside std::string's operator+.
 set(ashlar_quick_to_compile -O1)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND ashlar_quick_to_compile -Wno-array-bounds -Wno-stringop-overflow)

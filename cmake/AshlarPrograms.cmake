@@ -1,14 +1,14 @@
-# Programs on top of the public headers: the command with the benchmark, the examples.
+# Programs on top of the public headers: the ashlar command, the benchmark, the examples.
 
-# add_public_program(TARGET FOLDER SOURCES...): sees include/ and its own folder, never src/.
+# add_public_program(TARGET FOLDER SOURCES...): a program that sees include/ and its own folder, not src/.
 function(add_public_program target folder)
   add_executable(${target} ${ARGN})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/${folder}")
   target_link_libraries(${target} PRIVATE ashlar ashlar_build_flags)
 endfunction()
 
-# The benchmark, a library for the command. The suites of shapes/ become part of it; with
-# ASHLAR_BUILD_BENCH oneDNN runs beside us, else there is no peer.
+# The benchmark, a library for the command, with the suites of shapes/ embedded. ASHLAR_BUILD_BENCH
+# adds oneDNN as its peer on the CPU.
 if(ASHLAR_BUILD_CLI)
   file(GLOB bench_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp"
        "${PROJECT_SOURCE_DIR}/bench/peers/*/*.cpp")
@@ -33,7 +33,7 @@ if(ASHLAR_BUILD_CLI)
     PRIVATE ashlar_build_flags ashlar_highway_targets ashlar_highway ashlar_fmt
             nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
   target_compile_options(ashlar_bench PRIVATE ${ashlar_quick_to_compile})
-  # It measures what the compiler makes of a loop.
+  # The roofline loops need the same optimisation level in every build.
   set_source_files_properties("${PROJECT_SOURCE_DIR}/bench/calibration.cpp" PROPERTIES
                               COMPILE_OPTIONS -O2 SKIP_PRECOMPILE_HEADERS ON)
   precompile_headers(ashlar_bench <fmt/format.h> <nlohmann/json.hpp> <ashlar/ashlar.hpp>)
@@ -46,8 +46,8 @@ if(ASHLAR_BUILD_CLI)
   endif()
 endif()
 
-# Fit the constants of the cost models to recorded timings. They are made on demand and bring their
-# own tile_calibration() and skinny_calibration(), so that the library's stay in its archive.
+# Fit the constants of the cost models to recorded timings. Built on demand. They define
+# tile_calibration() and skinny_calibration() themselves, so the linker skips the library's.
 if(ASHLAR_BUILD_CLI)
   foreach(program IN ITEMS fit_costs fit_skinny)
     add_executable(${program} EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/tools/${program}.cpp")
@@ -57,7 +57,7 @@ if(ASHLAR_BUILD_CLI)
   endforeach()
 endif()
 
-# The command. All but main.cpp is a library, so that tests reach its readers and printers.
+# The command. All but main.cpp is a library, so that tests can link its readers and printers.
 file(GLOB ASHLAR_CLI_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.cpp"
      "${PROJECT_SOURCE_DIR}/cli/doctor/*.cpp" "${PROJECT_SOURCE_DIR}/cli/html/*.cpp")
 if(ASHLAR_BUILD_CLI AND ASHLAR_CLI_SOURCES)
@@ -66,7 +66,7 @@ if(ASHLAR_BUILD_CLI AND ASHLAR_CLI_SOURCES)
   set(cli_libraries CLI11::CLI11 nlohmann_json::nlohmann_json ashlar_fmt)
   if(cli_parts)
     add_library(ashlar_cli_parts STATIC ${cli_parts})
-    # Most of the time goes into reading CLI11: some files at once.
+    # Parsing CLI11 dominates the compile time: unity build.
     set_target_properties(ashlar_cli_parts PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
     target_include_directories(ashlar_cli_parts PUBLIC "${PROJECT_SOURCE_DIR}/cli")
     precompile_headers(ashlar_cli_parts <fmt/format.h> <nlohmann/json.hpp> <CLI/CLI.hpp>
@@ -86,9 +86,9 @@ if(ASHLAR_BUILD_CLI AND ASHLAR_CLI_SOURCES)
   endif()
 endif()
 
-# Each example is one file, one program, and a test that it runs to its end.
-# Those in C keep ashlar.h honest: it must be a C99 header. Those named cudnn_... are programs for
-# cuDNN and see nothing but libcudnn and libcudart.
+# Each example is one file, one program and a test that it exits with 0. Examples in C prove that
+# ashlar.h is a C99 header. Those named cudnn_... are cuDNN programs and link only libcudnn and
+# libcudart.
 file(GLOB ASHLAR_EXAMPLES CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/examples/*.cpp" "${PROJECT_SOURCE_DIR}/examples/*.c")
 if(ASHLAR_BUILD_EXAMPLES)

@@ -9,20 +9,20 @@ if(ASHLAR_SANITIZE)
   math(EXPR ashlar_test_timeout "3 * ${ASHLAR_TEST_TIMEOUT}")
 endif()
 
-# What every test program sees: the internals too, because tests mirror src/.
+# Include paths of every test program: src/ too, because tests mirror it.
 add_library(ashlar_test_base INTERFACE)
 target_include_directories(ashlar_test_base INTERFACE
   "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
 target_compile_definitions(ashlar_test_base INTERFACE
   ASHLAR_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
   ASHLAR_VERSION="${PROJECT_VERSION}")
-# What is under test is compiled as users get it; the tests themselves need not be.
+# The library is optimised as users get it; the tests themselves need not be.
 target_compile_options(ashlar_test_base INTERFACE -O1)
 target_link_libraries(ashlar_test_base INTERFACE
   ashlar ashlar_build_flags ashlar_highway_targets ashlar_highway ashlar_fmt
   nlohmann_json::nlohmann_json GTest::gmock GTest::gtest)
-# Twenty programs with all of the library in each: its debug information stays in the archive, and
-# theirs would be stripped.
+# Twenty programs link the whole library: its debug information stays in the archive, theirs is
+# stripped.
 if(NOT ASHLAR_SANITIZE)
   target_compile_options(ashlar_test_base INTERFACE -g0)
   target_link_options(ashlar_test_base INTERFACE LINKER:--strip-debug)
@@ -34,7 +34,7 @@ endif()
 if(ASHLAR_HAVE_OPENMP)
   target_link_libraries(ashlar_test_base INTERFACE OpenMP::OpenMP_CXX)
 endif()
-# As the headers that all of them share are read.
+# Flags of the precompiled header that all of them share.
 target_compile_options(ashlar_test_base INTERFACE -fPIC)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports them inside std::string's own operator+ where the header was precompiled.
@@ -56,9 +56,9 @@ else()
   target_link_libraries(ashlar_test_support INTERFACE ashlar_test_base)
 endif()
 
-# Areas whose files can be read together: most of the time goes into the same headers.
+# Areas with unity builds: the same headers dominate their compile time.
 set(ashlar_unity_areas base capi cli cpu cuda golden graph ops plan random reference)
-# A thousand cases of a millisecond each: one process for all of them, which names those that fail.
+# Areas with about a thousand cases of a millisecond each: one process runs all and names failures.
 set(ashlar_brief_areas golden graph)
 set(ashlar_unity UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
 if(support_sources)
@@ -89,7 +89,7 @@ function(add_test_area area)
     add_dependencies(cli_tests ashlar_cli emulated_cuda emulated_nvrtc)
   endif()
   if(area STREQUAL "cudnn")
-    # Both ways in: the functions of libcudnn.so.9, and what is behind them.
+    # Tests call both the exported functions of libcudnn.so.9 and their implementation.
     target_sources(cudnn_tests PRIVATE $<TARGET_OBJECTS:ashlar_cudnn>)
     target_include_directories(cudnn_tests PRIVATE "${PROJECT_SOURCE_DIR}/cudnn"
       "${PROJECT_SOURCE_DIR}/cudnn/include")
@@ -121,8 +121,8 @@ foreach(area IN LISTS ashlar_test_areas)
   add_test_area(${area})
 endforeach()
 
-# The older calls of cuDNN, in C99: each tests/cudnn/c/<family>_test.c is a program and a test. The
-# CUDA runtime they call is the stand-in here, a real one where LD_LIBRARY_PATH has it first.
+# cuDNN's legacy API in C99: each tests/cudnn/c/<family>_test.c is a program and a test. They link our
+# libcudart for machines without CUDA; NVIDIA's replaces it if it comes first in LD_LIBRARY_PATH.
 file(GLOB ashlar_cudnn_c_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/cudnn/c/*_test.c")
 if(TARGET cudart AND ashlar_cudnn_c_tests)
   enable_language(C)
@@ -142,8 +142,8 @@ if(TARGET cudart AND ashlar_cudnn_c_tests)
     add_test(NAME cudnn.c.${family} COMMAND cudnn_c_${family})
     set_tests_properties(cudnn.c.${family} PROPERTIES LABELS cudnn TIMEOUT ${ashlar_test_timeout})
   endforeach()
-  # A user's program against the headers, with one LD_LIBRARY_PATH. A sanitizer's library would have
-  # to be loaded before it.
+  # A user's program with LD_LIBRARY_PATH alone. Not under sanitizers, whose runtime would have to be
+  # loaded first.
   find_program(ASHLAR_PYTHON3 python3)
   if(ASHLAR_PYTHON3 AND NOT ASHLAR_SANITIZE)
     add_test(NAME cudnn.one_folder
@@ -153,11 +153,10 @@ if(TARGET cudart AND ashlar_cudnn_c_tests)
   endif()
 endif()
 
-# COST is about how many seconds a test takes: the longest begin first, so that none is left over when
-# the others are done.
+# COST is the approximate duration in seconds: ctest starts the longest tests first.
 
-# Every engine once more on lesser instruction sets, as far as the processor has them: one part of
-# eight each time, all of them with --long.
+# Every engine again on AVX2 and SSE4, as far as the CPU supports them: one eighth of the cases by
+# default, all with --long.
 foreach(target IN ITEMS avx2 sse4)
   foreach(area IN ITEMS cpu ops)
     foreach(part RANGE 7)
@@ -174,7 +173,7 @@ foreach(target IN ITEMS avx2 sse4)
   endforeach()
 endforeach()
 
-# Kernels on the emulated GPU: the tests of tests/cuda that need one (suites named Gpu...).
+# Tests of tests/cuda that need a GPU (suites named Gpu...), on the emulated GPU.
 foreach(part RANGE 1)
   add_test(NAME emulated.cuda.${part} COMMAND ${ashlar_emulated} "$<TARGET_FILE:cuda_tests>"
            --gtest_brief=1 "--gtest_filter=Gpu*:*/Gpu*")
@@ -183,8 +182,8 @@ foreach(part RANGE 1)
     LABELS "cuda;emulated" COST 110 TIMEOUT ${ashlar_test_timeout})
 endforeach()
 
-# The first case of every operation on every engine of CUDA's table, and a few random graphs; with
-# --long all cases, once, and more graphs.
+# On the emulated GPU: the first case of every operation on every CUDA engine, and a few random graphs;
+# with --long all cases and more graphs.
 function(add_emulated_test name program short shards part)
   add_test(NAME ${name} COMMAND ${ashlar_emulated} "$<TARGET_FILE:${program}>" --gtest_brief=1
            "--gtest_filter=*EveryEngine*:*RandomGraphs*")
@@ -220,8 +219,8 @@ if(ASHLAR_BUILD_EXAMPLES)
   endforeach()
 endif()
 
-# The style of the tree is a test, and so is that docs/performance.md and docs/performance/ match the
-# records. The checkers are tested too, on small inputs with planted faults.
+# Lint tests: the style of the tree, and that docs/performance.md and docs/performance/ match the
+# records. The checkers themselves are tested on small inputs with planted faults.
 find_program(ASHLAR_PYTHON3 python3)
 foreach(check IN ITEMS tools/check_style.py tools/performance_page.py tests/lint/check_style_test.py
                       tests/lint/compare_cudnn_headers_test.py tests/lint/compare_kernels_test.py
@@ -238,7 +237,7 @@ foreach(check IN ITEMS tools/check_style.py tools/performance_page.py tests/lint
   set_tests_properties(lint.${name} PROPERTIES LABELS lint TIMEOUT 120)
 endforeach()
 
-# The cuDNN headers compile, agree with the list of exports, and equal NVIDIA's where those are found.
+# The cuDNN headers compile, match the export list, and equal NVIDIA's if these are found.
 foreach(check IN ITEMS compile exports match)
   if(ASHLAR_PYTHON3)
     add_test(NAME cudnn.headers.${check}
@@ -251,7 +250,7 @@ foreach(check IN ITEMS compile exports match)
     LABELS cudnn TIMEOUT 120 SKIP_REGULAR_EXPRESSION "^skipped: ")
 endforeach()
 
-# libcudnn.so.9 as a file: names, versions, what it needs, size.
+# libcudnn.so.9 as a file: exported symbols, versions, dependencies, size.
 set(ashlar_library_options)
 if(ASHLAR_SANITIZE)
   set(ashlar_library_options --no-size)

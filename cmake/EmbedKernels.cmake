@@ -1,5 +1,5 @@
-# cmake -DFOLDER=src/cuda/kernels -DOUTPUT=FILE.cpp -P EmbedKernels.cmake: the text of the GPU kernels
-# inside the library.
+# cmake -DFOLDER=src/cuda/kernels -DOUTPUT=FILE.cpp -P EmbedKernels.cmake: embeds the text of the CUDA
+# kernels in the library.
 
 file(GLOB_RECURSE kernels RELATIVE "${FOLDER}" "${FOLDER}/*.cuh")
 list(SORT kernels)

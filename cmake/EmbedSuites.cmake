@@ -1,6 +1,6 @@
-# cmake -DFOLDER=shapes -DOUTPUT=FILE.cpp -P EmbedSuites.cmake: the suites as text inside the program.
+# cmake -DFOLDER=shapes -DOUTPUT=FILE.cpp -P EmbedSuites.cmake: embeds the suites in the program.
 
-# Those of shapes/ are for processors, those of shapes/cuda for GPUs.
+# shapes/ holds the suites for the CPU, shapes/cuda those for GPUs.
 set(entries "")
 foreach(device IN ITEMS cpu cuda)
   if(device STREQUAL "cpu")

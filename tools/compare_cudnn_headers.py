@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves that cudnn/include is the interface it says it is.
+"""Checks that the headers of cudnn/include declare cuDNN's API.
 
     tools/compare_cudnn_headers.py compile [--cc CC] [--cxx CXX]
     tools/compare_cudnn_headers.py exports
@@ -31,10 +31,10 @@ OURS = ROOT / "cudnn" / "include"
 EXPORTS = ROOT / "cudnn" / "exports.map"
 UNHEADERED = {"cudnnGetBackdoor", "cudnnSetBackdoor", "cudnnSetBackdoorEx",
               "cudnnGetRNNDropoutLocationsInternal"}
-CUDA_TYPES = "cudnn_cuda_types.h"  # not of the interface: it stands in for the toolkit
+CUDA_TYPES = "cudnn_cuda_types.h"  # not part of the API: replaces headers of the CUDA toolkit
 WITHOUT_CUDA = "-DCUDNN_WITHOUT_CUDA_HEADERS"
 STRICT = ["-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
-# What a macro may be that is no number: include guards, and words for the compiler.
+# Macros without a value: include guards and attributes.
 NO_VALUE = re.compile(r"^_?(ASHLAR_)?CUDNN_\w*H_?$|^CUDNN_DEPRECATED(_ENUM)?$")
 
 
@@ -50,7 +50,7 @@ def check_compile(cc, cxx):
     headers = sorted(OURS.glob("*.h"))
     for compiler, language, standard in languages:
         for flags in [], [WITHOUT_CUDA], [WITHOUT_CUDA, "-DCUDNN_WARN_DEPRECATED"]:
-            # A toolkit's own headers need not be pedantic, so ours alone are treated strictly.
+            # Headers of a toolkit may fail -pedantic, so only builds without it are strict.
             strict = STRICT if WITHOUT_CUDA in flags else ["-Wall", "-Werror", "-fsyntax-only"]
             command = [compiler, f"-std={standard}", *strict, *flags, "-I", OURS, "-x", language, "-"]
             for header in headers if flags == [WITHOUT_CUDA] else [OURS / "cudnn.h"]:
@@ -65,7 +65,7 @@ def preprocessed(cxx, folder, flags, *, dump=False):
 
 
 def own_text(cxx, folder, flags):
-    """The declarations that come from the folder itself, without those of other headers."""
+    """The preprocessed declarations of the folder's own headers."""
     kept, inside = [], False
     for line in preprocessed(cxx, folder, flags).split("\n"):
         marker = re.match(r'# \d+ "([^"]*)"', line)
@@ -106,7 +106,7 @@ class Names:
                        re.findall(r"^#define (\w*CUDNN\w*)(?=\s|$)",
                                   preprocessed(cxx, folder, flags, dump=True), re.M)
                        if not NO_VALUE.match(name)]
-        # CUDNNWINAPI is a word without value; CUDNN_HAS... and CUDNN_WITHOUT... are our own switches.
+        # CUDNNWINAPI has no value; CUDNN_HAS... and CUDNN_WITHOUT... are our own switches.
         self.macros = [name for name in self.macros if name != "CUDNNWINAPI"
                        and not name.startswith(("CUDNN_HAS_", "CUDNN_WITHOUT_"))]
 
@@ -139,7 +139,7 @@ class Names:
 
 
 def facts(cxx, folder, flags, scratch):
-    """{(kind, name): what the compiler makes of it}."""
+    """{(kind, name): value, type or layout as compiled}."""
     program = pathlib.Path(scratch) / "facts"
     run([cxx, "-std=c++17", "-w", *flags, "-I", folder, "-x", "c++", "-", "-o", program],
         Names(cxx, folder, flags).program())
@@ -171,7 +171,7 @@ def version_of(folder):
 
 
 def stand_ins(scratch):
-    """Headers by the toolkit's names that hold our declarations, for NVIDIA's headers without it."""
+    """Headers with the toolkit's names and our declarations, to compile NVIDIA's headers without a toolkit."""
     folder = pathlib.Path(scratch) / "cuda"
     folder.mkdir()
     for name in "cuda_runtime_api.h", "library_types.h":

@@ -1,5 +1,5 @@
-// cuBLASLt as a peer: what it is told about a graph, and how its algorithms are tried, against a
-// stand-in that multiplies nothing.
+// The cuBLASLt peer against a fake library that computes nothing: descriptors of a graph and the
+// search over algorithms.
 #include <gmock/gmock.h>
 
 #include <ashlar/plan.hpp>
@@ -8,7 +8,7 @@
 
 #include "bench/memory.hpp"
 #include "bench/peers/cublaslt/cublaslt_peer.hpp"
-#include "bench/peers/cublaslt/product.hpp"
+#include "bench/peers/cublaslt/matmul.hpp"
 #include "bench/suite.hpp"
 
 namespace ashlar::bench_test {
@@ -18,13 +18,13 @@ namespace lt = bench::cublaslt;
 using testing::HasSubstr;
 
 struct Calls {
-  int alive = 0;                          // descriptions
-  int proposed = 3;                       // algorithms that it has
-  int refused_first = 0;                  // so many of them do not run
-  std::vector<std::uint64_t> algorithms;  // of every product
-  std::map<lt::ProductAttribute, std::uint64_t> product;
+  int alive = 0;                          // descriptors
+  int proposed = 3;                       // algorithms
+  int refused_first = 0;                  // of these, the first ones fail to run
+  std::vector<std::uint64_t> algorithms;  // of every matmul that ran
+  std::map<lt::MatmulAttribute, std::uint64_t> matmul;
 };
-Calls calls;  // the interface is made of plain functions
+Calls calls;  // global: the API consists of plain functions
 
 template <class Object>
 int make(Object* object) {
@@ -49,11 +49,11 @@ lt::Functions stand_in() {
   };
   f.destroy_layout = [](lt::Layout) { return drop(); };
   f.set_layout = [](lt::Layout, lt::LayoutAttribute, const void*, std::size_t) { return 0; };
-  f.create_product = [](lt::Product* product, lt::Compute, lt::Type) { return make(product); };
-  f.destroy_product = [](lt::Product) { return drop(); };
-  f.set_product = [](lt::Product, lt::ProductAttribute which, const void* value,
-                     std::size_t bytes) {
-    std::memcpy(&calls.product[which], value, bytes);
+  f.create_matmul = [](lt::MatmulDesc* matmul, lt::Compute, lt::Type) { return make(matmul); };
+  f.destroy_matmul = [](lt::MatmulDesc) { return drop(); };
+  f.set_matmul = [](lt::MatmulDesc, lt::MatmulAttribute which, const void* value,
+                    std::size_t bytes) {
+    std::memcpy(&calls.matmul[which], value, bytes);
     return 0;
   };
   f.create_preference = [](lt::Preference* preference) { return make(preference); };
@@ -61,7 +61,7 @@ lt::Functions stand_in() {
   f.set_preference = [](lt::Preference, lt::PreferenceAttribute, const void*, std::size_t) {
     return 0;
   };
-  f.propose = [](lt::Handle, lt::Product, lt::Layout, lt::Layout, lt::Layout, lt::Layout,
+  f.propose = [](lt::Handle, lt::MatmulDesc, lt::Layout, lt::Layout, lt::Layout, lt::Layout,
                  lt::Preference, int wanted, lt::Proposal* found, int* count) {
     *count = std::min(wanted, calls.proposed);
     for (int i = 0; i < *count; ++i) {
@@ -70,9 +70,9 @@ lt::Functions stand_in() {
     }
     return 0;
   };
-  f.multiply = [](lt::Handle, lt::Product, const void*, const void*, lt::Layout, const void*,
-                  lt::Layout, const void*, const void*, lt::Layout, void*, lt::Layout,
-                  const lt::Algorithm* algorithm, void*, std::size_t, void*) {
+  f.matmul = [](lt::Handle, lt::MatmulDesc, const void*, const void*, lt::Layout, const void*,
+                lt::Layout, const void*, const void*, lt::Layout, void*, lt::Layout,
+                const lt::Algorithm* algorithm, void*, std::size_t, void*) {
     calls.algorithms.push_back((*algorithm)[0]);
     return (*algorithm)[0] < static_cast<std::uint64_t>(calls.refused_first) ? 15 : 0;
   };
@@ -91,8 +91,8 @@ Asked ask(const lt::Library& library, const Graph& graph, bool tf32 = true) {
   return {std::move(answer), std::move(memory)};
 }
 
-Graph product(DType dtype, DType result) {
-  Graph graph("product");
+Graph matmul(DType dtype, DType result) {
+  Graph graph("matmul");
   const Value a = graph.input("a", {6, 32}, dtype), b = graph.input("b", {32, 16}, dtype);
   graph.output("c", graph.matmul(a, b), {.dtype = result});
   return graph;
@@ -102,7 +102,7 @@ TEST(CublasLtPeer, TriesEveryAlgorithm) {
   {
     const lt::Library library(stand_in(), Device::cpu());
     EXPECT_EQ(library.version(), "cuBLASLt 13.1.1");
-    const Graph graph = product(f16, f16);
+    const Graph graph = matmul(f16, f16);
     const Asked asked = ask(library, graph);
     ASSERT_TRUE(asked.answer.peer) << asked.answer.refusal;
     EXPECT_THAT(asked.answer.peer->description(), HasSubstr("best of 3"));
@@ -111,12 +111,12 @@ TEST(CublasLtPeer, TriesEveryAlgorithm) {
     EXPECT_TRUE(asked.answer.peer->output(graph.find_tensor("c")));
     EXPECT_FALSE(asked.answer.peer->output(graph.find_tensor("a")));
   }
-  EXPECT_EQ(calls.alive, 0) << "descriptions that nobody destroyed";
+  EXPECT_EQ(calls.alive, 0) << "leaked descriptors";
 }
 
 TEST(CublasLtPeer, LeavesOutWhatDoesNotRun) {
   const lt::Library library(stand_in(), Device::cpu());
-  const Graph graph = product(f16, f16);
+  const Graph graph = matmul(f16, f16);
   calls.refused_first = 2;
   EXPECT_THAT(ask(library, graph).answer.peer->description(), HasSubstr("best of 1"));
   calls.refused_first = 3;
@@ -125,12 +125,12 @@ TEST(CublasLtPeer, LeavesOutWhatDoesNotRun) {
   EXPECT_THAT(ask(library, graph).answer.refusal, HasSubstr("no algorithm"));
 }
 
-TEST(CublasLtPeer, SeesTheTransposedProduct) {
-  const Graph graph = product(f32, f32);
+TEST(CublasLtPeer, DescribesTheTransposedMatmul) {
+  const Graph graph = matmul(f32, f32);
   const lt::Problem strict = lt::describe(graph, false), rounded = lt::describe(graph, true);
   EXPECT_EQ(strict.compute, lt::Compute::f32);
   EXPECT_EQ(rounded.compute, lt::Compute::tf32);
-  // c' (16 x 6) = b' (16 x 32) * a' (32 x 6), columns one after the other.
+  // Column-major: c^T (16 x 6) = b^T (16 x 32) a^T (32 x 6).
   EXPECT_EQ(strict.a.tensor, graph.find_tensor("b"));
   EXPECT_EQ(strict.a.rows, 16);
   EXPECT_EQ(strict.a.columns, 32);
@@ -139,8 +139,8 @@ TEST(CublasLtPeer, SeesTheTransposedProduct) {
   EXPECT_EQ(strict.d.columns, 6);
 }
 
-// Every case of the suites of products is one call, but those that are there because it is none.
-TEST(CublasLtPeer, TakesTheSuites) {
+// Every case of these matmul suites is one cuBLASLt call.
+TEST(CublasLtPeer, SupportsTheSuites) {
   for (const char* name : {"matmul_bf16", "matmul_fp8"}) {
     const bench::Suite suite =
         bench::choose_suites(std::vector<std::string>{name}, DeviceKind::cuda).at(0);
@@ -152,7 +152,7 @@ TEST(CublasLtPeer, TakesTheSuites) {
       EXPECT_EQ(problem.d.rows, c.dims[1]);
       EXPECT_EQ(problem.d_type, lt::Type::bf16);
       if (problem.a_type != lt::Type::e4m3) continue;
-      EXPECT_TRUE(problem.a.transposed) << "the only form it has for fp8";
+      EXPECT_TRUE(problem.a.transposed) << "the only layout it supports for fp8";
       EXPECT_FALSE(problem.b.transposed);
       EXPECT_EQ(problem.scale_a, graph.find_tensor("scale_a"));
       EXPECT_EQ(problem.scale_b, graph.find_tensor("scale_b"));

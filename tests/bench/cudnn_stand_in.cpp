@@ -76,7 +76,7 @@ Status set(void* object, Attribute name, ValueType type, std::int64_t count, con
   return 0;
 }
 
-// Every tensor of an operation that lies in memory.
+// Every non-virtual tensor of an operation.
 void collect(const StandInDescriptor& operation, std::set<std::int64_t>& ids) {
   for (const auto& [name, parts] : operation.parts)
     for (const StandInDescriptor* part : parts)

@@ -1,5 +1,4 @@
-// A stand-in for cuDNN: it keeps what it is told, refuses what contradicts the interface, and runs
-// nothing.
+// A fake cuDNN: records descriptors and calls, rejects violations of the API, and runs nothing.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +24,19 @@ struct StandInDescriptor {
   std::int64_t number(cudnn::Attribute name) const { return numbers.at(name).at(0); }
 };
 
-// One at a time: the interface is made of plain functions.
+// One instance at a time: the API consists of plain functions.
 class StandIn {
  public:
   StandIn();
   ~StandIn();
   cudnn::Functions functions() const;
 
-  // --- what it takes
+  // --- configuration
   std::size_t max_operations = 100;              // in one graph
-  std::set<cudnn::DescriptorType> refused = {};  // operations it does not have
-  std::int64_t engines = 0;                      // that a graph has, beside those proposed
+  std::set<cudnn::DescriptorType> refused = {};  // unsupported operations
+  std::int64_t engines = 0;                      // of a graph, besides the proposed ones
   bool tensor_cores = false;                     // every engine rounds
-  // --- what happened
+  // --- record
   int alive = 0;                          // descriptors
   int plans = 0;                          // finalized
   std::vector<std::vector<void*>> runs;   // pointers of each execution

@@ -1,4 +1,4 @@
-// The client of cuDNN's interface, against a stand-in; and the way of a case over a GPU.
+// The cuDNN peer against a fake library, and measure() on a GPU.
 #include <gmock/gmock.h>
 
 #include <ashlar/check.hpp>
@@ -48,7 +48,7 @@ class Cudnn : public testing::Test {
   void TearDown() override {
     library_.reset();
     EXPECT_THAT(stand_in_.mistakes, IsEmpty());
-    EXPECT_EQ(stand_in_.alive, 0) << "descriptors that nobody destroyed";
+    EXPECT_EQ(stand_in_.alive, 0) << "leaked descriptors";
   }
 
   StandIn stand_in_;
@@ -81,7 +81,7 @@ Graph convolution() {
   return graph;
 }
 
-// As in its own benchmark mode: mode A, the fallbacks, and the engines that neither named.
+// As in cuDNN's benchmark mode: heuristic mode A, the fallbacks, and all remaining engines.
 TEST_F(Cudnn, ConvolutionsAreTriedOnAllEngines) {
   stand_in_.engines = 12;
   const Graph graph = convolution();
@@ -155,8 +155,7 @@ TEST_F(Cudnn, MatricesAreRowsOfChannels) {
   EXPECT_EQ(sum.number(Attribute::tensor_is_virtual), 1);
 }
 
-// Every case of every suite for GPUs: its nodes become operations, or are of those that the backend
-// is known not to have.
+// Every case of every GPU suite becomes an operation graph or is refused for a known reason.
 TEST_F(Cudnn, TranslatesTheSuites) {
   library_ = std::make_unique<cudnn::Library>(stand_in_.functions(), Device::cpu());
   int translated = 0, refused = 0;
@@ -174,15 +173,15 @@ TEST_F(Cudnn, TranslatesTheSuites) {
         EXPECT_GE(stand_in_.operations.size(), graph.nodes().size());
         EXPECT_EQ(operations.bound().size(), graph.bound_tensors().size());
       } catch (const cudnn::Refused& refusal) {
-        // Pooling has an older call.
-        if (!std::string(refusal.what()).ends_with("resamples")) ++refused;
+        // Pooling runs through the legacy API.
+        if (!std::string(refusal.what()).ends_with("out of bounds")) ++refused;
         EXPECT_THAT(refusal.what(),
-                    testing::AnyOf(HasSubstr("no such operation"), HasSubstr("only plain softmax"),
-                                   HasSubstr("outside of what it resamples")));
+                    testing::AnyOf(HasSubstr("no such operation"), HasSubstr("not composed"),
+                                   HasSubstr("resample kernels read out of bounds")));
       }
     }
   }
-  EXPECT_GT(translated, 6 * refused) << "weights of few bits with scales are the most of those";
+  EXPECT_GT(translated, 6 * refused) << "most refusals are sub-byte weights with block scales";
   std::printf("summary: bench: %d cases for GPUs become cuDNN graphs, %d do not\n", translated,
               refused);
 }
@@ -193,7 +192,7 @@ TEST(CudnnLibrary, ThatIsNoneIsASentence) {
     cudnn::Library("libm.so.6", Device::cpu());
     ADD_FAILURE() << "libm passed for cuDNN";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("no cuDNN 9"));
+    EXPECT_THAT(error.what(), HasSubstr("not cuDNN 9"));
   }
 }
 
@@ -201,7 +200,7 @@ TEST(Differences, AreInUnitsOfTheTolerance) {
   const std::vector<double> theirs = {1, -1, 1, -1};
   std::vector<double> ours = theirs;
   EXPECT_EQ(bench::worst_difference(bf16, ours, theirs), 0);
-  ours[2] += 0x1p-7;  // of the value plus the typical value, 2 in all
+  ours[2] += 0x1p-7;  // relative to |value| + RMS = 2
   EXPECT_DOUBLE_EQ(bench::worst_difference(bf16, ours, theirs), 0.5);
   EXPECT_GT(bench::worst_difference(f32, ours, theirs), 16);
   EXPECT_TRUE(std::isinf(bench::worst_difference(i8, ours, theirs)));
@@ -209,8 +208,8 @@ TEST(Differences, AreInUnitsOfTheTolerance) {
   EXPECT_TRUE(std::isinf(bench::worst_difference(f32, ours, theirs)));
 }
 
-// All of measure() on a GPU, real or emulated, with cuDNN's part played by the stand-in. It
-// computes nothing, which has to be found out: its time is of something else.
+// measure() on a GPU, real or emulated, with the fake cuDNN. It computes nothing, which the check
+// must detect: the peer is dropped.
 TEST(GpuBench, MeasuresTinyCases) {
   const Device& device = support::test_device();
   if (device.props().kind != DeviceKind::cuda) GTEST_SKIP() << "no GPU: ASHLAR_TEST_DEVICE";
@@ -219,7 +218,7 @@ TEST(GpuBench, MeasuresTinyCases) {
   const cudnn::Library library(stand_in.functions(), device);
   bench::MeasureOptions options;
   options.seconds = 0;
-  options.least = 2;
+  options.min_samples = 2;
   options.gpu = &gpu;
   options.cudnn = &library;
   const bench::Suite suite = bench::read_suite("tiny", kTinyGpuSuite);
@@ -241,43 +240,43 @@ TEST(GpuBench, MeasuresTinyCases) {
     EXPECT_EQ(m.runs_back_to_back > 0, one.problem.back_to_back);
     EXPECT_GT(m.same_copy.value_or(0), 0);
     EXPECT_EQ(m.same_copy_back_to_back.has_value(), one.problem.back_to_back);
-    EXPECT_EQ(m.row_copy_share().value_or(0) > 0, one.problem.back_to_back);
+    EXPECT_EQ(m.copy_share_back_to_back().value_or(0) > 0, one.problem.back_to_back);
     EXPECT_THAT(m.engine, HasSubstr("cuda."));
   }
   EXPECT_THAT(gpu.driver(), HasSubstr("CUDA"));
   EXPECT_NO_THROW(gpu.require_alive());
 }
 
-// In either way: nothing while the graph is made, then every place its own bytes and no others.
-TEST(GpuBench, CopiesInARowCopyEveryPlace) {
+// By either method: capturing copies nothing; launching copies every slot from its own source.
+TEST(GpuBench, CopiesBackToBackCopyEverySlot) {
   const Device& device = support::test_device();
   if (device.props().kind != DeviceKind::cuda) GTEST_SKIP() << "no GPU: ASHLAR_TEST_DEVICE";
   const bench::Gpu gpu(device, {.flush = 1 << 16, .copy = 1 << 16});
   const bench::GpuCopy copy(gpu, 2000, 3);
   ASSERT_EQ(copy.half(), 992);
-  ASSERT_EQ(copy.places(), 3);
-  ASSERT_EQ(copy.ways(), 2) << "the driver offers no copy";
+  ASSERT_EQ(copy.slots(), 3);
+  ASSERT_EQ(copy.methods(), 2) << "the driver offers no copy";
   ashlar::Memory own(device, copy.half());
   const auto fill = [&](void* there, int value) {
     own.fill(std::byte(value));
     ASSERT_TRUE(gpu.copy(there, own.data(), copy.half()));
   };
-  const auto expect_all = [&](int place, int value) {
-    ASSERT_TRUE(gpu.copy(own.data(), copy.to(place), copy.half()));
+  const auto expect_all = [&](int slot, int value) {
+    ASSERT_TRUE(gpu.copy(own.data(), copy.to(slot), copy.half()));
     std::vector<std::byte> bytes(static_cast<std::size_t>(copy.half()));
     own.download(bytes.data(), copy.half());
-    EXPECT_THAT(bytes, testing::Each(std::byte(value))) << "place " << place;
+    EXPECT_THAT(bytes, testing::Each(std::byte(value))) << "place " << slot;
   };
-  for (int place = 0; place < copy.places(); ++place) fill(copy.from(place), place + 1);
-  const bench::CopiesInARow row(copy);
-  ASSERT_THAT(row.ways, SizeIs(2));
+  for (int slot = 0; slot < copy.slots(); ++slot) fill(copy.from(slot), slot + 1);
+  const bench::CopiesBackToBack row(copy);
+  ASSERT_THAT(row.methods, SizeIs(2));
   EXPECT_EQ(row.rounds, 1) << "a cache holds them all";
   EXPECT_DOUBLE_EQ(row.seconds_of_one(6), 2);
-  for (const bench::WorkGraph& way : row.ways) {
-    for (int place = 0; place < copy.places(); ++place) fill(copy.to(place), 0);
-    for (int place = 0; place < copy.places(); ++place) expect_all(place, 0);
-    way.launch();
-    for (int place = 0; place < copy.places(); ++place) expect_all(place, place + 1);
+  for (const bench::WorkGraph& method : row.methods) {
+    for (int slot = 0; slot < copy.slots(); ++slot) fill(copy.to(slot), 0);
+    for (int slot = 0; slot < copy.slots(); ++slot) expect_all(slot, 0);
+    method.launch();
+    for (int slot = 0; slot < copy.slots(); ++slot) expect_all(slot, slot + 1);
   }
 }
 
@@ -299,7 +298,7 @@ TEST(GpuBench, TensorsAreFilledAndSampled) {
   EXPECT_NEAR(sum / 1e6, 0, 0.01);
   EXPECT_NEAR(squares / 1e6, 1.0 / 3, 0.01) << "uniform in [-1, 1]";
 
-  // The pattern begins again after its length.
+  // repeat() fills the memory with the pattern.
   std::vector<std::uint16_t> all(3000000);
   ashlar::Memory copy(device, 6000000);
   copy.fill(std::byte{1});

@@ -1,5 +1,5 @@
-// The cost model against recorded timings, on a machine without a GPU: what a plan takes first is
-// nearly the fastest. ASHLAR_WRITE_RANKING=1 writes what was found to bench/results/h200.
+// Judges the cost model by recorded timings, without a GPU: a plan's first choice is nearly the
+// fastest configuration. ASHLAR_WRITE_RANKING=1 writes the ranking to bench/results/h200.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -47,7 +47,7 @@ TEST(Ranking, FirstChoicesAreNearlyTheFastest) {
     for (const RegionTrials& region :
          candidates(problem.build(), gpu, bench::plan_options(problem, {}))) {
       if (region.region != one.region) continue;
-      // Configurations that are newer than the records are passed over, and counted.
+      // Configurations newer than the records are skipped and counted.
       if (!region.trials.empty() && !one.find(region.trials.front())) ++untimed;
       for (const Trial& trial : region.trials)
         if (const Trial* timed = one.find(trial)) {

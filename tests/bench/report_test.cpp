@@ -1,9 +1,10 @@
-// Figures, and the three forms they are written in.
+// Statistics, targets and the three reports (table, JSON, HTML) of the benchmark.
 #include <gmock/gmock.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "bench/bench.hpp"
 #include "bench/measure.hpp"
 #include "bench/peer.hpp"
 #include "bench/report.hpp"
@@ -43,8 +44,7 @@ SuiteResult two_cases() {
   return suite;
 }
 
-const bench::Setting kSetting = {
-    "a \"processor\"", "oneDNN 1", "2000-01-01T00:00:00Z", "abc", 2, 3, 0.5};
+const bench::Setting kSetting = {"a \"CPU\"", "oneDNN 1", "2000-01-01T00:00:00Z", "abc", 2, 3, 0.5};
 
 bench::Setting gpu_setting() {
   bench::Setting setting = kSetting;
@@ -68,11 +68,11 @@ TEST(Measured, SpeedIsAboveOneWhereWeAreFaster) {
   const Measurement m = measured("m", 2e-3, 4e-3);
   EXPECT_EQ(m.speed(), 2.0);
   EXPECT_EQ(m.speed_best(), std::nullopt);
-  EXPECT_DOUBLE_EQ(m.limit(), 1e-3);  // 1e9 operations at 1e12 per second
+  EXPECT_DOUBLE_EQ(m.roofline(), 1e-3);  // 1e9 operations at 1e12 per second
   EXPECT_DOUBLE_EQ(m.share(), 0.5);
   Measurement memory = m;
   memory.copy_speed = 5e8;
-  EXPECT_DOUBLE_EQ(memory.limit(), 2e-3);  // 1e6 bytes at 5e8 per second
+  EXPECT_DOUBLE_EQ(memory.roofline(), 2e-3);  // 1e6 bytes at 5e8 per second
   memory.alone = 1.6e-3;
   EXPECT_DOUBLE_EQ(*memory.overhead(), 0.25);
 }
@@ -91,7 +91,7 @@ TEST(Summary, NamesTheWorstAndJudgesTheTarget) {
   EXPECT_EQ(bench::outcome_of(suite.target, summary), bench::Outcome::not_measured);
   EXPECT_EQ(bench::outcome_of({}, summary), bench::Outcome::no_target);
   EXPECT_EQ(bench::target_text({.share = 0.65, .overhead = 0.05}),
-            "at least 65 % of the limit, fusing costs at most 5 %");
+            "at least 65 % of the roofline, fusion overhead at most 5 %");
 }
 
 TEST(Table, HasTheFiguresAndTheVerdict) {
@@ -138,6 +138,9 @@ TEST(ReportOfGpu, NamesThePeer) {
   EXPECT_THAT(bench::table_head(setting), HasSubstr("against cuDNN 9 on a GPU, driver 1"));
   EXPECT_THAT(bench::table_head(setting), HasSubstr("4.00 TB/s"));
   EXPECT_THAT(bench::suite_head(suite, setting), HasSubstr("peer"));
+  EXPECT_THAT(bench::suite_head(suite, setting), HasSubstr("naive"));
+  EXPECT_THAT(bench::suite_head(suite, kSetting), Not(HasSubstr("naive")))
+      << "the reference engine of the CPU is no baseline";
   EXPECT_THAT(bench::table_row(m, setting), HasSubstr("3 calls"));
   EXPECT_THAT(bench::table_row(m, setting), HasSubstr("3.00 times as long, 25 % of its bytes"));
   EXPECT_THAT(bench::table_row(suite.measurements[1], setting), HasSubstr("a graph like this"));
@@ -146,21 +149,22 @@ TEST(ReportOfGpu, NamesThePeer) {
   suite.target.least_share = 0.3;
   EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::missed);
 
-  m.back_to_back = m.limit() / 0.9;
+  m.back_to_back = m.roofline() / 0.9;
   m.runs_back_to_back = 8;
-  EXPECT_THAT(bench::table_row(m, setting), HasSubstr("in a row"));
+  EXPECT_THAT(bench::table_row(m, setting), HasSubstr("back to back"));
   EXPECT_THAT(bench::table_row(m, setting), Not(HasSubstr("copies")));
-  EXPECT_EQ(bench::summary_of(suite).row_copy_share, std::nullopt);
+  EXPECT_EQ(bench::summary_of(suite).copy_share_back_to_back, std::nullopt);
   m.same_copy_back_to_back = *m.back_to_back * 0.75;  // faster than ours
   EXPECT_THAT(bench::table_row(m, setting), HasSubstr(", 90 % (copies 0.8333 ms, 75 %)"));
-  EXPECT_THAT(bench::suite_foot(suite), HasSubstr("in a row 90 %, 75 % of copies in a row"));
-  suite.target = {.row_share = 0.88};
+  EXPECT_THAT(bench::suite_foot(suite),
+              HasSubstr("back to back 90 %, 75 % of copies back to back"));
+  suite.target = {.share_back_to_back = 0.88};
   EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::reached);
-  suite.target.row_copy_share = 0.74;
+  suite.target.copy_share_back_to_back = 0.74;
   EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::reached);
-  suite.target.row_copy_share = 0.76;
+  suite.target.copy_share_back_to_back = 0.76;
   EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::missed);
-  suite.target = {.row_share = 0.95};
+  suite.target = {.share_back_to_back = 0.95};
   EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::missed);
 
   const Json json = Json::parse(bench::to_json(setting, std::vector{suite}));
@@ -186,7 +190,7 @@ TEST(ReportOfGpu, NamesThePeer) {
   EXPECT_EQ(Json::parse(bench::to_json(setting, "a GPU", times))["compile_ms"], 300);
 }
 
-// Every element is closed in the right order; returns how many there are.
+// Expects properly nested elements; returns their number.
 std::size_t expect_well_formed(const std::string& html) {
   std::vector<std::string> open;
   std::size_t elements = 0;
@@ -221,19 +225,22 @@ TEST(Page, IsWellFormedAndNeedsNothingFromOutside) {
   EXPECT_THAT(html, HasSubstr("A &lt;pair&gt; &amp; more"));
   EXPECT_THAT(html, HasSubstr("WRONG: 3 &lt; 5"));
   EXPECT_THAT(html, HasSubstr("<svg"));
+  EXPECT_THAT(html, HasSubstr("roofline, ms"));
+  EXPECT_THAT(html, Not(HasSubstr("naive")));
   const std::string on_gpu = bench::to_html(gpu_setting(), std::vector{suite});
   EXPECT_GT(expect_well_formed(on_gpu), 50U);
   EXPECT_THAT(on_gpu, HasSubstr("peer, ms"));
+  EXPECT_THAT(on_gpu, HasSubstr("naive kernel, ms"));
   EXPECT_THAT(on_gpu, Not(HasSubstr("oneDNN")));
   for (const char* outside : {"http", "src=", "@import", "url(", "<script", "<link"})
     EXPECT_THAT(html, Not(HasSubstr(outside))) << outside;
 }
 
-// All sides on small problems: this is the whole way through measure().
+// measure() end to end on small problems, all sides.
 TEST(Measure, RunsChecksAndTimesEverySide) {
   const bench::Suite suite = bench::read_suite("tiny", kTinySuite);
-  const bench::MeasureOptions options{.seconds = 0, .least = 2, .seed = 5, .oracle = false};
-  SuiteResult result{suite.name, suite.title, suite.limit, suite.target, {}};
+  const bench::MeasureOptions options{.seconds = 0, .min_samples = 2, .seed = 5, .oracle = false};
+  SuiteResult result{suite.name, suite.title, suite.bound_by, suite.target, {}};
   const bool with_peer = !bench::peer_version().empty();
   for (const bench::Case& one : suite.cases) {
     SCOPED_TRACE(one.name);
@@ -244,8 +251,8 @@ TEST(Measure, RunsChecksAndTimesEverySide) {
     EXPECT_EQ(m.samples, 2);
     EXPECT_GT(m.ours, 0);
     EXPECT_GT(m.copy_speed, 0);
-    EXPECT_GT(m.limit(), 0);
-    EXPECT_GT(m.naive.value_or(0), 0);
+    EXPECT_GT(m.roofline(), 0);
+    EXPECT_EQ(m.naive, std::nullopt) << "the reference engine of the CPU is no baseline";
     EXPECT_EQ(m.alone.has_value(), one.alone.has_value());
     EXPECT_EQ(m.peer.has_value(), with_peer) << m.peer_implementation;
     EXPECT_THAT(m.engine, HasSubstr("cpu."));
@@ -257,12 +264,24 @@ TEST(Measure, RunsChecksAndTimesEverySide) {
 
 TEST(Measure, OracleDecidesOnRequest) {
   const bench::Suite suite = bench::read_suite("tiny", kTinySuite);
-  const Measurement m =
-      bench::measure(suite.cases[0], {.seconds = 0, .least = 1, .oracle = true, .naive = false},
-                     [](const std::string&) {});
+  const Measurement m = bench::measure(
+      suite.cases[0], {.seconds = 0, .min_samples = 1, .oracle = true}, [](const std::string&) {});
   EXPECT_TRUE(m.ok);
   EXPECT_THAT(m.check, HasSubstr("oracle"));
-  EXPECT_EQ(m.naive, std::nullopt);
+}
+
+TEST(Run, RefusesTheNaivePeerOnTheCpu) {
+  bench::Request request;
+  request.suites = {"norms"};
+  request.peers = {"naive"};
+  const bench::Listener listener{[](const std::string&) {}, [](const std::string&) {}};
+  try {
+    bench::run(request, listener);
+    ADD_FAILURE() << "the oracle was timed as a peer";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr("expected onednn or none"));
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The reader of suites, and the suites of shapes/.
+// The suite reader and the built-in suites of shapes/.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -44,11 +44,11 @@ TEST(Reader, RepeatsCasesAndFillsInParameters) {
   EXPECT_EQ(suite.target.worst, 0.5);
   std::vector<std::string> names;
   for (const Case& one : suite.cases) names.push_back(one.name);
-  EXPECT_THAT(
-      names, ElementsAre("product_m8", "product_m40", "half", "fused_m8", "fused_m40", "gradient"));
+  EXPECT_THAT(names,
+              ElementsAre("matmul_m8", "matmul_m40", "half", "fused_m8", "fused_m40", "gradient"));
 
-  const Graph product = suite.cases[1].problem.build();
-  EXPECT_EQ(product.tensor(product.find_tensor("a")).dims, (Dims{40, 24}));
+  const Graph matmul = suite.cases[1].problem.build();
+  EXPECT_EQ(matmul.tensor(matmul.find_tensor("a")).dims, (Dims{40, 24}));
   EXPECT_THAT(suite.cases[1].problem.constants, ElementsAre("b"));
   const Graph half = suite.cases[2].problem.build();
   EXPECT_EQ(half.tensor(half.find_tensor("a")).dtype, f16);
@@ -61,7 +61,7 @@ TEST(Reader, RepeatsCasesAndFillsInParameters) {
   EXPECT_EQ(naive.tensor(naive.find_tensor("y")).dims, (Dims{4, 32}));
 }
 
-TEST(Reader, KnowsWhatPeersCannotDo) {
+TEST(Reader, ReadsPeerFailuresAndTolerances) {
   const Suite usual = bench::read_suite("tiny", kTinySuite);
   EXPECT_EQ(usual.cases[2].peer_fails, "");
   EXPECT_EQ(usual.cases[2].far, 16);
@@ -72,7 +72,7 @@ TEST(Reader, KnowsWhatPeersCannotDo) {
   EXPECT_EQ(suite.cases[2].far, 40);
 }
 
-TEST(Reader, KnowsWhatRunsInARow) {
+TEST(Reader, ReadsBackToBack) {
   const Suite suite = bench::read_suite(
       "tiny", changed("\"name\": \"half\"", "\"name\": \"half\", \"back_to_back\": true"));
   EXPECT_TRUE(suite.cases[2].problem.back_to_back);
@@ -81,26 +81,26 @@ TEST(Reader, KnowsWhatRunsInARow) {
                  "back_to_back");
 }
 
-TEST(Reader, RefusesBadFilesNamingThePlace) {
+TEST(Reader, RefusesBadFilesNamingTheLocation) {
   expect_refused("", "not JSON");
   expect_refused("{\"format\": ", "not JSON");
   expect_refused("[]", "expected an object");
   expect_refused(changed("ashlar-suite", "shapes"), "tiny.format: got \"shapes\"");
   expect_refused(changed("\"version\": 1", "\"version\": 2"), "tiny.version: got 2");
   expect_refused(changed("\"version\": 1,", "\"version\": 1, \"version\": 1,"), "twice");
-  expect_refused(changed("\"title\"", "\"titel\""), "no member 'titel'");
+  expect_refused(changed("\"title\"", "\"titel\""), "unknown member 'titel'");
   expect_refused(changed("\"title\": \"Small things\",", ""), "'title' is missing");
-  expect_refused(changed("\"Small things\"", "7"), "tiny.title: got 7, expected a text");
+  expect_refused(changed("\"Small things\"", "7"), "tiny.title: got 7, expected a nonempty string");
   expect_refused(changed("\"speed\": 1.5", "\"speed\": \"fast\""), "tiny.target.speed");
-  expect_refused(changed("\"speed\": 1.5", "\"pace\": 1.5"), "no member 'pace'");
+  expect_refused(changed("\"speed\": 1.5", "\"pace\": 1.5"), "unknown member 'pace'");
   expect_refused(changed("\"graph\": \"matmul\"", "\"graph\": \"conv\""), "no graph 'conv'");
-  expect_refused(changed("\"constants\"", "\"constant\""), "no member 'constant'");
-  expect_refused(changed(", \"k\": 24", ""), "wants the parameter 'k'");
+  expect_refused(changed("\"constants\"", "\"constant\""), "unknown member 'constant'");
+  expect_refused(changed(", \"k\": 24", ""), "parameter 'k' is missing");
   expect_refused(changed("\"k\": 24", "\"k\": 24, \"z\": 1"), "no case uses the parameter 'z'");
   expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"z\": 1"),
-                 "tiny.cases[1]: the parameter 'z' is not used");
-  expect_refused(changed("\"name\": \"half\", \"m\": 8", "\"name\": \"product_m8\", \"m\": 8"),
-                 "a second case 'product_m8'");
+                 "tiny.cases[1]: the graph does not use the parameter 'z'");
+  expect_refused(changed("\"name\": \"half\", \"m\": 8", "\"name\": \"matmul_m8\", \"m\": 8"),
+                 "duplicate case 'matmul_m8'");
   expect_refused(changed("\"half\"", "\"a half\""), "letters, digits");
   expect_refused(changed("{\"name\": \"half\",", "{"), "'name' is missing");
   expect_refused(changed("[8, 40]", "8"), "tiny.each.m");
@@ -115,7 +115,7 @@ TEST(Reader, RefusesBadFilesNamingThePlace) {
                  "at least two");
 }
 
-TEST(Choice, KnowsNamesBeginningsAndFiles) {
+TEST(Choice, FindsNamesPrefixesAndFiles) {
   const auto names_of = [](const std::vector<std::string>& wanted) {
     std::vector<std::string> names;
     for (const Suite& suite : bench::choose_suites(wanted)) names.push_back(suite.name);
@@ -135,7 +135,7 @@ TEST(Choice, KnowsNamesBeginningsAndFiles) {
   EXPECT_THROW(names_of({"/nowhere/suite.json"}), Error);
 }
 
-// Every name that a problem mentions is an input, and the graph gets a plan.
+// Constants and ranges name inputs, and the graph compiles.
 void check_problem(const Problem& problem) {
   const Graph graph = problem.build();
   const auto expect_input = [&](const std::string& name) {
@@ -169,7 +169,7 @@ TEST(BuiltInSuites, AllCasesCompile) {
               bench::built_in_suites().size(), cases);
 }
 
-// Nothing but selection is needed for that, and no GPU.
+// explain() only selects engines: no GPU needed.
 TEST(BuiltInSuites, ArePlannedForAGpu) {
   const Device gpu = Device::named("h200");
   for (const bench::SuiteText& text : bench::built_in_suites()) {
@@ -177,14 +177,14 @@ TEST(BuiltInSuites, ArePlannedForAGpu) {
     const Suite suite = bench::read_suite(std::string(text.name), text.text);
     EXPECT_TRUE(std::any_of(suite.cases.begin(), suite.cases.end(),
                             [](const Case& one) { return one.quick; }))
-        << suite.name << " has no case for a short run";
+        << suite.name << " has no quick case";
     for (const Case& one : suite.cases) {
       SCOPED_TRACE(suite.name + " " + one.name);
       const bench::Outline outline = bench::outline_of(explain(one.problem.build(), gpu));
       EXPECT_GE(outline.regions, 1);
       EXPECT_THAT(outline.engines, HasSubstr("cuda."));
       for (const Problem& part : one.apart) EXPECT_GE(part.build().nodes().size(), 1U);
-      ASSERT_TRUE(one.check) << "nothing that the oracle could check";
+      ASSERT_TRUE(one.check) << "no problem small enough for the oracle";
       const Graph small = one.check->build();
       EXPECT_LT(std::max(bench::arithmetic(small), bench::traffic(small)), 1e8);
       EXPECT_EQ(one.check_prepare.has_value(), one.prepare.has_value());
@@ -206,7 +206,7 @@ TEST(Explanations, GiveRegionsAndEngines) {
   EXPECT_TRUE(bench::is_slow({1, "cpu.reference", ""}));
 }
 
-TEST(BuiltInSuites, HoldWhatTheTargetsSpeakOf) {
+TEST(BuiltInSuites, HaveTheCasesOfTheirTargets) {
   const auto cases_of = [](const std::string& name) {
     return bench::choose_suites(std::vector{name}).at(0).cases.size();
   };
@@ -240,8 +240,8 @@ TEST(Counts, FollowTheDefinitions) {
   EXPECT_EQ(bench::arithmetic(graph_of("elementwise", "relu")), 0);
   EXPECT_EQ(bench::traffic(graph_of("elementwise", "add")), 3.0 * (64 << 20));
   EXPECT_EQ(bench::traffic(graph_of("movement", "slice_rows_4096x4096")), 2.0 * (32 << 20));
-  EXPECT_TRUE(bench::on_bytes(graph_of("int8", "matmul_1024_u8")));
-  EXPECT_FALSE(bench::on_bytes(graph_of("matmul_f32", "square_1024")));
+  EXPECT_TRUE(bench::is_int8(graph_of("int8", "matmul_1024_u8")));
+  EXPECT_FALSE(bench::is_int8(graph_of("matmul_f32", "square_1024")));
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ inline const std::string kTinySuite = R"({
   "defaults": {"graph": "matmul", "dtype": "f32", "k": 24},
   "each": {"m": [8, 40]},
   "cases": [
-    {"name": "product"},
+    {"name": "matmul"},
     {"name": "half", "m": 8, "dtype": "f16"},
     {"name": "fused", "graph": "fused", "alone": "matmul"},
     {"name": "gradient", "m": 8, "graph": "gradient", "prepare": "softmax", "naive": {"m": 4}}
@@ -96,7 +96,8 @@ inline const std::string kTinyGpuSuite = R"({
     }
   },
   "cases": [
-    {"name": "whole", "graph": "fused", "apart": ["add", "relu"], "back_to_back": true, "quick": true},
+    {"name": "whole", "graph": "fused", "apart": ["add", "relu"], "back_to_back": true,
+     "quick": true},
     {"name": "prepared", "graph": "relu", "prepare": "add"}
   ]
 })";

@@ -89,7 +89,7 @@ TEST(Tune, TimesAndRemembers) {
   expect_refused(ashlar({"run", graph, "--top", "2"}), "--tune");
   expect_refused(ashlar({"explain", graph, "--back-to-back"}), "--tune");
   expect_refused(ashlar({"tune", graph, "--tune"}), "--tune");
-  expect_refused(ashlar({"bench", "norms", "--most", "3"}), "--configs or --tune");
+  expect_refused(ashlar({"bench", "norms", "--top", "3"}), "--configs or --tune");
   expect_refused(ashlar({"tune", "no_such_suite"}), "no_such_suite");
 }
 
@@ -143,9 +143,10 @@ TEST(Engines, OpsSayHowTheyAreComputed) {
 TEST(Bench, HelpNamesEveryOption) {
   const Outcome run = ashlar({"bench", "cpu", "-h"});
   EXPECT_EQ(run.exit_code, 0);
-  for (const char* option : {"SUITE", "--list", "--filter", "--quick", "--json", "--html",
-                             "--record", "--seed", "--threads", "--seconds", "--oracle", "--layout",
-                             "--commit", "--device", "--peer", "--tune", "--kernels", "--host"})
+  for (const char* option :
+       {"SUITE",  "--list",    "--filter",  "--quick",  "--json",   "--html",   "--record",
+        "--seed", "--threads", "--seconds", "--oracle", "--layout", "--commit", "--device",
+        "--peer", "--tune",    "--kernels", "--host",   "--bundle", "--top"})
     EXPECT_THAT(run.output, HasSubstr(option));
 }
 
@@ -184,7 +185,7 @@ TEST(Bench, RunsASuiteFromAFile) {
 }
 
 TEST(Bench, MistakesAreOneSentence) {
-  expect_refused(ashlar({"bench", "cpu", "dance"}), "no suite 'dance'");
+  expect_refused(ashlar({"bench", "cpu", "dance"}), "unknown suite 'dance'");
   expect_refused(ashlar({"bench", "cpu", "bert", "--record", scratch_folder("records")},
                         {"ASHLAR_KERNELS=/of/others"}),
                  "unset ASHLAR_KERNELS");
@@ -193,6 +194,7 @@ TEST(Bench, MistakesAreOneSentence) {
   expect_refused(ashlar({"bench", "cpu", "bert", "--layout", "blocked"}), "blocked");
   expect_refused(ashlar({"bench", "bert", "--peer", "mkl"}), "--peer: got mkl, expected onednn");
   expect_refused(ashlar({"bench", "bert", "--peer", "cudnn:/nowhere"}), "expected onednn");
+  expect_refused(ashlar({"bench", "bert", "--peer", "naive"}), "one-thread-per-output");
   expect_refused(ashlar({"bench", "bert", "--device", "h300"}), "h300");
   expect_refused(ashlar({"bench", "cpu", graph_file("suite", "{}")}), "suite: ");
 }

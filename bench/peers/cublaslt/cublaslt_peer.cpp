@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "clock.hpp"
-#include "product.hpp"
+#include "matmul.hpp"
 
 namespace ashlar::bench::cublaslt {
 
@@ -19,18 +19,18 @@ namespace {
 constexpr std::size_t kWorkspace = 64 << 20;  // bytes that an algorithm may use
 constexpr int kTries = 3;
 
-// Descriptions that the library makes, destroyed at the end.
+// An owned cublasLtMatrixLayout_t.
 class OwnedLayout {
  public:
   OwnedLayout(const Library& library, const Matrix& matrix, Type type, std::int64_t batches)
       : library_(library) {
     library.check(library.call().create_layout(
                       &layout_, type, static_cast<std::uint64_t>(matrix.rows),
-                      static_cast<std::uint64_t>(matrix.columns), matrix.column_distance),
-                  "describing a matrix");
+                      static_cast<std::uint64_t>(matrix.columns), matrix.leading_dimension),
+                  "creating a matrix layout");
     const auto count = static_cast<std::int32_t>(batches);
     set(LayoutAttribute::batch_count, &count, sizeof count);
-    set(LayoutAttribute::batch_stride, &matrix.batch_distance, sizeof matrix.batch_distance);
+    set(LayoutAttribute::batch_stride, &matrix.batch_stride, sizeof matrix.batch_stride);
   }
   ~OwnedLayout() { library_.call().destroy_layout(layout_); }
   OwnedLayout(const OwnedLayout&) = delete;
@@ -39,7 +39,8 @@ class OwnedLayout {
 
  private:
   void set(LayoutAttribute which, const void* value, std::size_t bytes) {
-    library_.check(library_.call().set_layout(layout_, which, value, bytes), "describing a matrix");
+    library_.check(library_.call().set_layout(layout_, which, value, bytes),
+                   "setting a matrix layout");
   }
   const Library& library_;
   Layout layout_ = nullptr;
@@ -59,15 +60,15 @@ class CublasLtPeer final : public Peer {
     for (std::size_t i = 0; i < tensors.size(); ++i) pointers_[tensors[i]] = asked.pointers[i];
   }
   ~CublasLtPeer() override {
-    if (product_) library_.call().destroy_product(product_);
+    if (matmul_) library_.call().destroy_matmul(matmul_);
   }
 
-  // Times the algorithms that the library proposes, the one it thinks best first.
+  // Times the algorithms that the library's heuristics propose, in their order.
   void choose(const SearchLimits& limits) {
-    describe_product();
+    describe_matmul();
     const Clock::time_point start = Clock::now();
     double least = std::numeric_limits<double>::infinity();
-    std::string refusal = "it has no algorithm for this product";
+    std::string refusal = "the heuristics propose no algorithm";
     int timed = 0;
     for (const Proposal& proposal : proposals(limits.algorithms)) {
       if (timed > 0 && seconds_since(start) > limits.seconds) break;
@@ -95,41 +96,41 @@ class CublasLtPeer final : public Peer {
   const std::string& description() const override { return description_; }
 
  private:
-  void describe_product() {
+  void describe_matmul() {
     const Type scale = problem_.compute == Compute::f64 ? Type::f64 : Type::f32;
-    library_.check(library_.call().create_product(&product_, problem_.compute, scale),
-                   "describing a product");
-    set(ProductAttribute::transpose_a, static_cast<std::int32_t>(problem_.a.transposed));
-    set(ProductAttribute::transpose_b, static_cast<std::int32_t>(problem_.b.transposed));
-    set(ProductAttribute::epilogue, problem_.epilogue);
+    library_.check(library_.call().create_matmul(&matmul_, problem_.compute, scale),
+                   "creating a matmul descriptor");
+    set(MatmulAttribute::transpose_a, static_cast<std::int32_t>(problem_.a.transposed));
+    set(MatmulAttribute::transpose_b, static_cast<std::int32_t>(problem_.b.transposed));
+    set(MatmulAttribute::epilogue, problem_.epilogue);
     if (problem_.bias != kNoTensor) {
-      set(ProductAttribute::bias, pointers_.at(problem_.bias));
-      set(ProductAttribute::bias_type, problem_.bias_type);
+      set(MatmulAttribute::bias, pointers_.at(problem_.bias));
+      set(MatmulAttribute::bias_type, problem_.bias_type);
     }
     if (problem_.scale_a == kNoTensor) return;
-    // The first factor belongs to the graph's a, which is the library's b.
-    set(ProductAttribute::scale_b, pointers_.at(problem_.scale_a));
-    set(ProductAttribute::scale_a, pointers_.at(problem_.scale_b));
+    // The graph's a is the library's b.
+    set(MatmulAttribute::scale_b, pointers_.at(problem_.scale_a));
+    set(MatmulAttribute::scale_a, pointers_.at(problem_.scale_b));
   }
   template <class Value>
-  void set(ProductAttribute which, const Value& value) {
-    library_.check(library_.call().set_product(product_, which, &value, sizeof value),
-                   "describing a product");
+  void set(MatmulAttribute which, const Value& value) {
+    library_.check(library_.call().set_matmul(matmul_, which, &value, sizeof value),
+                   "setting a matmul descriptor");
   }
 
   std::vector<Proposal> proposals(int wanted) const {
     Preference preference = nullptr;
-    library_.check(library_.call().create_preference(&preference), "asking for algorithms");
+    library_.check(library_.call().create_preference(&preference), "creating a preference");
     std::vector<Proposal> found(static_cast<std::size_t>(wanted));
     int count = 0;
     const std::uint64_t bytes = kWorkspace;
     int error = library_.call().set_preference(preference, PreferenceAttribute::workspace_bytes,
                                                &bytes, sizeof bytes);
     if (error == 0)
-      error = library_.call().propose(library_.handle(), product_, a_.get(), b_.get(), d_.get(),
+      error = library_.call().propose(library_.handle(), matmul_, a_.get(), b_.get(), d_.get(),
                                       d_.get(), preference, wanted, found.data(), &count);
     library_.call().destroy_preference(preference);
-    library_.check(error, "asking for algorithms");
+    library_.check(error, "cublasLtMatmulAlgoGetHeuristic");
     found.resize(static_cast<std::size_t>(std::clamp(count, 0, wanted)));
     return found;
   }
@@ -157,11 +158,11 @@ class CublasLtPeer final : public Peer {
     const void* zero = wide ? static_cast<const void*>(&zero64) : &zero32;
     void* const c = adds ? pointers_.at(problem_.residual) : result_.data();
     library_.check(
-        library_.call().multiply(library_.handle(), product_, one, pointers_.at(problem_.a.tensor),
-                                 a_.get(), pointers_.at(problem_.b.tensor), b_.get(),
-                                 adds ? one : zero, c, d_.get(), result_.data(), d_.get(),
-                                 &proposal.algorithm, workspace_.data(), kWorkspace, nullptr),
-        "multiplying");
+        library_.call().matmul(library_.handle(), matmul_, one, pointers_.at(problem_.a.tensor),
+                               a_.get(), pointers_.at(problem_.b.tensor), b_.get(),
+                               adds ? one : zero, c, d_.get(), result_.data(), d_.get(),
+                               &proposal.algorithm, workspace_.data(), kWorkspace, nullptr),
+        "cublasLtMatmul");
   }
 
   const Library& library_;
@@ -169,7 +170,7 @@ class CublasLtPeer final : public Peer {
   const OwnedLayout a_, b_, d_;
   const ashlar::Memory result_, workspace_;
   std::map<TensorId, void*> pointers_;
-  Product product_ = nullptr;
+  MatmulDesc matmul_ = nullptr;
   Proposal chosen_{};
   std::string description_;
 };

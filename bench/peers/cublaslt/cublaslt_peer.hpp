@@ -1,4 +1,4 @@
-// cuBLASLt as a peer of the benchmark, for graphs that are one product.
+// cuBLASLt as a peer of the benchmark, for graphs that are one matmul with an epilogue.
 #pragma once
 
 #include "bench/peer.hpp"
@@ -7,11 +7,11 @@
 namespace ashlar::bench::cublaslt {
 
 struct SearchLimits {
-  double seconds = 1;   // for timing what its heuristics propose
-  int algorithms = 64;  // asked for
+  double seconds = 1;   // to time the algorithms
+  int algorithms = 64;  // requested from the heuristics
 };
 
-// The fastest of all algorithms that the library proposes.
+// The fastest of the algorithms that the library's heuristics propose.
 PeerAnswer fastest_peer(const Library& library, const PeerProblem& problem,
                         const SearchLimits& limits = {});
 

@@ -14,7 +14,7 @@ Functions functions_of(void* library, const std::string& path) {
   const auto find = [&](const char* name, auto& function) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
     if (!function)
-      throw Error(ErrorCode::io, fmt::format("{} is no cuBLASLt: it has no {}", path, name));
+      throw Error(ErrorCode::io, fmt::format("{} is not cuBLASLt: it lacks {}", path, name));
   };
   find("cublasLtCreate", f.create);
   find("cublasLtDestroy", f.destroy);
@@ -23,14 +23,14 @@ Functions functions_of(void* library, const std::string& path) {
   find("cublasLtMatrixLayoutCreate", f.create_layout);
   find("cublasLtMatrixLayoutDestroy", f.destroy_layout);
   find("cublasLtMatrixLayoutSetAttribute", f.set_layout);
-  find("cublasLtMatmulDescCreate", f.create_product);
-  find("cublasLtMatmulDescDestroy", f.destroy_product);
-  find("cublasLtMatmulDescSetAttribute", f.set_product);
+  find("cublasLtMatmulDescCreate", f.create_matmul);
+  find("cublasLtMatmulDescDestroy", f.destroy_matmul);
+  find("cublasLtMatmulDescSetAttribute", f.set_matmul);
   find("cublasLtMatmulPreferenceCreate", f.create_preference);
   find("cublasLtMatmulPreferenceDestroy", f.destroy_preference);
   find("cublasLtMatmulPreferenceSetAttribute", f.set_preference);
   find("cublasLtMatmulAlgoGetHeuristic", f.propose);
-  find("cublasLtMatmul", f.multiply);
+  find("cublasLtMatmul", f.matmul);
   return f;
 }
 
@@ -53,13 +53,13 @@ Library::Library(const Functions& functions, const Device& device)
 void Library::start() {
   if (const int error = functions_.create(&handle_); error != 0)
     throw Error(ErrorCode::device,
-                fmt::format("{} does not start: {}", version(), functions_.error_text(error)));
+                fmt::format("{}: cublasLtCreate: {}", version(), functions_.error_text(error)));
 }
 
 Library::~Library() { functions_.destroy(handle_); }
 
 std::string Library::version() const {
-  // 130101: two digits each for minor and patch since 11, three each before.
+  // 130101 is 13.1.1: two digits each for minor and patch since version 11.
   const std::size_t number = functions_.version();
   return fmt::format("cuBLASLt {}.{}.{}", number / 10000, number / 100 % 100, number % 100);
 }

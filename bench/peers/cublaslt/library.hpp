@@ -1,4 +1,4 @@
-// cuBLASLt from a path: the part of its interface that is used here, declared from its
+// cuBLASLt, loaded from a path. Declares the part of its API that the peer uses, from its
 // documentation.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace ashlar::bench::cublaslt {
 
 using Handle = struct HandleObject*;
 using Layout = struct LayoutObject*;
-using Product = struct ProductObject*;
+using MatmulDesc = struct MatmulDescObject*;
 using Preference = struct PreferenceObject*;
 using Algorithm = std::array<std::uint64_t, 8>;
 
@@ -29,7 +29,7 @@ enum class Epilogue : int {
   gelu_bias = 36
 };
 enum class LayoutAttribute : int { batch_count = 5, batch_stride = 6 };
-enum class ProductAttribute : int {
+enum class MatmulAttribute : int {
   transpose_a = 3,
   transpose_b = 4,
   epilogue = 7,
@@ -40,7 +40,7 @@ enum class ProductAttribute : int {
 };
 enum class PreferenceAttribute : int { workspace_bytes = 1 };
 
-// One that its heuristics propose.
+// cublasLtMatmulHeuristicResult_t.
 struct Proposal {
   Algorithm algorithm;
   std::size_t workspace_bytes;
@@ -56,27 +56,27 @@ struct Functions {
   const char* (*error_text)(int error) = nullptr;
   std::size_t (*version)() = nullptr;
   int (*create_layout)(Layout* layout, Type type, std::uint64_t rows, std::uint64_t columns,
-                       std::int64_t column_distance) = nullptr;
+                       std::int64_t leading_dimension) = nullptr;
   int (*destroy_layout)(Layout layout) = nullptr;
   int (*set_layout)(Layout layout, LayoutAttribute which, const void* value,
                     std::size_t bytes) = nullptr;
-  int (*create_product)(Product* product, Compute compute, Type scale) = nullptr;
-  int (*destroy_product)(Product product) = nullptr;
-  int (*set_product)(Product product, ProductAttribute which, const void* value,
-                     std::size_t bytes) = nullptr;
+  int (*create_matmul)(MatmulDesc* matmul, Compute compute, Type scale) = nullptr;
+  int (*destroy_matmul)(MatmulDesc matmul) = nullptr;
+  int (*set_matmul)(MatmulDesc matmul, MatmulAttribute which, const void* value,
+                    std::size_t bytes) = nullptr;
   int (*create_preference)(Preference* preference) = nullptr;
   int (*destroy_preference)(Preference preference) = nullptr;
   int (*set_preference)(Preference preference, PreferenceAttribute which, const void* value,
                         std::size_t bytes) = nullptr;
-  int (*propose)(Handle handle, Product product, Layout a, Layout b, Layout c, Layout d,
+  int (*propose)(Handle handle, MatmulDesc matmul, Layout a, Layout b, Layout c, Layout d,
                  Preference preference, int wanted, Proposal* found, int* count) = nullptr;
-  int (*multiply)(Handle handle, Product product, const void* alpha, const void* a, Layout a_layout,
-                  const void* b, Layout b_layout, const void* beta, const void* c, Layout c_layout,
-                  void* d, Layout d_layout, const Algorithm* algorithm, void* workspace,
-                  std::size_t workspace_bytes, void* stream) = nullptr;
+  int (*matmul)(Handle handle, MatmulDesc matmul, const void* alpha, const void* a, Layout a_layout,
+                const void* b, Layout b_layout, const void* beta, const void* c, Layout c_layout,
+                void* d, Layout d_layout, const Algorithm* algorithm, void* workspace,
+                std::size_t workspace_bytes, void* stream) = nullptr;
 };
 
-// Why the library would not do something.
+// The library's reason for refusing a call or a graph.
 class Refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -84,9 +84,9 @@ class Refused : public std::runtime_error {
 
 class Library {
  public:
-  // Throws Error(io) when it cannot be opened, Error(device) when it does not start.
+  // Throws Error(io) if it cannot be opened, Error(device) if creating a handle fails.
   Library(const std::string& path, const Device& device);
-  Library(const Functions& functions, const Device& device);  // one that is in the program
+  Library(const Functions& functions, const Device& device);  // for tests: functions in the program
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -95,7 +95,7 @@ class Library {
   Handle handle() const { return handle_; }
   const Device& device() const { return device_; }
   std::string version() const;                    // "cuBLASLt 13.1.0"
-  void check(int error, const char* what) const;  // throws Refused in the library's words
+  void check(int error, const char* what) const;  // throws Refused with the library's message
 
  private:
   void start();

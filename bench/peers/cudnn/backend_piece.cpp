@@ -1,4 +1,4 @@
-// Plans of the backend: operation graph, heuristics, engine configurations, execution plans.
+// Execution plans of cuDNN's backend API: operation graph, heuristics, engine configurations.
 #include <fmt/format.h>
 
 #include <set>
@@ -10,15 +10,15 @@ namespace ashlar::bench::cudnn {
 
 namespace {
 
-// The operation graph with what a run of it is given; its plans share it.
+// The operation graph with its bindings; shared by its plans.
 struct Problem {
   OperationGraph operations;
   const Descriptor* graph = nullptr;
   std::vector<std::int64_t> ids;
   std::vector<void*> pointers;
 
-  Problem(const Library& library, const Stretch& stretch, Bindings& bindings)
-      : operations(library, stretch) {
+  Problem(const Library& library, const Subgraph& subgraph, Bindings& bindings)
+      : operations(library, subgraph) {
     translate(operations);
     graph = &operations.finish();
     for (const auto& [tensor, uid] : operations.bound()) {
@@ -77,7 +77,7 @@ std::vector<Descriptor> proposals(const Library& library, const Problem& problem
   return heuristics.descriptors(Attribute::heuristics_results, DescriptorType::engine_config, most);
 }
 
-// Engine configurations, timed one after the other.
+// Times engine configurations one by one.
 class Search {
  public:
   Search(const Library& library, std::shared_ptr<const Problem> problem, const SearchLimits& limits,
@@ -97,7 +97,7 @@ class Search {
     }
   }
 
-  // Every engine by its number, with its own defaults, that was in no proposal.
+  // Every engine, by index and with default knobs, that no heuristic proposed.
   void all_engines() {
     std::int64_t count = 0;
     try {
@@ -129,7 +129,7 @@ class Search {
     try {
       seen_.insert(engine.int64(Attribute::engine_global_index));
       if (!limits_.tf32 && rounds(engine)) {
-        fastest_.refused("an engine that rounds f32 products is not asked");
+        fastest_.refused("the engine rounds f32 operands, which the suite forbids");
         return;
       }
       fastest_.consider(std::make_unique<BackendPiece>(library_, problem_, config));
@@ -138,7 +138,7 @@ class Search {
     }
   }
 
-  // As PyTorch decides it where tf32 is not allowed.
+  // PyTorch's rule if tf32 is not allowed.
   static bool rounds(const Descriptor& engine) {
     constexpr std::int64_t kMaxNotes = 32;
     for (const int note :
@@ -157,9 +157,9 @@ class Search {
   const Clock::time_point start_ = Clock::now();
 };
 
-bool has_convolution(const Stretch& stretch) {
-  for (std::size_t i = 0; i < stretch.size(); ++i) {
-    const Op& op = stretch.node(i).op;
+bool has_convolution(const Subgraph& subgraph) {
+  for (std::size_t i = 0; i < subgraph.size(); ++i) {
+    const Op& op = subgraph.node(i).op;
     if (std::holds_alternative<ConvForward>(op) || std::holds_alternative<ConvBackwardData>(op) ||
         std::holds_alternative<ConvBackwardFilter>(op))
       return true;
@@ -169,21 +169,21 @@ bool has_convolution(const Stretch& stretch) {
 
 }  // namespace
 
-void consider_backend(const Library& library, const Stretch& stretch, Bindings& bindings,
+void consider_backend(const Library& library, const Subgraph& subgraph, Bindings& bindings,
                       const SearchLimits& limits, Fastest& fastest) {
   std::shared_ptr<const Problem> problem;
   try {
-    problem = std::make_shared<const Problem>(library, stretch, bindings);
+    problem = std::make_shared<const Problem>(library, subgraph, bindings);
   } catch (const Refused& refusal) {
     fastest.refused(refusal.what());
     return;
   }
   Search search(library, std::move(problem), limits, fastest);
   search.propose(HeuristicMode::a);
-  const bool all = has_convolution(stretch);
+  const bool all = has_convolution(subgraph);
   if (all || !fastest.found()) search.propose(HeuristicMode::fallback);
-  if (all && stretch.size() == 1) search.all_engines();
-  if (!fastest.found()) fastest.refused("no engine of its backend takes the graph");
+  if (all && subgraph.size() == 1) search.all_engines();
+  if (!fastest.found()) fastest.refused("no engine of the backend supports the graph");
 }
 
 }  // namespace ashlar::bench::cudnn

@@ -1,11 +1,11 @@
-// Operations that the backend has only in pieces: softmax, dropout; and random numbers.
+// Softmax and dropout as compositions of backend operations; random numbers.
 #include "operation_graph.hpp"
 
 namespace ashlar::bench::cudnn {
 
 namespace {
 
-// The extents with 1 along an axis, packed in the same order.
+// The tensor reduced along an axis (extent 1), packed with the same order of dims.
 Form reduced(const Tensor& tensor, std::int64_t axis) {
   Tensor one = tensor;
   const int at = static_cast<int>(axis < 0 ? axis + tensor.dims.rank() : axis);
@@ -43,8 +43,9 @@ const Descriptor& random_numbers(OperationGraph& graph, const Rng& op, const Des
 
 void translate(const SoftmaxForward& op, const Node& node, OperationGraph& graph) {
   const TensorId stats = node.outputs.size() > 1 ? node.outputs[SoftmaxForward::stats] : kNoTensor;
-  if (stats != kNoTensor || op.log) throw Refused("its backend has only plain softmax in pieces");
-  const Tensor& form = graph.stretch().graph.tensor(node.inputs[SoftmaxForward::x]);
+  if (stats != kNoTensor || op.log)
+    throw Refused("log-softmax and softmax with statistics are not composed");
+  const Tensor& form = graph.subgraph().graph.tensor(node.inputs[SoftmaxForward::x]);
   const Descriptor& x = graph.tensor(node.inputs[SoftmaxForward::x]);
   const Form row = reduced(form, op.axis), whole = form_of(form);
   const Descriptor& most = graph.temporary(row);
@@ -61,8 +62,8 @@ void translate(const SoftmaxForward& op, const Node& node, OperationGraph& graph
 
 // dx = y * (dy - sum(y * dy))
 void translate(const SoftmaxBackward& op, const Node& node, OperationGraph& graph) {
-  if (op.log) throw Refused("its backend has only plain softmax in pieces");
-  const Tensor& form = graph.stretch().graph.tensor(node.inputs[SoftmaxBackward::y]);
+  if (op.log) throw Refused("the gradient of log-softmax is not composed");
+  const Tensor& form = graph.subgraph().graph.tensor(node.inputs[SoftmaxBackward::y]);
   const Descriptor &y = graph.tensor(node.inputs[SoftmaxBackward::y]),
                    &dy = graph.tensor(node.inputs[SoftmaxBackward::dy]);
   const Form whole = form_of(form);
@@ -87,8 +88,8 @@ void translate(const DropoutForward& op, const Node& node, OperationGraph& graph
   for (std::size_t i = 1; i < node.inputs.size(); ++i)
     if (node.inputs[i] != kNoTensor) throw Refused("a seed in memory is not translated");
   for (std::size_t i = 1; i < node.outputs.size(); ++i)
-    if (node.outputs[i] != kNoTensor) throw Refused("its dropout in pieces keeps no mask");
-  const Form whole = form_of(graph.stretch().graph.tensor(node.inputs[DropoutForward::x]));
+    if (node.outputs[i] != kNoTensor) throw Refused("dropout with a mask output is not composed");
+  const Form whole = form_of(graph.subgraph().graph.tensor(node.inputs[DropoutForward::x]));
   Rng keep;
   keep.probability = 1 - op.probability;
   keep.seed = op.seed;

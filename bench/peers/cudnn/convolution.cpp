@@ -1,4 +1,4 @@
-// The convolutions: groups follow from the channels of x and w.
+// Convolutions as backend operations; groups follow from the channels of x and w.
 #include "operation_graph.hpp"
 
 namespace ashlar::bench::cudnn {
@@ -11,9 +11,9 @@ std::vector<std::int64_t> filled(const Dims& values, std::int64_t axes, std::int
 }
 
 const Descriptor& convolution(OperationGraph& graph, const ConvAttributes& op, const Node& node) {
-  const Tensor& x = graph.stretch().graph.tensor(node.inputs[0]);
+  const Tensor& x = graph.subgraph().graph.tensor(node.inputs[0]);
   const std::int64_t axes = x.dims.rank() - 2;
-  if (axes < 1) throw Refused("a convolution without spatial axes");
+  if (axes < 1) throw Refused("the convolution has no spatial dims");
   Descriptor& form = graph.make(DescriptorType::convolution);
   const auto set = [&](Attribute name, const Dims& values, std::int64_t otherwise) {
     form.set(name, std::span<const std::int64_t>(filled(values, axes, otherwise)));
@@ -30,15 +30,15 @@ const Descriptor& convolution(OperationGraph& graph, const ConvAttributes& op, c
   return form;
 }
 
-void refuse_blending(const ConvAttributes& op, const Node& node) {
+void refuse_accumulation(const ConvAttributes& op, const Node& node) {
   if (op.beta != 0 || (node.inputs.size() > 2 && node.inputs[2] != kNoTensor))
-    throw Refused("a convolution that adds to its result is not translated");
+    throw Refused("a convolution that accumulates into its result is not translated");
 }
 
 }  // namespace
 
 void translate(const ConvForward& op, const Node& node, OperationGraph& graph) {
-  refuse_blending(op, node);
+  refuse_accumulation(op, node);
   const Descriptor& form = convolution(graph, op, node);
   Descriptor& operation = graph.operation(DescriptorType::operation_convolution_forward);
   operation.set(Attribute::convolution_forward_alpha, static_cast<float>(op.alpha));
@@ -50,7 +50,7 @@ void translate(const ConvForward& op, const Node& node, OperationGraph& graph) {
 }
 
 void translate(const ConvBackwardData& op, const Node& node, OperationGraph& graph) {
-  refuse_blending(op, node);
+  refuse_accumulation(op, node);
   const Descriptor& form = convolution(graph, op, node);
   Descriptor& operation = graph.operation(DescriptorType::operation_convolution_backward_data);
   operation.set(Attribute::convolution_backward_data_alpha, static_cast<float>(op.alpha));
@@ -65,7 +65,7 @@ void translate(const ConvBackwardData& op, const Node& node, OperationGraph& gra
 }
 
 void translate(const ConvBackwardFilter& op, const Node& node, OperationGraph& graph) {
-  refuse_blending(op, node);
+  refuse_accumulation(op, node);
   const Descriptor& form = convolution(graph, op, node);
   Descriptor& operation = graph.operation(DescriptorType::operation_convolution_backward_filter);
   operation.set(Attribute::convolution_backward_filter_alpha, static_cast<float>(op.alpha));

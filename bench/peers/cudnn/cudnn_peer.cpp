@@ -23,25 +23,25 @@ class CudnnPeer final : public Peer {
         bindings_(problem.graph, problem.pointers, library.device()),
         comparable_(!draws_random_numbers(problem.graph)) {}
 
-  // Cuts the graph into as few pieces as the library takes, from the front: the longest stretch
-  // each time. Throws Refused at a node that it takes in no way.
-  void cut(const SearchLimits& limits) {
+  // Greedy partition: from the front, the longest subgraph that the library supports, each time.
+  // Throws Refused at a node that it does not support at all.
+  void partition(const SearchLimits& limits) {
     const std::size_t count = graph_.nodes().size();
     for (std::size_t first = 0; first < count;) {
       std::size_t last = count;
       std::string reason;
       for (; last > first; --last) {
         Fastest fastest(library_.device());
-        const Stretch stretch{graph_, first, last};
-        consider_backend(library_, stretch, bindings_, limits, fastest);
-        consider_legacy(library_, stretch, bindings_, fastest);
+        const Subgraph subgraph{graph_, first, last};
+        consider_backend(library_, subgraph, bindings_, limits, fastest);
+        consider_legacy(library_, subgraph, bindings_, fastest);
         if (fastest.found()) {
           timed_ += fastest.timed();
           pieces_.push_back(fastest.take());
           break;
         }
         reason = fastest.reason();
-        if (whole_refused_.empty()) whole_refused_ = reason;
+        if (whole_refusal_.empty()) whole_refusal_ = reason;
       }
       if (last == first) throw Refused(fmt::format("node {} of {}: {}", first + 1, count, reason));
       first = last;
@@ -66,7 +66,7 @@ class CudnnPeer final : public Peer {
     for (const auto& piece : pieces_) parts.push_back(piece->description());
     if (pieces_.size() > 1) description_ = fmt::format("{} calls: ", pieces_.size());
     description_ += fmt::format("{}, best of {}", fmt::join(parts, ", "), timed_);
-    if (pieces_.size() > 1) description_ += fmt::format(" (as one: {})", whole_refused_);
+    if (pieces_.size() > 1) description_ += fmt::format(" (as one: {})", whole_refusal_);
   }
 
   const Library& library_;
@@ -75,7 +75,7 @@ class CudnnPeer final : public Peer {
   const bool comparable_;
   std::vector<std::unique_ptr<Piece>> pieces_;
   int timed_ = 0;  // plans
-  std::string whole_refused_, description_;
+  std::string whole_refusal_, description_;
 };
 
 }  // namespace
@@ -84,7 +84,7 @@ PeerAnswer fastest_peer(const Library& library, const PeerProblem& problem, Sear
   limits.tf32 = problem.tf32;
   try {
     auto peer = std::make_unique<CudnnPeer>(library, problem);
-    peer->cut(limits);
+    peer->partition(limits);
     return {std::move(peer), {}};
   } catch (const Refused& refusal) {
     return {nullptr, refusal.what()};

@@ -1,4 +1,4 @@
-// NVIDIA's library as a peer of the benchmark.
+// cuDNN as a peer of the benchmark.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,7 @@
 
 namespace ashlar::bench::cudnn {
 
-// The library doing what a graph asks, each stretch of it in the fastest way it has, with as few
-// calls as it takes the graph in.
+// The graph as few library calls, each the fastest plan that cuDNN has for its subgraph.
 PeerAnswer fastest_peer(const Library& library, const PeerProblem& problem,
                         SearchLimits limits = {});
 

@@ -1,4 +1,4 @@
-// A descriptor of the backend interface.
+// A descriptor of cuDNN's backend API.
 #pragma once
 
 #include <concepts>
@@ -10,7 +10,7 @@
 
 namespace ashlar::bench::cudnn {
 
-// Owned. Every call throws Refused when the library says no.
+// Owned. Every call throws Refused if the library returns an error.
 class Descriptor {
  public:
   Descriptor(const Library& library, DescriptorType type);
@@ -34,7 +34,7 @@ class Descriptor {
   void set(Attribute name, float value) { set(name, ValueType::float32, 1, &value); }
   void set(Attribute name, bool value) { set(name, ValueType::boolean, 1, &value); }
   void set(Attribute name, DataType value) { set(name, ValueType::data_type, 1, &value); }
-  // One of the interface's enumerations, by number.
+  // A value of one of cuDNN's enumerations.
   void set(Attribute name, ValueType type, int value) { set(name, type, 1, &value); }
   void set(Attribute name, Handle handle) { set(name, ValueType::handle, 1, &handle); }
   void set(Attribute name, void* pointer) { set(name, ValueType::pointer, 1, &pointer); }
@@ -50,11 +50,11 @@ class Descriptor {
   void finalize();
 
   std::int64_t int64(Attribute name) const;
-  // Enumerations of an attribute that lists them, by number; none where it cannot be read.
+  // The values of an attribute that lists enumerators; empty if it cannot be read.
   std::vector<int> numbers(Attribute name, ValueType type, std::int64_t most) const;
   // The descriptors of an attribute that lists results: at most `most`.
   std::vector<Descriptor> descriptors(Attribute name, DescriptorType type, std::int64_t most) const;
-  // The one descriptor an attribute holds.
+  // The descriptor that an attribute holds.
   Descriptor descriptor(Attribute name, DescriptorType type) const;
 
  private:

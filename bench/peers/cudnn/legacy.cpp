@@ -10,7 +10,7 @@ LegacyForm::LegacyForm(const Library& library, DataType type, const Form& form)
   for (std::size_t i = 0; i < form.dims.size(); ++i) {
     if (form.dims[i] > std::numeric_limits<int>::max() ||
         form.strides[i] > std::numeric_limits<int>::max())
-      throw Refused("its older calls take 32-bit extents");
+      throw Refused("dims or strides exceed the 32 bits of the legacy API");
     dims.push_back(static_cast<int>(form.dims[i]));
     strides.push_back(static_cast<int>(form.strides[i]));
   }
@@ -24,10 +24,10 @@ LegacyForm::LegacyForm(const Library& library, DataType type, const Form& form)
 
 LegacyForm::~LegacyForm() { library_.call().destroy_tensor(form_); }
 
-void consider_legacy(const Library& library, const Stretch& stretch, Bindings& bindings,
+void consider_legacy(const Library& library, const Subgraph& subgraph, Bindings& bindings,
                      Fastest& fastest) {
   if (!library.call().create_tensor || !library.call().set_tensor) return;
-  const LegacyProblem problem{library, stretch, bindings, fastest};
+  const LegacyProblem problem{library, subgraph, bindings, fastest};
   for (const auto family : {consider_softmax, consider_pooling, consider_batch_norm,
                             consider_movement, consider_dropout}) {
     try {

@@ -1,11 +1,11 @@
-// What the calls from before there were graphs share.
+// Shared parts of the legacy API's pieces (calls that predate the graph API).
 #pragma once
 
 #include "piece.hpp"
 
 namespace ashlar::bench::cudnn {
 
-// A tensor descriptor of those calls.
+// An owned cudnnTensorDescriptor_t.
 class LegacyForm {
  public:
   LegacyForm(const Library& library, DataType type, const Form& form);
@@ -21,9 +21,9 @@ class LegacyForm {
   LegacyTensor form_ = nullptr;
 };
 
-// The factors of result and of what was there before; for f64 they are doubles.
-struct Blend {
-  explicit Blend(DType dtype) : wide_(dtype == f64) {}
+// The scaling factors alpha and beta: float, or double for f64.
+struct AlphaBeta {
+  explicit AlphaBeta(DType dtype) : wide_(dtype == f64) {}
   const void* one() const { return wide_ ? static_cast<const void*>(&kOneWide) : &kOne; }
   const void* zero() const { return wide_ ? static_cast<const void*>(&kZeroWide) : &kZero; }
 
@@ -33,17 +33,17 @@ struct Blend {
   bool wide_;
 };
 
-// What a family of calls is asked.
+// Arguments of the functions below.
 struct LegacyProblem {
   const Library& library;
-  const Stretch& stretch;
+  const Subgraph& subgraph;
   Bindings& bindings;
   Fastest& fastest;
 
-  const Tensor& tensor(TensorId id) const { return stretch.graph.tensor(id); }
+  const Tensor& tensor(TensorId id) const { return subgraph.graph.tensor(id); }
 };
 
-// --- one per family: considers what it has for the nodes, does nothing for others. Throws Refused.
+// --- one per family: considers its calls if they match the nodes. Throws Refused.
 void consider_softmax(const LegacyProblem& problem);
 void consider_pooling(const LegacyProblem& problem);
 void consider_batch_norm(const LegacyProblem& problem);

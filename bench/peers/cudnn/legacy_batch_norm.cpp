@@ -1,4 +1,5 @@
-// cudnnBatchNormalizationForwardTrainingEx with what it fuses, cudnnBatchNormalizationBackwardEx.
+// cudnnBatchNormalizationForwardTrainingEx with its fused add and ReLU, and
+// cudnnBatchNormalizationBackwardEx.
 #include "legacy.hpp"
 
 namespace ashlar::bench::cudnn {
@@ -26,7 +27,7 @@ class Activation {
   LegacyActivation activation_ = nullptr;
 };
 
-// batch norm, then maybe the sum with z, then maybe ReLU
+// Batch norm, optionally + z, optionally ReLU.
 struct Pattern {
   const Node* norm = nullptr;
   TensorId z = kNoTensor;
@@ -34,22 +35,22 @@ struct Pattern {
   int operations = kPlain;
 };
 
-// Empty where the nodes are something else.
-Pattern pattern_of(const Stretch& stretch) {
+// Empty if the nodes do not match.
+Pattern pattern_of(const Subgraph& subgraph) {
   Pattern pattern;
-  const auto* norm = std::get_if<NormForward>(&stretch.node(0).op);
+  const auto* norm = std::get_if<NormForward>(&subgraph.node(0).op);
   if (!norm || norm->mode != NormMode::batch || norm->phase != NormPhase::training) return {};
-  pattern.norm = &stretch.node(0);
+  pattern.norm = &subgraph.node(0);
   pattern.y = pattern.norm->outputs[NormForward::y];
-  for (std::size_t i = 1; i < stretch.size(); ++i) {
-    const Node& node = stretch.node(i);
+  for (std::size_t i = 1; i < subgraph.size(); ++i) {
+    const Node& node = subgraph.node(i);
     const auto* op = std::get_if<Pointwise>(&node.op);
-    if (!op || !stretch.is_inner(pattern.y)) return {};
+    if (!op || !subgraph.is_internal(pattern.y)) return {};
     const bool add = op->mode == PointwiseMode::add && op->alpha1 == 1 && op->alpha2 == 1;
-    if (add && i == 1 && stretch.size() == 3)
+    if (add && i == 1 && subgraph.size() == 3)
       pattern.z = node.inputs[node.inputs[0] == pattern.y ? 1 : 0];
     else if (op->mode == PointwiseMode::relu_fwd && op->relu_lower_clip == 0 &&
-             op->relu_lower_slope == 0 && i + 1 == stretch.size())
+             op->relu_lower_slope == 0 && i + 1 == subgraph.size())
       pattern.operations = pattern.z == kNoTensor ? kActivation : kAddActivation;
     else
       return {};
@@ -69,7 +70,7 @@ Form channels_of(const Tensor& x) {
 void require_f32_parameters(const LegacyProblem& problem, const std::vector<TensorId>& ids) {
   for (const TensorId id : ids)
     if (id != kNoTensor && problem.tensor(id).dtype != f32)
-      throw Refused("cudnnBatchNormalization has scale, bias and statistics in f32");
+      throw Refused("cudnnBatchNormalization needs scale, bias and statistics in f32");
 }
 
 TensorId slot(const std::vector<TensorId>& ids, int at) {
@@ -114,13 +115,13 @@ class LegacyBatchNormForward final : public Piece {
   }
 
   void run() override {
-    const Blend blend(f32);
+    const AlphaBeta alpha_beta(f32);
     library_.check(
         library_.call().batch_norm_forward(
-            library_.handle(), mode_, operations_, blend.one(), blend.zero(), form_.get(), x_,
-            z_form(), z_, form_.get(), y_, channels_.get(), scale_, bias_, op_.momentum, next_mean_,
-            next_variance_, op_.epsilon, mean_, inv_variance_, activation(), workspace_->data(),
-            static_cast<std::size_t>(workspace_->bytes()), reserve_->data(),
+            library_.handle(), mode_, operations_, alpha_beta.one(), alpha_beta.zero(), form_.get(),
+            x_, z_form(), z_, form_.get(), y_, channels_.get(), scale_, bias_, op_.momentum,
+            next_mean_, next_variance_, op_.epsilon, mean_, inv_variance_, activation(),
+            workspace_->data(), static_cast<std::size_t>(workspace_->bytes()), reserve_->data(),
             static_cast<std::size_t>(reserve_->bytes())),
         "cudnnBatchNormalizationForwardTrainingEx");
   }
@@ -182,15 +183,15 @@ class LegacyBatchNormBackward final : public Piece {
   }
 
   void run() override {
-    const Blend blend(f32);
-    library_.check(
-        library_.call().batch_norm_backward(
-            library_.handle(), mode_, kPlain, blend.one(), blend.zero(), blend.one(), blend.zero(),
-            form_.get(), x_, nullptr, nullptr, form_.get(), dy_, nullptr, nullptr, form_.get(), dx_,
-            channels_.get(), scale_, nullptr, dscale_, dbias_, op_.epsilon, mean_, inv_variance_,
-            nullptr, workspace_->data(), static_cast<std::size_t>(workspace_->bytes()),
-            reserve_->data(), static_cast<std::size_t>(reserve_->bytes())),
-        "cudnnBatchNormalizationBackwardEx");
+    const AlphaBeta alpha_beta(f32);
+    library_.check(library_.call().batch_norm_backward(
+                       library_.handle(), mode_, kPlain, alpha_beta.one(), alpha_beta.zero(),
+                       alpha_beta.one(), alpha_beta.zero(), form_.get(), x_, nullptr, nullptr,
+                       form_.get(), dy_, nullptr, nullptr, form_.get(), dx_, channels_.get(),
+                       scale_, nullptr, dscale_, dbias_, op_.epsilon, mean_, inv_variance_, nullptr,
+                       workspace_->data(), static_cast<std::size_t>(workspace_->bytes()),
+                       reserve_->data(), static_cast<std::size_t>(reserve_->bytes())),
+                   "cudnnBatchNormalizationBackwardEx");
   }
   std::string description() const override {
     return mode_ == kSpatialPersistent ? "cudnnBatchNormalization, persistent"
@@ -206,7 +207,7 @@ class LegacyBatchNormBackward final : public Piece {
   std::unique_ptr<ashlar::Memory> workspace_, reserve_;
 };
 
-// Both modes; one that is refused does not end the other.
+// Both modes; a refusal of one does not affect the other.
 template <class Make>
 void consider_modes(const LegacyProblem& problem, const Make& make) {
   for (const int mode : {kSpatialPersistent, kSpatial}) {
@@ -223,26 +224,28 @@ void consider_modes(const LegacyProblem& problem, const Make& make) {
 void consider_batch_norm(const LegacyProblem& problem) {
   const Functions& call = problem.library.call();
   if (!call.batch_norm_forward || !call.batch_norm_backward || !call.create_activation) return;
-  const Node& node = problem.stretch.node(0);
-  if (const Pattern pattern = pattern_of(problem.stretch); pattern.norm) {
+  const Node& node = problem.subgraph.node(0);
+  if (const Pattern pattern = pattern_of(problem.subgraph); pattern.norm) {
     const std::vector<TensorId>& in = pattern.norm->inputs;
     require_f32_parameters(problem, {slot(in, NormForward::scale), slot(in, NormForward::bias)});
     if (slot(in, NormForward::running_mean) != kNoTensor)
-      throw Refused("cudnnBatchNormalization changes running statistics in place");
+      throw Refused("cudnnBatchNormalization updates running statistics in place");
     if (slot(in, NormForward::scale) == kNoTensor || slot(in, NormForward::bias) == kNoTensor)
-      throw Refused("cudnnBatchNormalization wants scale and bias");
+      throw Refused("cudnnBatchNormalization needs scale and bias");
     consider_modes(problem, [&](int mode) {
       return std::make_unique<LegacyBatchNormForward>(problem, pattern, mode);
     });
   }
   const auto* backward = std::get_if<NormBackward>(&node.op);
-  if (problem.stretch.size() == 1 && backward && backward->mode == NormMode::batch) {
+  if (problem.subgraph.size() == 1 && backward && backward->mode == NormMode::batch) {
     for (const int at : {NormBackward::scale, NormBackward::mean, NormBackward::inv_variance})
       if (slot(node.inputs, at) == kNoTensor)
-        throw Refused("cudnnBatchNormalizationBackwardEx is translated with scale and statistics");
+        throw Refused(
+            "cudnnBatchNormalizationBackwardEx without scale or statistics is not translated");
     for (const int at : {NormBackward::dscale, NormBackward::dbias})
       if (slot(node.outputs, at) == kNoTensor)
-        throw Refused("cudnnBatchNormalizationBackwardEx gives all gradients");
+        throw Refused(
+            "cudnnBatchNormalizationBackwardEx computes all gradients, the graph has fewer");
     require_f32_parameters(problem,
                            {node.inputs[NormBackward::scale], node.outputs[NormBackward::dscale],
                             node.outputs[NormBackward::dbias]});

@@ -1,4 +1,4 @@
-// cudnnDropoutForward. Its random numbers are its own.
+// cudnnDropoutForward. Its random numbers differ from ours.
 #include "legacy.hpp"
 
 namespace ashlar::bench::cudnn {
@@ -51,14 +51,14 @@ class Dropout final : public Piece {
 
 void consider_dropout(const LegacyProblem& problem) {
   const Functions& call = problem.library.call();
-  if (problem.stretch.size() != 1 || !call.create_dropout || !call.dropout_forward) return;
-  const Node& node = problem.stretch.node(0);
+  if (problem.subgraph.size() != 1 || !call.create_dropout || !call.dropout_forward) return;
+  const Node& node = problem.subgraph.node(0);
   const auto* op = std::get_if<DropoutForward>(&node.op);
   if (!op) return;
   for (std::size_t i = 1; i < node.outputs.size(); ++i)
-    if (node.outputs[i] != kNoTensor) throw Refused("cudnnDropoutForward gives no mask");
+    if (node.outputs[i] != kNoTensor) throw Refused("cudnnDropoutForward has no mask output");
   if (problem.tensor(node.inputs[0]).dtype != problem.tensor(node.outputs[0]).dtype)
-    throw Refused("cudnnDropoutForward keeps the dtype");
+    throw Refused("cudnnDropoutForward needs x and y of one dtype");
   problem.fastest.consider(std::make_unique<Dropout>(problem, node, *op));
 }
 

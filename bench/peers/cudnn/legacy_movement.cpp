@@ -1,19 +1,19 @@
-// cudnnTransformTensor, for everything that only moves elements.
+// cudnnTransformTensor, for copies, transposes, slices and concatenations.
 #include "legacy.hpp"
 
 namespace ashlar::bench::cudnn {
 
 namespace {
 
-// One copy: the same extents seen through two sets of strides.
+// One strided copy.
 struct Copy {
-  Tensor from, to;                      // extents and strides of what is moved
+  Tensor from, to;                      // dims and strides of both sides
   std::int64_t from_offset, to_offset;  // elements
   TensorId source, target;
 };
 
 std::vector<Copy> copies_of(const LegacyProblem& problem) {
-  const Node& node = problem.stretch.node(0);
+  const Node& node = problem.subgraph.node(0);
   if (node.inputs.empty() || node.inputs[0] == kNoTensor) return {};
   const Tensor &x = problem.tensor(node.inputs[0]), &y = problem.tensor(node.outputs[0]);
   Copy copy{x, y, 0, 0, node.inputs[0], node.outputs[0]};
@@ -66,7 +66,7 @@ Form widened(const Tensor& tensor) {
 class Transform final : public Piece {
  public:
   Transform(const LegacyProblem& problem, const std::vector<Copy>& copies)
-      : library_(problem.library), blend_(copies[0].from.dtype) {
+      : library_(problem.library), alpha_beta_(copies[0].from.dtype) {
     for (const Copy& copy : copies) {
       const std::int64_t width = bit_width(copy.from.dtype) / 8;
       moves_.push_back(
@@ -79,8 +79,8 @@ class Transform final : public Piece {
   void run() override {
     for (const Move& move : moves_)
       library_.check(
-          library_.call().transform(library_.handle(), blend_.one(), move.from->get(), move.source,
-                                    blend_.zero(), move.to->get(), move.target),
+          library_.call().transform(library_.handle(), alpha_beta_.one(), move.from->get(),
+                                    move.source, alpha_beta_.zero(), move.to->get(), move.target),
           "cudnnTransformTensor");
   }
   std::string description() const override { return "cudnnTransformTensor"; }
@@ -95,19 +95,19 @@ class Transform final : public Piece {
     return static_cast<std::byte*>(problem.bindings.at(tensor)) + bytes;
   }
   const Library& library_;
-  const Blend blend_;
+  const AlphaBeta alpha_beta_;
   std::vector<Move> moves_;
 };
 
 }  // namespace
 
 void consider_movement(const LegacyProblem& problem) {
-  if (problem.stretch.size() != 1 || !problem.library.call().transform) return;
+  if (problem.subgraph.size() != 1 || !problem.library.call().transform) return;
   const std::vector<Copy> copies = copies_of(problem);
   if (copies.empty()) return;
   for (const Copy& copy : copies)
     if (copy.from.dtype != copy.to.dtype || bit_width(copy.from.dtype) < 8)
-      throw Refused("cudnnTransformTensor keeps the dtype");
+      throw Refused("cudnnTransformTensor needs x and y of one dtype");
   problem.fastest.consider(std::make_unique<Transform>(problem, copies));
 }
 

@@ -27,7 +27,7 @@ class Pooling : public Piece {
  public:
   Pooling(const Library& library, const ResampleAttributes& op) : library_(library) {
     if (op.window.rank() < 2 || op.post_padding.value_or(op.padding) != op.padding)
-      throw Refused("cudnnPooling pads both ends alike, along two axes or three");
+      throw Refused("cudnnPooling needs symmetric padding and two or three spatial dims");
     library.check(library.call().create_pooling(&pooling_), "creating a pooling descriptor");
     const int axes = op.window.rank();
     const std::vector<int> window = integers(op.window, axes, {}),
@@ -42,10 +42,11 @@ class Pooling : public Piece {
 
  protected:
   void forward(const LegacyForm& x_form, const void* x, const LegacyForm& y_form, void* y) {
-    const Blend blend(f32);
-    library_.check(library_.call().pooling_forward(library_.handle(), pooling_, blend.one(),
-                                                   x_form.get(), x, blend.zero(), y_form.get(), y),
-                   "cudnnPoolingForward");
+    const AlphaBeta alpha_beta(f32);
+    library_.check(
+        library_.call().pooling_forward(library_.handle(), pooling_, alpha_beta.one(), x_form.get(),
+                                        x, alpha_beta.zero(), y_form.get(), y),
+        "cudnnPoolingForward");
   }
   const Library& library_;
   LegacyPooling pooling_ = nullptr;
@@ -67,8 +68,8 @@ class LegacyPoolingForward final : public Pooling {
   void* y_;
 };
 
-// Reads x and y too. y is what the forward pass left: computed here, once. Averages do not depend
-// on x, so that where the graph has none, any memory of its size serves.
+// Reads x and y too. y is the forward result, computed here once. Average pooling does not depend
+// on x: if the graph has no x, any memory of its size serves.
 class LegacyPoolingBackward final : public Pooling {
  public:
   LegacyPoolingBackward(const LegacyProblem& problem, const Node& node, const ResampleBackward& op,
@@ -83,11 +84,12 @@ class LegacyPoolingBackward final : public Pooling {
     forward(x_form_, x_, y_form_, y_.data());
   }
   void run() override {
-    const Blend blend(f32);
-    library_.check(library_.call().pooling_backward(
-                       library_.handle(), pooling_, blend.one(), y_form_.get(), y_.data(),
-                       y_form_.get(), dy_, x_form_.get(), x_, blend.zero(), x_form_.get(), dx_),
-                   "cudnnPoolingBackward");
+    const AlphaBeta alpha_beta(f32);
+    library_.check(
+        library_.call().pooling_backward(library_.handle(), pooling_, alpha_beta.one(),
+                                         y_form_.get(), y_.data(), y_form_.get(), dy_,
+                                         x_form_.get(), x_, alpha_beta.zero(), x_form_.get(), dx_),
+        "cudnnPoolingBackward");
   }
 
  private:
@@ -100,20 +102,20 @@ class LegacyPoolingBackward final : public Pooling {
 }  // namespace
 
 void consider_pooling(const LegacyProblem& problem) {
-  if (problem.stretch.size() != 1) return;
-  const Node& node = problem.stretch.node(0);
+  if (problem.subgraph.size() != 1) return;
+  const Node& node = problem.subgraph.node(0);
   const Functions& call = problem.library.call();
   if (!call.create_pooling || !call.pooling_forward || !call.pooling_backward) return;
   if (const auto* op = std::get_if<ResampleForward>(&node.op)) {
     if (node.outputs.size() > 1 && node.outputs[ResampleForward::index] != kNoTensor)
-      throw Refused("cudnnPoolingForward gives no index");
+      throw Refused("cudnnPoolingForward has no index output");
     problem.fastest.consider(std::make_unique<LegacyPoolingForward>(problem, node, *op));
   }
   if (const auto* op = std::get_if<ResampleBackward>(&node.op)) {
     const TensorId x =
         node.inputs.size() > ResampleBackward::x ? node.inputs[ResampleBackward::x] : kNoTensor;
     if (x == kNoTensor && op->mode == ResampleMode::maxpool)
-      throw Refused("cudnnPoolingBackward wants x, the graph has an index");
+      throw Refused("cudnnPoolingBackward needs x, the graph has an index");
     const TensorId dx = node.outputs[ResampleBackward::dx];
     problem.fastest.consider(std::make_unique<LegacyPoolingBackward>(
         problem, node, *op, problem.tensor(dx), problem.tensor(node.inputs[ResampleBackward::dy]),

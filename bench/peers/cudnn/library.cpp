@@ -30,7 +30,7 @@ void find_graph_functions(void* library, Functions& f, const std::string& path) 
                    find(library, "cudnnBackendGetAttribute", f.get_attribute) &&
                    find(library, "cudnnBackendExecute", f.execute);
   if (!all)
-    throw Error(ErrorCode::io, fmt::format("{} is no cuDNN 9: it lacks backend functions", path));
+    throw Error(ErrorCode::io, fmt::format("{} is not cuDNN 9: it lacks backend functions", path));
 }
 
 void find_legacy_functions(void* library, Functions& f) {
@@ -63,7 +63,7 @@ void find_legacy_functions(void* library, Functions& f) {
   find(library, "cudnnDropoutForward", f.dropout_forward);
 }
 
-// The library keeps its last messages, newest first or last; a line of them says what was wrong.
+// cudnnGetLastErrorString returns several messages in unspecified order; one line has the reason.
 std::string first_line(std::string_view text) {
   while (!text.empty() && (text.front() == '\n' || text.front() == ' ')) text.remove_prefix(1);
   return std::string(text.substr(0, text.find('\n')));
@@ -89,7 +89,7 @@ Library::Library(const Functions& functions, const Device& device)
 void Library::start() {
   if (const Status status = functions_.create(&handle_); status != 0)
     throw Error(ErrorCode::device,
-                fmt::format("{} does not start: {}", version(), functions_.error_string(status)));
+                fmt::format("{}: cudnnCreate: {}", version(), functions_.error_string(status)));
 }
 
 Library::~Library() { functions_.destroy(handle_); }

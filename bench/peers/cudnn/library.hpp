@@ -1,4 +1,4 @@
-// NVIDIA's libcudnn, or one that has its interface, opened by path.
+// libcudnn (NVIDIA's, or another with its ABI), loaded from a path.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -12,15 +12,14 @@
 
 namespace ashlar::bench::cudnn {
 
-using Status = int;  // 0: done
+using Status = int;  // 0: success
 using Handle = struct HandleObject*;
 using LegacyTensor = struct LegacyTensorObject*;
 using LegacyPooling = struct LegacyPoolingObject*;
 using LegacyActivation = struct LegacyActivationObject*;
 using LegacyDropout = struct LegacyDropoutObject*;
 
-// One pointer per function, named after what it does. The legacy ones are null in a library that
-// has only graphs.
+// One pointer per function. The legacy ones are null for a library that has only the graph API.
 struct Functions {
   std::size_t (*version)() = nullptr;  // 91900 for 9.19.0
   const char* (*error_string)(Status status) = nullptr;
@@ -113,7 +112,7 @@ struct Functions {
                             std::size_t bytes) = nullptr;
 };
 
-// Why the library would not do something; the program goes on with another way or none.
+// The library's reason for refusing a call or a graph; the peer tries the next plan.
 class Refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -122,9 +121,9 @@ class Refused : public std::runtime_error {
 // The library with one handle, on the default stream.
 class Library {
  public:
-  // Throws Error(io) when it cannot be opened, Error(device) when it finds no GPU.
+  // Throws Error(io) if it cannot be opened, Error(device) if creating a handle fails.
   Library(const std::string& path, const Device& device);
-  Library(const Functions& functions, const Device& device);  // one that is in the program
+  Library(const Functions& functions, const Device& device);  // for tests: functions in the program
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -133,7 +132,7 @@ class Library {
   Handle handle() const { return handle_; }
   const Device& device() const { return device_; }
   std::string version() const;  // "cuDNN 9.19.0"
-  // Throws Refused with the library's own words.
+  // Throws Refused with the library's message.
   void check(Status status, const char* what) const;
 
  private:

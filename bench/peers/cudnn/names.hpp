@@ -1,4 +1,4 @@
-// The numbers of cuDNN 9's interface that are used here, declared from its documentation.
+// Enumerators of cuDNN 9's API that the peer uses, declared from its documentation.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ enum class DescriptorType : int {
   operation_rng = 33,
 };
 
-// What the elements of an attribute are.
+// Element type of an attribute.
 enum class ValueType : int {
   handle = 0,
   data_type = 1,

@@ -1,4 +1,4 @@
-// Normalisations.
+// Norms as backend operations.
 #include "operation_graph.hpp"
 
 namespace ashlar::bench::cudnn {
@@ -18,10 +18,10 @@ int mode_number(NormMode mode) {
 }
 
 void refuse_groups(NormMode mode, std::int64_t groups) {
-  if (mode == NormMode::group || groups != 1) throw Refused("its backend has no group norm");
+  if (mode == NormMode::group || groups != 1) throw Refused("the backend has no group norm");
 }
 
-// Sets an attribute to a tensor of the node where there is one.
+// Sets an attribute to a tensor of the node, if present.
 class Operands {
  public:
   Operands(OperationGraph& graph, Descriptor& operation) : graph_(graph), operation_(operation) {}

@@ -10,20 +10,20 @@ namespace ashlar::bench::cudnn {
 namespace {
 
 constexpr std::int64_t kFirstTemporary = 1 << 20;  // unique ids above those of tensors
-constexpr std::int64_t kAlignment = 16;            // bytes; what a device allocation has at least
+constexpr std::int64_t kAlignment = 16;            // bytes; device allocations have at least this
 
-// A descriptor of shared dtype f32 for what stays inside: the library computes in it.
+// Virtual tensors are f32: the library computes in it.
 DataType inner_type(DType dtype) {
   return is_floating(dtype) && bit_width(dtype) <= 32 ? DataType::f32 : data_type(dtype);
 }
 
-bool has_matmul(const Stretch& stretch) {
-  for (std::size_t i = 0; i < stretch.size(); ++i)
-    if (std::holds_alternative<Matmul>(stretch.node(i).op)) return true;
+bool has_matmul(const Subgraph& subgraph) {
+  for (std::size_t i = 0; i < subgraph.size(); ++i)
+    if (std::holds_alternative<Matmul>(subgraph.node(i).op)) return true;
   return false;
 }
 
-// The value in the type's own bits, in the first bytes of a double.
+// The value converted to `type`, stored in the first bytes of a double.
 double stored(double value, DataType type) {
   double storage = 0;
   const auto put = [&](auto number) { std::memcpy(&storage, &number, sizeof number); };
@@ -38,7 +38,7 @@ double stored(double value, DataType type) {
 
 }  // namespace
 
-bool Stretch::is_inner(TensorId tensor) const {
+bool Subgraph::is_internal(TensorId tensor) const {
   if (graph.tensor(tensor).kind != TensorKind::intermediate) return false;
   const std::vector<Node>& nodes = graph.nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -59,7 +59,7 @@ Form form_of(const Tensor& tensor) {
     form.strides.insert(form.strides.begin(), tensor.dims[0]);
   }
   if (form.dims.size() == 2) {
-    // Rows of channels without pixels: the axes of one element step as far as a row.
+    // Rows of C channels: dims of extent 1 get the stride of a row.
     const bool rows = form.strides[1] == 1;
     for (int axis = 0; axis < 2; ++axis) {
       form.dims.push_back(1);
@@ -100,17 +100,17 @@ DataType data_type(DType dtype) {
     case DType::complex_f32: return DataType::complex_f32;
     case DType::complex_f64: return DataType::complex_f64;
   }
-  throw Refused(fmt::format("it has no {}", to_string(dtype)));
+  throw Refused(fmt::format("dtype {} is not translated", to_string(dtype)));
 }
 
-OperationGraph::OperationGraph(const Library& library, const Stretch& stretch)
+OperationGraph::OperationGraph(const Library& library, const Subgraph& subgraph)
     : library_(library),
-      stretch_(stretch),
-      multiplies_matrices_(has_matmul(stretch)),
+      subgraph_(subgraph),
+      has_matmul_(has_matmul(subgraph)),
       next_uid_(kFirstTemporary) {}
 
 Form OperationGraph::form_here(const Tensor& tensor) const {
-  return multiplies_matrices_ ? matrix_form_of(tensor) : form_of(tensor);
+  return has_matmul_ ? matrix_form_of(tensor) : form_of(tensor);
 }
 
 const Descriptor& OperationGraph::describe(std::int64_t uid, DataType type, const Form& form,
@@ -130,16 +130,16 @@ const Descriptor& OperationGraph::describe(std::int64_t uid, DataType type, cons
 const Descriptor& OperationGraph::tensor(TensorId id) {
   const Descriptor*& found = tensors_[id];
   if (found) return *found;
-  const Tensor& tensor = stretch_.graph.tensor(id);
+  const Tensor& tensor = subgraph_.graph.tensor(id);
   if (tensor.kind == TensorKind::constant)
-    return *(found = &number(tensor.value, data_type(tensor.dtype),
-                             multiplies_matrices_
-                                 ? form_here(tensor).dims.size()
-                                 : static_cast<std::size_t>(std::max(tensor.dims.rank(), 4))));
-  if (tensor.kind == TensorKind::scalar) throw Refused("a scalar of the caller is not translated");
+    return *(found =
+                 &number(tensor.value, data_type(tensor.dtype),
+                         has_matmul_ ? form_here(tensor).dims.size()
+                                     : static_cast<std::size_t>(std::max(tensor.dims.rank(), 4))));
+  if (tensor.kind == TensorKind::scalar) throw Refused("a scalar tensor is not translated");
   if (tensor.ragged_offset != kNoTensor) throw Refused("a ragged tensor is not translated");
   const std::int64_t uid = id + 1;
-  const bool inner = stretch_.is_inner(id);
+  const bool inner = subgraph_.is_internal(id);
   if (!inner) bound_[id] = uid;
   found = &describe(uid, inner ? inner_type(tensor.dtype) : data_type(tensor.dtype),
                     form_here(tensor), inner, false);
@@ -179,15 +179,15 @@ const Descriptor& OperationGraph::finish() {
 }
 
 void translate(OperationGraph& graph) {
-  const Stretch& stretch = graph.stretch();
-  for (std::size_t i = 0; i < stretch.size(); ++i) {
-    const Node& node = stretch.node(i);
+  const Subgraph& subgraph = graph.subgraph();
+  for (std::size_t i = 0; i < subgraph.size(); ++i) {
+    const Node& node = subgraph.node(i);
     std::visit(
         [&]<class Op>(const Op& op) {
           if constexpr (requires { translate(op, node, graph); })
             translate(op, node, graph);
           else
-            throw Refused("its backend has no such operation");
+            throw Refused("the backend has no such operation");
         },
         node.op);
   }

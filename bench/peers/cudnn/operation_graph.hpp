@@ -1,4 +1,4 @@
-// A stretch of a graph's nodes as an operation graph of the backend.
+// A subgraph as an operation graph of cuDNN's backend API.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -12,49 +12,49 @@
 
 namespace ashlar::bench::cudnn {
 
-// Nodes first <= i < last of a graph: what one call of the library is to do.
-struct Stretch {
+// Nodes first <= i < last of a graph: the candidate for one library call.
+struct Subgraph {
   const Graph& graph;
   std::size_t first = 0, last = 0;
 
   std::size_t size() const { return last - first; }
   const Node& node(std::size_t i) const { return graph.nodes()[first + i]; }
-  // Made here and needed nowhere else: never in memory.
-  bool is_inner(TensorId tensor) const;
+  // Written and read inside the subgraph only: a virtual tensor.
+  bool is_internal(TensorId tensor) const;
 };
 
-// Extents and strides as the library wants them: at least four axes. A matrix of rows becomes N
-// rows of C channels, as its own normalisations have it.
+// Dims and strides as the library needs them. A 1-D or 2-D tensor becomes [N, C, 1, 1], as in the
+// library's norms.
 struct Form {
   std::vector<std::int64_t> dims, strides;
 };
 Form form_of(const Tensor& tensor);
-// In a graph of matrix products: one of them.
+// In a graph with a matmul: at least rank 3, [batch, rows, columns].
 Form matrix_form_of(const Tensor& tensor);
 
-// Throws Refused for a dtype it does not have.
+// Throws Refused for a dtype that is not translated.
 DataType data_type(DType dtype);
 
 class OperationGraph {
  public:
-  OperationGraph(const Library& library, const Stretch& stretch);
+  OperationGraph(const Library& library, const Subgraph& subgraph);
 
-  const Stretch& stretch() const { return stretch_; }
-  // The descriptor of a tensor of the graph; made when first asked for.
+  const Subgraph& subgraph() const { return subgraph_; }
+  // The descriptor of a tensor of the graph, created on first use.
   const Descriptor& tensor(TensorId id);
-  // As another tensor, in f32, inside only: for operations made of several.
+  // A virtual tensor, for operations composed of several.
   const Descriptor& temporary(const Form& form, DataType type = DataType::f32);
-  // One number, read from the host.
+  // A scalar by value.
   const Descriptor& number(double value, DataType type = DataType::f32, std::size_t rank = 4);
-  // A further descriptor that lives as long as this graph.
+  // Another descriptor, owned by this graph.
   Descriptor& make(DescriptorType type);
-  // An operation: finalized, in order, when all are there.
+  // Appends an operation; finish() finalizes all, in order.
   Descriptor& operation(DescriptorType type);
 
-  // The whole, ready for the heuristics. Called once.
+  // The finalized operation graph. Call once.
   const Descriptor& finish();
 
-  // What a run must be given: tensors by unique id, and the numbers.
+  // The variant pack: tensors by unique id, and scalars.
   const std::map<TensorId, std::int64_t>& bound() const { return bound_; }
   const std::map<std::int64_t, const void*>& numbers() const { return numbers_; }
 
@@ -64,21 +64,21 @@ class OperationGraph {
                              bool by_value);
 
   const Library& library_;
-  const Stretch stretch_;
-  const bool multiplies_matrices_;
+  const Subgraph subgraph_;
+  const bool has_matmul_;
   std::deque<Descriptor> owned_;
   std::vector<Descriptor*> operations_;
   std::map<TensorId, const Descriptor*> tensors_;
   std::map<TensorId, std::int64_t> bound_;
   std::map<std::int64_t, const void*> numbers_;
-  std::deque<double> values_;  // storage of the numbers, in their own type
+  std::deque<double> values_;  // storage of the scalars, each in its own type
   std::int64_t next_uid_;
 };
 
-// Adds the operations of every node. Throws Refused for what the backend has no operation for.
+// Adds the operations of every node. Throws Refused for a node without backend operations.
 void translate(OperationGraph& graph);
 
-// --- one per family, for the above
+// --- one per operation
 void translate(const Pointwise& op, const Node& node, OperationGraph& graph);
 void translate(const Reduction& op, const Node& node, OperationGraph& graph);
 void translate(const Matmul& op, const Node& node, OperationGraph& graph);
@@ -97,7 +97,7 @@ void translate(const DropoutForward& op, const Node& node, OperationGraph& graph
 void translate(const Concat& op, const Node& node, OperationGraph& graph);
 void translate(const Reshape& op, const Node& node, OperationGraph& graph);
 
-// --- a pointwise operation by its mode, for operations made of several
+// --- building blocks of composed operations
 enum class PointwiseNumber : int { add = 0, mul = 1, div = 6, sub = 9, exp = 13, log = 15 };
 void add_pointwise(OperationGraph& graph, PointwiseNumber mode, const Descriptor& x,
                    const Descriptor* b, const Descriptor& y);

@@ -1,4 +1,4 @@
-// What the library does in one call, ready to run.
+// A subgraph as one library call, ready to run.
 #pragma once
 
 #include <ashlar/memory.hpp>
@@ -12,14 +12,14 @@
 
 namespace ashlar::bench::cudnn {
 
-// Where the tensors of a graph lie on the device.
+// Device pointers of a graph's tensors.
 class Bindings {
  public:
-  // `pointers`: in the order of Graph::bound_tensors(); outputs get memory of their own.
+  // `pointers`: in the order of Graph::bound_tensors(); outputs get new memory.
   Bindings(const Graph& graph, std::span<void* const> pointers, const Device& device);
-  // Of a result between two pieces too: it gets memory when first asked for.
+  // Also of an intermediate between two pieces, which is allocated on first use.
   void* at(TensorId tensor);
-  const void* output(TensorId tensor) const;  // null where there is none
+  const void* output(TensorId tensor) const;  // null if there is none
 
  private:
   void* allocate(TensorId tensor);
@@ -36,17 +36,17 @@ class Piece {
   virtual std::string description() const = 0;
 };
 
-// The fastest of what was considered, timed on the device one after the other.
+// The fastest of the considered pieces, each timed on the device.
 class Fastest {
  public:
   explicit Fastest(const Device& device) : device_(device) {}
-  // A piece that fails is left out; why is remembered.
+  // A piece that fails is skipped and its reason recorded.
   void consider(std::unique_ptr<Piece> piece);
   void refused(const std::string& reason);
   bool found() const { return best_ != nullptr; }
   int timed() const { return timed_; }  // pieces that ran
   std::unique_ptr<Piece> take() { return std::move(best_); }
-  // Why nothing was found: the first refusal, and the last one where it says something else.
+  // Why nothing was found: the first refusal and, if different, the last.
   std::string reason() const;
 
  private:
@@ -59,18 +59,18 @@ class Fastest {
 
 struct SearchLimits {
   double seconds = 1;       // for building and timing the plans of one piece
-  std::int64_t plans = 64;  // of each list
-  bool tf32 = true;         // whether f32 products may be rounded
+  std::int64_t plans = 64;  // per heuristic mode
+  bool tf32 = true;         // whether f32 operands may be rounded
 };
 
-// All that the library has, the most promising first, until time is up: what its heuristics propose
-// in mode A, the fallbacks, and every engine that neither of them named with its own defaults.
-// Those last only for convolutions, which have many, and where nothing else runs.
-void consider_backend(const Library& library, const Stretch& stretch, Bindings& bindings,
+// Considers plans of the backend API until time is up: those of heuristic mode A, the fallbacks,
+// then all other engines with default knobs. The last group only for convolutions, which have many
+// engines, and if nothing else runs.
+void consider_backend(const Library& library, const Subgraph& subgraph, Bindings& bindings,
                       const SearchLimits& limits, Fastest& fastest);
 
-// Calls from before there were graphs, where there is one for these nodes.
-void consider_legacy(const Library& library, const Stretch& stretch, Bindings& bindings,
+// Considers calls of the legacy API that match the nodes.
+void consider_legacy(const Library& library, const Subgraph& subgraph, Bindings& bindings,
                      Fastest& fastest);
 
 }  // namespace ashlar::bench::cudnn

@@ -1,4 +1,4 @@
-// Pointwise operations, reductions and products.
+// Pointwise operations, reductions and matmuls as backend operations.
 #include <array>
 
 #include "operation_graph.hpp"
@@ -7,7 +7,7 @@ namespace ashlar::bench::cudnn {
 
 namespace {
 
-// By PointwiseMode.
+// cudnnPointwiseMode_t by PointwiseMode.
 constexpr std::array<int, kPointwiseModeCount> kModes = {
     0,   1,   2,   3,   5,   6,   7,   8,   9,   23,  // add ... atan2
     4,   10,  11,  12,  13,  14,  15,  16,  17,  18,  // sqrt ... sin
@@ -58,11 +58,11 @@ bool is_small(const Graph& graph, TensorId operand, TensorId result) {
   return element_count(graph.tensor(operand).dims) < element_count(graph.tensor(result).dims);
 }
 
-// The library's engines take no factors: they are products of their own.
+// The library's engines support no alpha factors: a separate multiplication applies them.
 const Descriptor& scaled(OperationGraph& graph, TensorId operand, double factor) {
   const Descriptor& x = graph.tensor(operand);
   if (factor == 1) return x;
-  const Form form = form_of(graph.stretch().graph.tensor(operand));
+  const Form form = form_of(graph.subgraph().graph.tensor(operand));
   const Descriptor& y = graph.temporary(form);
   add_pointwise(graph, PointwiseNumber::mul, x,
                 &graph.number(factor, DataType::f32, form.dims.size()), y);
@@ -86,8 +86,8 @@ void translate(const Pointwise& op, const Node& node, OperationGraph& graph) {
   std::vector<TensorId> in = node.inputs;
   in.resize(3, kNoTensor);
   const TensorId y = node.outputs[Pointwise::y];
-  // What is broadcast must not come first.
-  if (commutes(op) && is_small(graph.stretch().graph, in[0], y)) std::swap(in[0], in[1]);
+  // The broadcast operand must come second.
+  if (commutes(op) && is_small(graph.subgraph().graph, in[0], y)) std::swap(in[0], in[1]);
   const Descriptor* x = nullptr;
   const Descriptor* b = nullptr;
   if (!is_gradient(op.mode)) {
@@ -134,14 +134,14 @@ void add_reduction(OperationGraph& graph, ReductionNumber mode, const Descriptor
 
 void translate(const Reduction& op, const Node& node, OperationGraph& graph) {
   if (node.outputs.size() > 1 && node.outputs[Reduction::index] != kNoTensor)
-    throw Refused("its reductions give no index");
+    throw Refused("the backend's reductions have no index output");
   add_reduction(graph, static_cast<ReductionNumber>(kReductions[static_cast<std::size_t>(op.mode)]),
                 graph.tensor(node.inputs[Reduction::x]), graph.tensor(node.outputs[Reduction::y]));
 }
 
 void translate(const Matmul&, const Node& node, OperationGraph& graph) {
   for (std::size_t i = Matmul::m_override; i < node.inputs.size(); ++i)
-    if (node.inputs[i] != kNoTensor) throw Refused("lengths per batch are not translated");
+    if (node.inputs[i] != kNoTensor) throw Refused("M, N, K overrides are not translated");
   Descriptor& form = graph.make(DescriptorType::matmul);
   form.set(Attribute::matmul_compute_type, data_type(node.compute));
   form.finalize();

@@ -1,13 +1,13 @@
-// Pooling and interpolation. The backend has them, but its kernel for maxima reads past the end of
-// x (cuDNN 9.19 on an H200, found by compute-sanitizer), which ends the process. cudnnPooling does
-// the same without that: legacy_pooling.cpp.
+// Pooling and interpolation are refused: the backend's max-pooling kernel reads past the end of x
+// (cuDNN 9.19 on an H200, found by compute-sanitizer) and kills the process. cudnnPooling does not:
+// legacy_pooling.cpp.
 #include "operation_graph.hpp"
 
 namespace ashlar::bench::cudnn {
 
 namespace {
 
-[[noreturn]] void refuse() { throw Refused("its backend reads outside of what it resamples"); }
+[[noreturn]] void refuse() { throw Refused("the backend's resample kernels read out of bounds"); }
 
 }  // namespace
 

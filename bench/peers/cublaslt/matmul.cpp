@@ -1,4 +1,4 @@
-#include "product.hpp"
+#include "matmul.hpp"
 
 #include <fmt/format.h>
 
@@ -14,17 +14,17 @@ Type type_of(DType dtype) {
     case DType::bf16: return Type::bf16;
     case DType::e4m3: return Type::e4m3;
     case DType::e5m2: return Type::e5m2;
-    default: throw Refused(fmt::format("products of {} are not translated", to_string(dtype)));
+    default: throw Refused(fmt::format("dtype {} is not translated", to_string(dtype)));
   }
 }
 
 bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; }
 
-// The last two axes; `rows` of the library are the graph's columns.
+// The last two axes. cuBLASLt is column-major: its rows are the graph's columns.
 Matrix matrix_of(const Graph& graph, TensorId id, std::int64_t batches) {
   const Tensor& tensor = graph.tensor(id);
   const int rank = tensor.dims.rank();
-  if (rank > 3) throw Refused("more than one axis of batches is not translated");
+  if (rank > 3) throw Refused(fmt::format("{} batch dims, at most 1 is translated", rank - 2));
   const int down = rank - 2, along = rank - 1;
   Matrix matrix;
   matrix.tensor = id;
@@ -32,10 +32,10 @@ Matrix matrix_of(const Graph& graph, TensorId id, std::int64_t batches) {
   const int fast = matrix.transposed ? down : along, slow = matrix.transposed ? along : down;
   matrix.rows = tensor.dims[fast];
   matrix.columns = tensor.dims[slow];
-  matrix.column_distance = matrix.columns == 1 ? matrix.rows : tensor.strides[slow];
-  if ((tensor.strides[fast] != 1 && matrix.rows != 1) || matrix.column_distance < matrix.rows)
-    throw Refused("a matrix without a contiguous axis");
-  if (rank == 3 && batches > 1) matrix.batch_distance = tensor.dims[0] == 1 ? 0 : tensor.strides[0];
+  matrix.leading_dimension = matrix.columns == 1 ? matrix.rows : tensor.strides[slow];
+  if ((tensor.strides[fast] != 1 && matrix.rows != 1) || matrix.leading_dimension < matrix.rows)
+    throw Refused("a matrix has no contiguous dim");
+  if (rank == 3 && batches > 1) matrix.batch_stride = tensor.dims[0] == 1 ? 0 : tensor.strides[0];
   return matrix;
 }
 
@@ -45,22 +45,23 @@ bool has_dims(const Tensor& tensor, std::int64_t rows, std::int64_t columns) {
          element_count(tensor.dims) == rows * columns;
 }
 
-// What follows the product, node by node, in the order in which the library does it.
+// The matmul's epilogue, node by node, in the order in which the library applies it.
 class Chain {
  public:
   Chain(const Graph& graph, Problem& problem) : graph_(graph), problem_(problem) {}
 
-  // Takes the node that reads `value`; returns what it makes.
+  // Adds the node that reads `value`; returns its output.
   TensorId take(const Node& node, TensorId value) {
     const auto* op = std::get_if<Pointwise>(&node.op);
-    if (!op) throw Refused("it has no such operation after a product");
-    if (problem_.epilogue != Epilogue::none) throw Refused("nothing may follow an activation");
+    if (!op) throw Refused("the epilogue is not pointwise");
+    if (problem_.epilogue != Epilogue::none)
+      throw Refused("an operation follows the activation, which must be last");
     switch (op->mode) {
       case PointwiseMode::mul: scale(other(node, value)); break;
       case PointwiseMode::add: add(other(node, value)); break;
       case PointwiseMode::relu_fwd: problem_.epilogue = Epilogue::relu; break;
       case PointwiseMode::gelu_approx_tanh_fwd: problem_.epilogue = Epilogue::gelu; break;
-      default: throw Refused("it has no such operation after a product");
+      default: throw Refused("the epilogue has a mode other than mul, add, relu and gelu");
     }
     return node.outputs[0];
   }
@@ -74,7 +75,7 @@ class Chain {
     const bool before = problem_.bias == kNoTensor && problem_.residual == kNoTensor;
     if (tensor.dtype != DType::f32 || element_count(tensor.dims) != 1 || !before ||
         problem_.scale_b != kNoTensor)
-      throw Refused("it multiplies a product by two numbers at most");
+      throw Refused("the epilogue multiplies by more than two f32 scalars, or after an add");
     (problem_.scale_a == kNoTensor ? problem_.scale_a : problem_.scale_b) = id;
   }
   void add(TensorId id) {
@@ -88,7 +89,7 @@ class Chain {
                tensor.dtype == whole.dtype && problem_.residual == kNoTensor) {
       problem_.residual = id;
     } else {
-      throw Refused("it adds one row and one matrix like the result at most");
+      throw Refused("the epilogue adds more than one bias row and one residual like the result");
     }
   }
 
@@ -101,20 +102,20 @@ class Chain {
 Problem describe(const Graph& graph, bool tf32) {
   const std::vector<Node>& nodes = graph.nodes();
   if (nodes.empty() || !std::holds_alternative<Matmul>(nodes[0].op))
-    throw Refused("the graph does not begin with a product");
-  const Node& product = nodes[0];
-  for (std::size_t i = Matmul::m_override; i < product.inputs.size(); ++i)
-    if (product.inputs[i] != kNoTensor) throw Refused("lengths per batch are not translated");
+    throw Refused("the first node is not a matmul");
+  const Node& matmul = nodes[0];
+  for (std::size_t i = Matmul::m_override; i < matmul.inputs.size(); ++i)
+    if (matmul.inputs[i] != kNoTensor) throw Refused("M, N, K overrides are not translated");
   const TensorId result = nodes.back().outputs[0];
-  const Tensor &a = graph.tensor(product.inputs[Matmul::a]),
-               &b = graph.tensor(product.inputs[Matmul::b]), &d = graph.tensor(result);
+  const Tensor &a = graph.tensor(matmul.inputs[Matmul::a]),
+               &b = graph.tensor(matmul.inputs[Matmul::b]), &d = graph.tensor(result);
   if (a.kind != TensorKind::input || b.kind != TensorKind::input || d.kind != TensorKind::output)
-    throw Refused("operands and result must lie in memory");
+    throw Refused("an operand or the result is not in memory");
 
   Problem problem;
   problem.batches = d.dims.rank() == 3 ? d.dims[0] : 1;
-  problem.a = matrix_of(graph, product.inputs[Matmul::b], problem.batches);
-  problem.b = matrix_of(graph, product.inputs[Matmul::a], problem.batches);
+  problem.a = matrix_of(graph, matmul.inputs[Matmul::b], problem.batches);
+  problem.b = matrix_of(graph, matmul.inputs[Matmul::a], problem.batches);
   problem.d = matrix_of(graph, result, problem.batches);
   if (problem.d.transposed) throw Refused("a transposed result is not translated");
   problem.a_type = type_of(b.dtype);
@@ -124,19 +125,19 @@ Problem describe(const Graph& graph, bool tf32) {
   if (a.dtype == DType::f32 && tf32) problem.compute = Compute::tf32;
 
   Chain chain(graph, problem);
-  TensorId value = product.outputs[Matmul::c];
+  TensorId value = matmul.outputs[Matmul::c];
   for (std::size_t i = 1; i < nodes.size(); ++i) {
     if (nodes[i].outputs.size() != 1 || graph.tensor(value).kind != TensorKind::intermediate)
-      throw Refused("it writes one result");
+      throw Refused("the graph has more than one output");
     value = chain.take(nodes[i], value);
   }
   if (problem.bias != kNoTensor)
     problem.epilogue = problem.epilogue == Epilogue::relu   ? Epilogue::relu_bias
                        : problem.epilogue == Epilogue::gelu ? Epilogue::gelu_bias
                                                             : Epilogue::bias;
-  // Scales of operands are for fp8 alone.
+  // Only fp8 operands have scales.
   if (problem.scale_a != kNoTensor && (!is_fp8(a.dtype) || problem.scale_b == kNoTensor))
-    throw Refused("it scales operands of fp8 only, and both");
+    throw Refused("scales need fp8 operands, and both must have one");
   return problem;
 }
 
