@@ -38,11 +38,12 @@ void add_bench_command(CLI::App& app, Action& action) {
   command->add_option(
       "SUITE", request->suites,
       "Suites: a name (--list), the beginning of several (resnet50), or a .json file "
-      "(shapes/README.md); all for the device when left out. The word cpu before "
-      "them is short for --device cpu");
+      "(shapes/README.md); default: all for the device. The word cpu before them is short for "
+      "--device cpu");
   command
       ->add_option("--device", request->device,
-                   "Device: cpu (default), cuda:0, ...; with --kernels any that `explain` knows")
+                   "Device: cpu (default), cuda:0, ...; with --kernels and --bundle any that "
+                   "`explain` accepts")
       ->type_name("NAME");
   command
       ->add_option(
@@ -54,7 +55,7 @@ void add_bench_command(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_flag("--list", request->list, "Print the suites and their cases and stop");
   command->add_flag("--kernels", request->kernels,
-                    "Print how many regions our plans have and which engines run them, and stop");
+                    "Print the regions and engines of our plans and stop");
   command->add_option("--filter", request->filter, "Only cases with this text in their name")
       ->type_name("TEXT");
   command->add_flag("--quick", request->quick, "Few samples, only some cases of the large suites");
@@ -104,9 +105,10 @@ void add_bench_command(CLI::App& app, Action& action) {
                    "the search among the engines of a peer on a GPU may take 20 times as long")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 3600.0));
-  command->add_flag("--oracle", request->oracle,
-                    "Check every case in double precision (slow); by default where nothing quicker "
-                    "can");
+  command->add_flag(
+      "--oracle", request->oracle,
+      "Check every case with the double-precision oracle (slow); by default only if no "
+      "peer can check it");
   command
       ->add_option(
           "--layout", request->layout,

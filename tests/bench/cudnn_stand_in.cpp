@@ -104,7 +104,7 @@ Status finalize_graph(const StandInDescriptor& graph) {
     here->operations.push_back(operation);
   }
   if (here->operations.size() <= here->max_operations) return 0;
-  last_error = "a graph of so many operations is not supported";
+  last_error = "a graph with this many operations is not supported";
   return kNotSupported;
 }
 

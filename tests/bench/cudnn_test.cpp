@@ -105,7 +105,7 @@ TEST_F(Cudnn, WhatIsRefusedAsOneIsCut) {
   ASSERT_TRUE(answer.peer) << answer.refusal;
   EXPECT_EQ(answer.peer->kernels(), 2U);
   EXPECT_THAT(answer.peer->description(), HasSubstr("2 calls"));
-  EXPECT_THAT(answer.peer->description(), HasSubstr("so many operations"));
+  EXPECT_THAT(answer.peer->description(), HasSubstr("this many operations"));
   stand_in_.runs.clear();
   answer.peer->run();
   ASSERT_THAT(stand_in_.runs, SizeIs(2));
