@@ -1,4 +1,4 @@
-// The rows of the attribute table.
+// The rows of the attribute table: one per attribute of the graph API.
 #include "backend/attribute_table.hpp"
 
 namespace ashlar::cudnn {
@@ -10,7 +10,7 @@ constexpr Access kGetOnly = Access::get_only;
 
 constexpr Count kOne = {1, 1};
 constexpr Count kRank = {1, CUDNN_DIM_MAX};
-// Past any real use, and far from where sizes in bytes overflow.
+// Larger than any real use, and small enough that sizes in bytes do not overflow.
 constexpr Count kMany = {0, std::int64_t{1} << 30};
 
 constexpr Elements kInt64 = {CUDNN_TYPE_INT64};
@@ -21,7 +21,7 @@ constexpr Elements kFraction = {CUDNN_TYPE_FRACTION};
 constexpr Elements kPointer = {CUDNN_TYPE_VOID_PTR};
 constexpr Elements kText = {CUDNN_TYPE_CHAR};
 constexpr Elements kHandle = {CUDNN_TYPE_HANDLE};
-// Programs that compute in double give double where float is documented, and the other way round.
+// Clients that compute in double pass double where float is documented, and vice versa.
 constexpr Elements kScale = {CUDNN_TYPE_FLOAT, 0, CUDNN_TYPE_DOUBLE};
 constexpr Elements kNumber = {CUDNN_TYPE_DOUBLE, 0, CUDNN_TYPE_FLOAT};
 
@@ -65,7 +65,7 @@ constexpr Elements kLayoutInfo = descriptor(CUDNN_BACKEND_LAYOUT_INFO_DESCRIPTOR
 constexpr Elements kIntermediate = descriptor(CUDNN_BACKEND_INTERMEDIATE_INFO_DESCRIPTOR);
 constexpr Elements kKernelCache = descriptor(CUDNN_BACKEND_KERNEL_CACHE_DESCRIPTOR);
 constexpr Elements kDevice = descriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-// The value itself, or a tensor that has it.
+// An immediate value, or a tensor that holds it.
 constexpr Elements kSeed = {CUDNN_TYPE_BACKEND_DESCRIPTOR, kTensor.descriptors, CUDNN_TYPE_INT64};
 
 constexpr DescriptorTypes from_to(cudnnBackendDescriptorType_t first,

@@ -10,13 +10,13 @@
 #include <mutex>
 #include <thread>
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/settings.hpp"
 
 namespace ashlar::cudnn {
 
 namespace detail {
-std::atomic<unsigned> listened{0};
+std::atomic<unsigned> enabled_severities{0};
 std::atomic<std::uint64_t> calls{0};
 }  // namespace detail
 
@@ -40,26 +40,26 @@ struct Log {
   const std::chrono::system_clock::time_point start = std::chrono::system_clock::now();
 
   Log() {
-    const Settings& asked = settings();
-    if (asked.log_level == 0 || asked.log_destination.empty()) return;
-    if (asked.log_destination == "stdout")
+    const Settings& requested = settings();
+    if (requested.log_level == 0 || requested.log_destination.empty()) return;
+    if (requested.log_destination == "stdout")
       file = stdout;
-    else if (asked.log_destination == "stderr")
+    else if (requested.log_destination == "stderr")
       file = stderr;
     else
-      file = std::fopen(asked.log_destination.c_str(), "a");
+      file = std::fopen(requested.log_destination.c_str(), "a");
     is_own_file = file != nullptr && file != stdout && file != stderr;
-    file_mask = file != nullptr ? mask_up_to(asked.log_level) : 0;
+    file_mask = file != nullptr ? mask_up_to(requested.log_level) : 0;
     refresh();
   }
   ~Log() {
     if (file != nullptr && (file_mask & CUDNN_SEV_INFO_EN) != 0)
-      fmt::print(file, "ashlar libcudnn: {} calls answered\n", detail::calls.load());
-    detail::listened = 0;
+      fmt::print(file, "ashlar libcudnn: {} calls completed\n", detail::calls.load());
+    detail::enabled_severities = 0;
     if (is_own_file) std::fclose(file);
   }
   void refresh() {
-    detail::listened = file_mask | (listener.function != nullptr ? listener.mask : 0);
+    detail::enabled_severities = file_mask | (listener.function != nullptr ? listener.mask : 0);
   }
 };
 
@@ -91,7 +91,7 @@ cudnnDebug_t who(std::chrono::system_clock::time_point start, cudnnStatus_t stat
 
 void log_line(cudnnSeverity_t severity, cudnnStatus_t status, const std::string& line) noexcept
     try {
-  if (!is_listened(severity)) return;
+  if (!is_severity_enabled(severity)) return;
   Log& log = shared_log();
   Listener listener;
   {
@@ -104,7 +104,7 @@ void log_line(cudnnSeverity_t severity, cudnnStatus_t status, const std::string&
   }
   if (listener.function == nullptr || (listener.mask & (1U << severity)) == 0) return;
   const cudnnDebug_t debug = who(log.start, status);
-  // One line, and the zero that ends the lines.
+  // The callback's format: lines that each end with a zero, and an empty line at the end.
   const std::string message = line + '\0';
   listener.function(severity, listener.user_data, &debug, message.c_str());
 } catch (...) {
@@ -120,7 +120,7 @@ void log_entered(const char* function) noexcept try {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnSetCallback(unsigned mask, void* user_data, cudnnCallback_t callback) {
-  return answer(__func__, [&] {
+  return guarded(__func__, [&] {
     Log& log = shared_log();
     const std::scoped_lock lock(log.mutex);
     log.listener = {mask, user_data, callback};
@@ -129,7 +129,7 @@ cudnnStatus_t cudnnSetCallback(unsigned mask, void* user_data, cudnnCallback_t c
 }
 
 cudnnStatus_t cudnnGetCallback(unsigned* mask, void** user_data, cudnnCallback_t* callback) {
-  return answer(__func__, [&] {
+  return guarded(__func__, [&] {
     required(mask, "mask");
     required(user_data, "user_data");
     required(callback, "callback");

@@ -111,7 +111,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  return answer(copy(line(to, bytes), line(from, bytes), {bytes, 1, 1}, kind, stream));
+  return record_error(copy(line(to, bytes), line(from, bytes), {bytes, 1, 1}, kind, stream));
 }
 
 cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,
@@ -123,7 +123,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
                                 size_t bytes, cudaStream_t stream) {
   return is_device(to_device) && is_device(from_device)
              ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream)
-             : answer(cudaErrorInvalidDevice);
+             : record_error(cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
@@ -134,7 +134,7 @@ cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t fro
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                               size_t width, size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream) {
-  return answer(copy({to, to_pitch, 0}, {from, from_pitch, 0}, {width, height, 1}, kind, stream));
+  return record_error(copy({to, to_pitch, 0}, {from, from_pitch, 0}, {width, height, 1}, kind, stream));
 }
 
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* request) {
@@ -143,9 +143,9 @@ cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* request) {
 
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* request, cudaStream_t stream) {
   if (request == nullptr || request->srcArray != nullptr || request->dstArray != nullptr) {
-    return answer(cudaErrorInvalidValue);  // arrays are made of textures, which are a GPU's
+    return record_error(cudaErrorInvalidValue);  // arrays are made of textures, which are a GPU's
   }
-  return answer(copy(part(request->dstPtr, request->dstPos), part(request->srcPtr, request->srcPos),
+  return record_error(copy(part(request->dstPtr, request->dstPos), part(request->srcPtr, request->srcPos),
                      request->extent, request->kind, stream));
 }
 
@@ -154,7 +154,7 @@ cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
 }
 
 cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t stream) {
-  return answer(fill(line(pointer, bytes), value, {bytes, 1, 1}, stream));
+  return record_error(fill(line(pointer, bytes), value, {bytes, 1, 1}, stream));
 }
 
 cudaError_t cudaMemset2D(void* pointer, size_t pitch, int value, size_t width, size_t height) {
@@ -163,7 +163,7 @@ cudaError_t cudaMemset2D(void* pointer, size_t pitch, int value, size_t width, s
 
 cudaError_t cudaMemset2DAsync(void* pointer, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {
-  return answer(fill({pointer, pitch, 0}, value, {width, height, 1}, stream));
+  return record_error(fill({pointer, pitch, 0}, value, {width, height, 1}, stream));
 }
 
 cudaError_t cudaMemset3D(cudaPitchedPtr pointer, int value, cudaExtent extent) {
@@ -172,5 +172,5 @@ cudaError_t cudaMemset3D(cudaPitchedPtr pointer, int value, cudaExtent extent) {
 
 cudaError_t cudaMemset3DAsync(cudaPitchedPtr pointer, int value, cudaExtent extent,
                               cudaStream_t stream) {
-  return answer(fill(part(pointer, {0, 0, 0}), value, extent, stream));
+  return record_error(fill(part(pointer, {0, 0, 0}), value, extent, stream));
 }

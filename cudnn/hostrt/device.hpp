@@ -15,7 +15,7 @@ inline bool is_device(int device) { return device >= 0 && device < kDeviceCount;
 
 size_t total_memory();  // bytes of the host
 size_t free_memory();   // what the system would give at most, bytes
-int processor_count();
+int cpu_count();
 const cudaDeviceProp& device_properties();  // in the layout of CUDA 13
 
 }  // namespace ashlar::hostrt

@@ -87,24 +87,24 @@ thread_local cudaError_t last_error = cudaSuccess;
 
 namespace ashlar::hostrt {
 
-cudaError_t answer(cudaError_t error) {
+cudaError_t record_error(cudaError_t error) {
   if (error != cudaSuccess && error != cudaErrorNotReady) {
     last_error = error;
   }
   return error;
 }
 
-cudaError_t refuse(const char* function) {
+cudaError_t unsupported(const char* function) {
   static std::mutex mutex;
-  static std::set<std::string> told;
+  static std::set<std::string> reported;
   const std::lock_guard lock(mutex);
-  if (told.insert(function).second) {
+  if (reported.insert(function).second) {
     std::fprintf(stderr,
                  "ashlar libcudart: %s needs a GPU; this library stands in for the CUDA runtime "
                  "on machines without one\n",
                  function);
   }
-  return answer(cudaErrorNotSupported);
+  return record_error(cudaErrorNotSupported);
 }
 
 }  // namespace ashlar::hostrt

@@ -6,26 +6,26 @@
 namespace ashlar::hostrt {
 
 // What a call returns. An error becomes the thread's last one.
-cudaError_t answer(cudaError_t error);
+cudaError_t record_error(cudaError_t error);
 
 // For a function that only a GPU could do: cudaErrorNotSupported, and the first time for each
 // function a line on stderr that says so.
-cudaError_t refuse(const char* function);
+cudaError_t unsupported(const char* function);
 
 // Hands a value out.
 template <typename T>
-cudaError_t give(T* place, const T& value) {
-  if (place == nullptr) {
-    return answer(cudaErrorInvalidValue);
+cudaError_t return_value(T* out, const T& value) {
+  if (out == nullptr) {
+    return record_error(cudaErrorInvalidValue);
   }
-  *place = value;
+  *out = value;
   return cudaSuccess;
 }
 
 // Sets to nothing what the caller wants to know at all.
 template <typename... T>
-void clear(T*... places) {
-  ((places != nullptr ? void(*places = T{}) : void()), ...);
+void clear(T*... outputs) {
+  ((outputs != nullptr ? void(*outputs = T{}) : void()), ...);
 }
 
 }  // namespace ashlar::hostrt

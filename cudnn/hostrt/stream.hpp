@@ -29,13 +29,13 @@ cudaError_t check(cudaStream_t stream);
 // What the stream's work is captured by; null for most.
 std::shared_ptr<Capture> capture_of(cudaStream_t stream);
 void join(cudaStream_t stream, std::shared_ptr<Capture> capture);
-void write_down(const Capture& capture, std::function<void()> work);
+void record_work(const Capture& capture, std::function<void()> work);
 
 // Does the work of a stream that was checked, or writes it down.
 template <typename Work>
 cudaError_t submit(cudaStream_t stream, Work&& work) {
   if (const auto capture = capture_of(stream)) {
-    write_down(*capture, std::forward<Work>(work));
+    record_work(*capture, std::forward<Work>(work));
   } else {
     work();
   }

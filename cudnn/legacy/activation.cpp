@@ -3,7 +3,7 @@
 #include <array>
 
 #include "legacy/call.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -120,13 +120,13 @@ using ashlar::Graph;
 using ashlar::Value;
 
 cudnnStatus_t cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t* activation) {
-  return answer_older(__func__, [&] { create_object(activation, "activationDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(activation, "activationDesc"); });
 }
 
 cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activation,
                                            cudnnActivationMode_t mode, cudnnNanPropagation_t nan,
                                            double coefficient) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(activation, "activationDesc");
     require_enum(mode, CUDNN_ACTIVATION_SWISH, "mode");
     require_enum(nan, CUDNN_PROPAGATE_NAN, "reluNanOpt");
@@ -142,7 +142,7 @@ cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activatio
 cudnnStatus_t cudnnGetActivationDescriptor(cudnnActivationDescriptor_t activation,
                                            cudnnActivationMode_t* mode, cudnnNanPropagation_t* nan,
                                            double* coefficient) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Activation known = activation_of(activation, "activationDesc");
     *required(mode, "mode") = known.mode;
     *required(nan, "reluNanOpt") = known.nan;
@@ -152,26 +152,26 @@ cudnnStatus_t cudnnGetActivationDescriptor(cudnnActivationDescriptor_t activatio
 
 cudnnStatus_t cudnnSetActivationDescriptorSwishBeta(cudnnActivationDescriptor_t activation,
                                                     double beta) {
-  return answer_older(__func__, [&] { object(activation, "activationDesc").swish_beta = beta; });
+  return guarded_legacy(__func__, [&] { object(activation, "activationDesc").swish_beta = beta; });
 }
 
 cudnnStatus_t cudnnGetActivationDescriptorSwishBeta(cudnnActivationDescriptor_t activation,
                                                     double* beta) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const auto& descriptor = object(activation, "activationDesc");
     *required(beta, "swish_beta") = descriptor.swish_beta;
   });
 }
 
 cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t activation) {
-  return answer_older(__func__, [&] { destroy_object(activation, "activationDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(activation, "activationDesc"); });
 }
 
 cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescriptor_t activation,
                                      const void* alpha, cudnnTensorDescriptor_t x_desc,
                                      const void* x, const void* beta,
                                      cudnnTensorDescriptor_t y_desc, void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "activation_forward");
     const Activation how = activation_of(activation, "activationDesc");
     const TensorSpec x_spec = spec_of(x_desc, "xDesc"), y_spec = spec_of(y_desc, "yDesc");
@@ -192,7 +192,7 @@ cudnnStatus_t cudnnActivationBackward(cudnnHandle_t handle, cudnnActivationDescr
                                       const void* y, cudnnTensorDescriptor_t dy_desc,
                                       const void* dy, cudnnTensorDescriptor_t x_desc, const void* x,
                                       const void* beta, cudnnTensorDescriptor_t dx_desc, void* dx) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "activation_backward");
     const Activation how = activation_of(activation, "activationDesc");
     const TensorSpec y_spec = spec_of(y_desc, "yDesc"), dy_spec = spec_of(dy_desc, "dyDesc"),

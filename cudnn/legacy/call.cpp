@@ -2,7 +2,7 @@
 
 #include "core/capture.hpp"
 #include "core/settings.hpp"
-#include "legacy/host_number.hpp"
+#include "legacy/host_scalar.hpp"
 
 namespace ashlar::cudnn {
 
@@ -18,8 +18,8 @@ Call::Call(cudnnHandle_t handle, std::string_view name)
 Call& Call::blend(const void* alpha, const void* beta, DType data, int pair) {
   Blend& blend = blends_.at(static_cast<std::size_t>(pair));
   blend.type = data == f64 ? f64 : f32;
-  const auto number = [&](const void* given, double fallback) {
-    const double value = given != nullptr ? read_host_number(given, blend.type) : fallback;
+  const auto number = [&](const void* provided, double fallback) {
+    const double value = provided != nullptr ? read_host_scalar(provided, blend.type) : fallback;
     return Number{value, static_cast<float>(value)};
   };
   blend.alpha = number(alpha, 1.0);

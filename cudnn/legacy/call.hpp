@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
 #include "core/plan_cache.hpp"

@@ -33,19 +33,19 @@ Convolution make_convolution(ConvKind kind, const TensorSpec& x, const TensorSpe
                              const cudnnConvolutionStruct& conv, const TensorSpec& y);
 
 // What an algorithm of cuDNN's means here: how much freedom the planner has.
-struct ConvWay {
+struct ConvStrategy {
   std::int64_t workspace_limit;  // bytes; past it the plan owns what it needs
   bool allows_winograd;
-  bool operator==(const ConvWay&) const = default;
+  bool operator==(const ConvStrategy&) const = default;
 };
 inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-inline constexpr ConvWay kOwnMemory{0, false};
-inline constexpr ConvWay kBest{kNoLimit, false};
-inline constexpr ConvWay kWinogradOwnMemory{0, true};
-inline constexpr ConvWay kWinograd{kNoLimit, true};
+inline constexpr ConvStrategy kOwnMemory{0, false};
+inline constexpr ConvStrategy kBest{kNoLimit, false};
+inline constexpr ConvStrategy kWinogradOwnMemory{0, true};
+inline constexpr ConvStrategy kWinograd{kNoLimit, true};
 
-CompileOptions options_of(const Convolution& conv, ConvWay way);
-void add_to_key(Call& call, const Convolution& conv, ConvWay way);
+CompileOptions options_of(const Convolution& conv, ConvStrategy strategy);
+void add_to_key(Call& call, const Convolution& conv, ConvStrategy strategy);
 
 // The convolution's value in its compute type, before alpha and beta. Operands become the inputs
 // "x", "w" and "y", whichever the kind reads.
@@ -61,13 +61,13 @@ struct ConvMemory {
 // Whether a caller's workspace is enough for a plan.
 bool fits(const Call& call, const void* workspace, std::size_t bytes);
 // The same way within a workspace that was not enough. A misaligned one is as good as none.
-ConvWay within(ConvWay way, const void* workspace, std::size_t bytes);
+ConvStrategy within(ConvStrategy strategy, const void* workspace, std::size_t bytes);
 
 // One way with its plan.
 class ConvolutionCall {
  public:
   // result = alpha * convolution + beta * result; null alpha and beta are 1 and 0.
-  ConvolutionCall(cudnnHandle_t handle, const Convolution& conv, ConvWay way,
+  ConvolutionCall(cudnnHandle_t handle, const Convolution& conv, ConvStrategy strategy,
                   const void* alpha = nullptr, const void* beta = nullptr);
   ConvolutionCall(const ConvolutionCall&) = delete;  // its plan holds pointers to alpha and beta
   ConvolutionCall& operator=(const ConvolutionCall&) = delete;
@@ -81,7 +81,7 @@ class ConvolutionCall {
 };
 
 // Runs the way, or what fits into the caller's workspace when that is too small for it.
-void run_convolution(cudnnHandle_t handle, const Convolution& conv, ConvWay way, const void* alpha,
+void run_convolution(cudnnHandle_t handle, const Convolution& conv, ConvStrategy strategy, const void* alpha,
                      const void* beta, const ConvMemory& memory, void* workspace,
                      std::size_t bytes);
 

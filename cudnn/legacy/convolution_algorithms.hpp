@@ -15,10 +15,10 @@ namespace ashlar::cudnn {
 
 int algorithm_count(ConvKind kind);
 // Nothing where we have no such way; throws Failure(BAD_PARAM) for what is no algorithm.
-std::optional<ConvWay> listed_way(ConvKind kind, int algorithm);
+std::optional<ConvStrategy> listed_strategy(ConvKind kind, int algorithm);
 // The way a call of the algorithm runs.
-inline ConvWay way_of(ConvKind kind, int algorithm) {
-  return listed_way(kind, algorithm).value_or(kBest);
+inline ConvStrategy strategy_of(ConvKind kind, int algorithm) {
+  return listed_strategy(kind, algorithm).value_or(kBest);
 }
 
 struct AlgorithmReport {
@@ -44,11 +44,11 @@ std::size_t workspace_bytes(cudnnHandle_t handle, const Convolution& conv, int a
 
 // Fills a caller's array.
 template <class Perf>
-void hand_out(const std::vector<AlgorithmReport>& reports, const Convolution& conv, int capacity,
+void copy_reports(const std::vector<AlgorithmReport>& reports, const Convolution& conv, int capacity,
               int* count, Perf* results) {
-  const int given = std::min(capacity, static_cast<int>(reports.size()));
-  for (int place = 0; place < given; ++place) {
-    const AlgorithmReport& report = reports[static_cast<std::size_t>(place)];
+  const int count_returned = std::min(capacity, static_cast<int>(reports.size()));
+  for (int index = 0; index < count_returned; ++index) {
+    const AlgorithmReport& report = reports[static_cast<std::size_t>(index)];
     Perf perf{};
     perf.algo = static_cast<decltype(perf.algo)>(report.algorithm);
     perf.status = report.status;
@@ -56,9 +56,9 @@ void hand_out(const std::vector<AlgorithmReport>& reports, const Convolution& co
     perf.memory = report.workspace_bytes;
     perf.determinism = report.is_deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
     perf.mathType = conv.math;
-    results[place] = perf;
+    results[index] = perf;
   }
-  *count = given;
+  *count = count_returned;
 }
 
 // Throws Failure for an array that cannot take results.

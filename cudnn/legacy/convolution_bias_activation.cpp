@@ -2,8 +2,8 @@
 // bias).
 #include "legacy/activation.hpp"
 #include "legacy/convolution_algorithms.hpp"
-#include "legacy/graph_parts.hpp"
-#include "legacy/host_number.hpp"
+#include "legacy/graph_helpers.hpp"
+#include "legacy/host_scalar.hpp"
 #include "legacy/reorder.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -48,17 +48,17 @@ Value add_fused(Graph& graph, const FusedConvolution& fused) {
   return activated(graph, fused.activation, sum, type);
 }
 
-void run(cudnnHandle_t handle, const FusedConvolution& fused, ConvWay way,
+void run(cudnnHandle_t handle, const FusedConvolution& fused, ConvStrategy strategy,
          const FusedMemory& memory, void* workspace, std::size_t bytes) {
   Call call(handle, "convolution_bias_activation");
-  add_to_key(call, fused.conv, way);
+  add_to_key(call, fused.conv, strategy);
   call.key(fused.activation).key(fused.bias).key(fused.alpha1 != 1.0);
   call.key(fused.alpha2 != 0.0).key(fused.alpha2 != 1.0);
   if (fused.alpha2 != 0.0) call.key(fused.z);
   call.compile([&](Graph& graph) { add_output(graph, "y", add_fused(graph, fused), fused.conv.y); },
-               options_of(fused.conv, way));
+               options_of(fused.conv, strategy));
   if (!fits(call, workspace, bytes)) {
-    run(handle, fused, within(way, workspace, bytes), memory, workspace, bytes);
+    run(handle, fused, within(strategy, workspace, bytes), memory, workspace, bytes);
     return;
   }
   const auto single = [](double number) { return static_cast<float>(number); };
@@ -88,7 +88,7 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     cudnnTensorDescriptor_t z_desc, const void* z, cudnnTensorDescriptor_t bias_desc,
     const void* bias, cudnnActivationDescriptor_t activation, cudnnTensorDescriptor_t y_desc,
     void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     FusedConvolution fused;
     fused.conv = make_convolution(ConvKind::forward, x_desc, w_desc, conv_desc, y_desc);
     fused.activation = activation_of(activation, "activationDesc");
@@ -98,8 +98,8 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     if (fused.bias.dims != per_channel)
       fail(CUDNN_STATUS_BAD_PARAM, "biasDesc.dims: got {}, expected {}, one per channel of yDesc",
            to_string(fused.bias.dims), to_string(per_channel));
-    fused.alpha1 = read_host_number(required(alpha1, "alpha1"), fused.number_type());
-    fused.alpha2 = read_host_number(required(alpha2, "alpha2"), fused.number_type());
+    fused.alpha1 = read_host_scalar(required(alpha1, "alpha1"), fused.number_type());
+    fused.alpha2 = read_host_scalar(required(alpha2, "alpha2"), fused.number_type());
     FusedMemory memory{
         {required(x, "x"), required(w, "w"), required(y, "y")}, z, required(bias, "bias")};
     if (fused.alpha2 != 0.0) {  // else z is not read and need not be there
@@ -107,6 +107,6 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
       require_same_dims(fused.conv.y, "yDesc", fused.z, "zDesc");
       required(z, "z");
     }
-    run(handle, fused, way_of(ConvKind::forward, algo), memory, workspace, bytes);
+    run(handle, fused, strategy_of(ConvKind::forward, algo), memory, workspace, bytes);
   });
 }

@@ -1,6 +1,6 @@
 #include "legacy/convolution_descriptor.hpp"
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/data_type.hpp"
 #include "core/objects.hpp"
 #include "legacy/filter_descriptor.hpp"
@@ -14,11 +14,11 @@ namespace {
 constexpr int kImageRank = 4;
 constexpr int kBatchAndChannels = 2;  // axes before the spatial ones
 
-void require_at_least(const Dims& values, std::int64_t least, const char* parameter) {
+void require_at_least(const Dims& values, std::int64_t minimum, const char* parameter) {
   for (int axis = 0; axis < values.rank(); ++axis)
-    if (values[axis] < least)
+    if (values[axis] < minimum)
       fail(CUDNN_STATUS_BAD_PARAM, "{}[{}]: got {}, expected at least {}", parameter, axis,
-           values[axis], least);
+           values[axis], minimum);
 }
 
 void set(cudnnConvolutionStruct& conv, const Dims& padding, const Dims& stride,
@@ -91,18 +91,18 @@ using namespace ashlar::cudnn;
 using ashlar::Dims;
 
 cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* conv) {
-  return answer_older(__func__, [&] { create_object(conv, "convDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(conv, "convDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t conv) {
-  return answer_older(__func__, [&] { destroy_object(conv, "convDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(conv, "convDesc"); });
 }
 
 cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t conv, int pad_h,
                                               int pad_w, int stride_h, int stride_w, int dilation_h,
                                               int dilation_w, cudnnConvolutionMode_t mode,
                                               cudnnDataType_t compute) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     set(object(conv, "convDesc"), {pad_h, pad_w}, {stride_h, stride_w}, {dilation_h, dilation_w},
         mode, compute);
   });
@@ -113,7 +113,7 @@ cudnnStatus_t cudnnGetConvolution2dDescriptor(cudnnConvolutionDescriptor_t conv,
                                               int* dilation_h, int* dilation_w,
                                               cudnnConvolutionMode_t* mode,
                                               cudnnDataType_t* compute) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const auto& known = convolution_of(conv, "convDesc");
     if (known.padding.rank() != kImageRank - kBatchAndChannels)
       fail(CUDNN_STATUS_BAD_PARAM, "convDesc: got {} spatial axes, expected 2",
@@ -133,7 +133,7 @@ cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
                                               const int pads[], const int strides[],
                                               const int dilations[], cudnnConvolutionMode_t mode,
                                               cudnnDataType_t compute) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& known = object(conv, "convDesc");
     if (spatial_rank < 1)
       fail(CUDNN_STATUS_BAD_PARAM, "arrayLength: got {}, expected at least 1", spatial_rank);
@@ -149,7 +149,7 @@ cudnnStatus_t cudnnGetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
                                               int* spatial_rank, int pads[], int strides[],
                                               int dilations[], cudnnConvolutionMode_t* mode,
                                               cudnnDataType_t* compute) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const auto& known = convolution_of(conv, "convDesc");
     copy_out(known.padding, capacity, pads, "padA");
     copy_out(known.stride, capacity, strides, "strideA");
@@ -164,7 +164,7 @@ cudnnStatus_t cudnnGetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
 }
 
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, int groups) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& known = object(conv, "convDesc");
     if (groups < 1) fail(CUDNN_STATUS_BAD_PARAM, "groupCount: got {}, expected at least 1", groups);
     known.groups = groups;
@@ -172,12 +172,12 @@ cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, i
 }
 
 cudnnStatus_t cudnnGetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, int* groups) {
-  return answer_older(__func__,
+  return guarded_legacy(__func__,
                       [&] { *required(groups, "groupCount") = object(conv, "convDesc").groups; });
 }
 
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t conv, cudnnMathType_t math) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& known = object(conv, "convDesc");
     known.math = require_enum(math, CUDNN_FMA_MATH, "mathType");
   });
@@ -185,13 +185,13 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t conv, cud
 
 cudnnStatus_t cudnnGetConvolutionMathType(cudnnConvolutionDescriptor_t conv,
                                           cudnnMathType_t* math) {
-  return answer_older(__func__,
+  return guarded_legacy(__func__,
                       [&] { *required(math, "mathType") = object(conv, "convDesc").math; });
 }
 
 cudnnStatus_t cudnnSetConvolutionReorderType(cudnnConvolutionDescriptor_t conv,
                                              cudnnReorderType_t reordering) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& known = object(conv, "convDesc");
     known.reordering = require_enum(reordering, CUDNN_NO_REORDER, "reorderType");
   });
@@ -199,7 +199,7 @@ cudnnStatus_t cudnnSetConvolutionReorderType(cudnnConvolutionDescriptor_t conv,
 
 cudnnStatus_t cudnnGetConvolutionReorderType(cudnnConvolutionDescriptor_t conv,
                                              cudnnReorderType_t* reordering) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     *required(reordering, "reorderType") = object(conv, "convDesc").reordering;
   });
 }
@@ -208,7 +208,7 @@ cudnnStatus_t cudnnGetConvolution2dForwardOutputDim(cudnnConvolutionDescriptor_t
                                                     cudnnTensorDescriptor_t x_desc,
                                                     cudnnFilterDescriptor_t w_desc, int* n, int* c,
                                                     int* h, int* w) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const auto& known = convolution_of(conv, "convDesc");
     const Dims dims = forward_dims(known, spec_of(x_desc, "inputTensorDesc"), "inputTensorDesc",
                                    spec_of(w_desc, "filterDesc"), "filterDesc");
@@ -225,7 +225,7 @@ cudnnStatus_t cudnnGetConvolutionNdForwardOutputDim(cudnnConvolutionDescriptor_t
                                                     cudnnTensorDescriptor_t x_desc,
                                                     cudnnFilterDescriptor_t w_desc, int rank,
                                                     int dims[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const auto& known = convolution_of(conv, "convDesc");
     const Dims result = forward_dims(known, spec_of(x_desc, "inputTensorDesc"), "inputTensorDesc",
                                      spec_of(w_desc, "filterDesc"), "filterDesc");

@@ -185,10 +185,10 @@ void run(CtcCall& ctc, const Problem& problem, const void* probs, const int* lab
   call.run(workspace, bytes);
 }
 
-void require_bytes(std::size_t given, std::int64_t needed) {
-  if (given < static_cast<std::size_t>(needed))
+void require_bytes(std::size_t provided, std::int64_t needed) {
+  if (provided < static_cast<std::size_t>(needed))
     fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "workSpaceSizeInBytes: got {}, expected {}",
-         given, needed);
+         provided, needed);
 }
 
 // Puts the labels behind the plan's part of the workspace.
@@ -224,7 +224,7 @@ cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle, cudnnTensorDesc
                                            const int* labels, const int* label_lengths,
                                            const int* input_lengths, cudnnCTCLossAlgo_t algo,
                                            cudnnCTCLossDescriptor_t ctc, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     required(bytes, "sizeInBytes");
     const Problem problem(ctc, probs_desc, gradients_desc, algo);
@@ -239,7 +239,7 @@ cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle, cudnnCTCLoss
                                               cudnnTensorDescriptor_t probs_desc,
                                               cudnnTensorDescriptor_t gradients_desc,
                                               size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     required(bytes, "sizeInBytes");
     const Problem problem(ctc, probs_desc, gradients_desc, algo);
@@ -254,7 +254,7 @@ cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle, cudnnTensorDescriptor_t probs_d
                            cudnnTensorDescriptor_t gradients_desc, void* gradients,
                            cudnnCTCLossAlgo_t algo, cudnnCTCLossDescriptor_t ctc, void* workspace,
                            size_t workspace_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const Problem problem(ctc, probs_desc, wanted(gradients_desc, gradients), algo);
     const HostLabels host(labels, label_lengths, input_lengths, problem.probs);
@@ -269,7 +269,7 @@ cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t algo,
                               const int input_lengths[], void* costs,
                               cudnnTensorDescriptor_t gradients_desc, void* gradients,
                               size_t workspace_bytes, void* workspace) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const Problem problem(ctc, probs_desc, wanted(gradients_desc, gradients), algo);
     required(probs, "probs"), required(costs, "costs"), required(labels, "labels");

@@ -27,7 +27,7 @@ void set(cudnnDropoutStruct& dropout, float probability, void* states, std::size
 }
 
 // One bit per element says what was kept.
-std::size_t mask_bytes(const TensorSpec& x) { return whole_words((element_count(x.dims) + 7) / 8); }
+std::size_t mask_bytes(const TensorSpec& x) { return round_up_to_words((element_count(x.dims) + 7) / 8); }
 
 // What elements are decided one by one: the tensors, and the mask, as one axis where memory has no
 // gaps and both tensors the same order.
@@ -133,22 +133,22 @@ void advance(cudnnHandle_t handle, const cudnnDropoutStruct& dropout, std::int64
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* dropout) {
-  return answer_older(__func__, [&] { create_object(dropout, "dropoutDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(dropout, "dropoutDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t dropout) {
-  return answer_older(__func__, [&] { destroy_object(dropout, "dropoutDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(dropout, "dropoutDesc"); });
 }
 
 cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     *required(bytes, "sizeInBytes") = kDropoutStatesBytes;
   });
 }
 
 cudnnStatus_t cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t x_desc, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     required(bytes, "sizeInBytes");
     *bytes = mask_bytes(spec_of(x_desc, "xDesc"));
   });
@@ -157,7 +157,7 @@ cudnnStatus_t cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t x_desc, si
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                         float probability, void* states, size_t states_bytes,
                                         unsigned long long seed) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     cudnnDropoutStruct& descriptor = object(dropout, "dropoutDesc");
     const cudnnContext& context = object(handle, "handle");
     set(descriptor, probability, states, states_bytes, seed);
@@ -171,7 +171,7 @@ cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnH
 cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                             float probability, void* states, size_t states_bytes,
                                             unsigned long long seed) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     cudnnDropoutStruct& descriptor = object(dropout, "dropoutDesc");
     object(handle, "handle");
     set(descriptor, probability, states, states_bytes, seed);
@@ -181,7 +181,7 @@ cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cu
 cudnnStatus_t cudnnGetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                         float* probability, void** states,
                                         unsigned long long* seed) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const cudnnDropoutStruct& descriptor = dropout_of(dropout, "dropoutDesc");
     object(handle, "handle");
     if (probability != nullptr) *probability = descriptor.probability;
@@ -194,7 +194,7 @@ cudnnStatus_t cudnnDropoutForward(cudnnHandle_t handle, cudnnDropoutDescriptor_t
                                   cudnnTensorDescriptor_t x_desc, const void* x,
                                   cudnnTensorDescriptor_t y_desc, void* y, void* reserve,
                                   size_t reserve_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const cudnnDropoutStruct& descriptor = dropout_of(dropout, "dropoutDesc");
     const TensorSpec from = spec_of(x_desc, "xDesc"), to = spec_of(y_desc, "yDesc");
@@ -208,7 +208,7 @@ cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle, cudnnDropoutDescriptor_
                                    cudnnTensorDescriptor_t dy_desc, const void* dy,
                                    cudnnTensorDescriptor_t dx_desc, void* dx, void* reserve,
                                    size_t reserve_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const cudnnDropoutStruct& descriptor = dropout_of(dropout, "dropoutDesc");
     const TensorSpec from = spec_of(dy_desc, "dydesc"), to = spec_of(dx_desc, "dxdesc");

@@ -9,9 +9,9 @@ namespace ashlar::cudnn {
 
 double probability_of(cudnnDropoutDescriptor_t dropout, const char* parameter) {
   // The smallest number drawn is 2^-24.
-  constexpr double kNothingKept = 1.0 - 0x1p-30;
+  constexpr double kKeepNothing = 1.0 - 0x1p-30;
   if (dropout == nullptr) return 0.0;
-  return std::min(static_cast<double>(dropout_of(dropout, parameter).probability), kNothingKept);
+  return std::min(static_cast<double>(dropout_of(dropout, parameter).probability), kKeepNothing);
 }
 
 void record_draws(cudnnHandle_t handle, cudnnDropoutDescriptor_t dropout, const char* parameter,

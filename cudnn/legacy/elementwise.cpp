@@ -4,7 +4,7 @@
 
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -90,12 +90,12 @@ struct Words {
 }  // namespace
 
 cudnnStatus_t cudnnCreateOpTensorDescriptor(cudnnOpTensorDescriptor_t* op_tensor) {
-  return answer_older(__func__, [&] { create_object(op_tensor, "opTensorDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(op_tensor, "opTensorDesc"); });
 }
 
 cudnnStatus_t cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t op_tensor, cudnnOpTensorOp_t op,
                                          cudnnDataType_t compute, cudnnNanPropagation_t nan) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(op_tensor, "opTensorDesc");
     require_enum(op, CUDNN_OP_TENSOR_NOT, "opTensorOp");
     require_enum(nan, CUDNN_PROPAGATE_NAN, "opTensorNanOpt");
@@ -106,7 +106,7 @@ cudnnStatus_t cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t op_tensor, cu
 
 cudnnStatus_t cudnnGetOpTensorDescriptor(cudnnOpTensorDescriptor_t op_tensor, cudnnOpTensorOp_t* op,
                                          cudnnDataType_t* compute, cudnnNanPropagation_t* nan) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const OpTensor& known = set_object(op_tensor, "opTensorDesc");
     *required(op, "opTensorOp") = known.op;
     *required(compute, "opTensorCompType") = known.compute;
@@ -115,7 +115,7 @@ cudnnStatus_t cudnnGetOpTensorDescriptor(cudnnOpTensorDescriptor_t op_tensor, cu
 }
 
 cudnnStatus_t cudnnDestroyOpTensorDescriptor(cudnnOpTensorDescriptor_t op_tensor) {
-  return answer_older(__func__, [&] { destroy_object(op_tensor, "opTensorDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(op_tensor, "opTensorDesc"); });
 }
 
 // c = op(alpha1 * a, alpha2 * b) + beta * c
@@ -123,7 +123,7 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, cudnnOpTensorDescriptor_t op_t
                             const void* alpha1, cudnnTensorDescriptor_t a_desc, const void* a,
                             const void* alpha2, cudnnTensorDescriptor_t b_desc, const void* b,
                             const void* beta, cudnnTensorDescriptor_t c_desc, void* c) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "op_tensor");
     const OpTensor how = set_object(op_tensor, "opTensorDesc");
     const TensorSpec a_spec = spec_of(a_desc, "aDesc"), c_spec = spec_of(c_desc, "cDesc");
@@ -152,7 +152,7 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, cudnnOpTensorDescriptor_t op_t
 cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha,
                              cudnnTensorDescriptor_t a_desc, const void* a, const void* beta,
                              cudnnTensorDescriptor_t c_desc, void* c) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "add_tensor");
     const TensorSpec c_spec = spec_of(c_desc, "cDesc");
     const TensorSpec a_spec = broadcast_spec(spec_of(a_desc, "aDesc"), c_spec.dims, "aDesc");
@@ -171,7 +171,7 @@ cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha,
 // INT8; of y's type for the others, which that library does not set.
 cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_desc, void* y,
                              const void* value) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "set_tensor");
     const Words to(spec_of(y_desc, "yDesc"));
     required(y, "y");
@@ -210,7 +210,7 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_des
 // y = alpha * y
 cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_desc, void* y,
                                const void* alpha) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "scale_tensor");
     const TensorSpec spec = spec_of(y_desc, "yDesc");
     required(y, "y");

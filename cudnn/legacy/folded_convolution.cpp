@@ -9,7 +9,7 @@
 //
 // Extents are NVIDIA's: results are filled up to a multiple of 8 channels, and the inputs' channels
 // so that those of a block are one, where a whole number does that.
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "legacy/convolution.hpp"
 #include "legacy/filter_descriptor.hpp"
 #include "legacy/tensor_descriptor.hpp"
@@ -31,21 +31,21 @@ std::int64_t blocks(std::int64_t extent, std::int64_t block) {
 }
 
 void fold_axis(Folding& folding, int axis) {
-  const int place = axis + 2;
+  const int tensor_axis = axis + 2;
   const std::int64_t fold = folding.conv.stride[axis], pad = folding.conv.padding[axis];
-  const std::int64_t elements = folding.filter[place], results = folding.dy[place];
-  const std::int64_t extent = folding.dx[place], reached = (results - 1) * fold + elements - pad;
+  const std::int64_t elements = folding.filter[tensor_axis], results = folding.dy[tensor_axis];
+  const std::int64_t extent = folding.dx[tensor_axis], reached = (results - 1) * fold + elements - pad;
   const std::int64_t padding = blocks(pad, fold), before = padding * fold - pad;
   const std::int64_t window = blocks(elements + before, fold);
   const std::int64_t folded = blocks(std::min(extent, std::max<std::int64_t>(reached, 1)), fold);
-  folding.filter[place] = window;
-  folding.filter_before[place] = before;
-  folding.filter_after[place] = window * fold - elements - before;
-  folding.dx[place] = folded;
-  folding.fold_after[place] = std::min<std::int64_t>(folded * fold - extent, 0);
-  folding.unfold_after[place] = extent - folded * fold;
-  folding.dy[place] = folded + 2 * padding - window + 1;
-  folding.dy_after[place] = folding.dy[place] - results;
+  folding.filter[tensor_axis] = window;
+  folding.filter_before[tensor_axis] = before;
+  folding.filter_after[tensor_axis] = window * fold - elements - before;
+  folding.dx[tensor_axis] = folded;
+  folding.fold_after[tensor_axis] = std::min<std::int64_t>(folded * fold - extent, 0);
+  folding.unfold_after[tensor_axis] = extent - folded * fold;
+  folding.dy[tensor_axis] = folded + 2 * padding - window + 1;
+  folding.dy_after[tensor_axis] = folding.dy[tensor_axis] - results;
   folding.folds[axis] = fold;
   folding.conv.padding[axis] = padding;
   folding.conv.stride[axis] = 1;
@@ -108,12 +108,12 @@ cudnnStatus_t cudnnGetFoldedConvBackwardDataDescriptors(
     cudnnConvolutionDescriptor_t folded_conv, cudnnTensorDescriptor_t folded_dx,
     cudnnTensorTransformDescriptor_t filter_fold, cudnnTensorTransformDescriptor_t dy_pad,
     cudnnTensorTransformDescriptor_t dx_fold, cudnnTensorTransformDescriptor_t dx_unfold) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
-    const Convolution given =
+    const Convolution provided =
         make_convolution(ConvKind::backward_data, dx_desc, filter_desc, conv, dy_desc);
     const Folding folding =
-        folding_of(convolution_of(conv, "convDesc"), given.w.dims, given.y.dims, given.x.dims);
+        folding_of(convolution_of(conv, "convDesc"), provided.w.dims, provided.y.dims, provided.x.dims);
 
     auto& to_filter = object(folded_filter, "foldedFilterDesc");
     auto& to_dy = object(padded_dy, "paddedDiffDesc");
@@ -124,8 +124,8 @@ cudnnStatus_t cudnnGetFoldedConvBackwardDataDescriptors(
     set(to_dx, dx_desc->type, packed_spec(dx_desc->type, format, folding.dx));
     to_conv = folding.conv;
 
-    const Dims none = Dims::filled(given.x.dims.rank(), 0);
-    const Dims ones = Dims::filled(given.x.dims.rank() - 2, 1);
+    const Dims none = Dims::filled(provided.x.dims.rank(), 0);
+    const Dims ones = Dims::filled(provided.x.dims.rank() - 2, 1);
     set_transform(filter_fold, format, folding.filter_before, folding.filter_after, folding.folds,
                   CUDNN_TRANSFORM_FOLD, "filterFoldTransDesc");
     set_transform(dy_pad, format, none, folding.dy_after, ones, CUDNN_TRANSFORM_FOLD,

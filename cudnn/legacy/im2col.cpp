@@ -31,7 +31,7 @@ Value reversed(Graph& graph, Value patches, std::int64_t elements) {
 cudnnStatus_t cudnnIm2Col(cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, const void* x,
                           cudnnFilterDescriptor_t w_desc, cudnnConvolutionDescriptor_t conv_desc,
                           void* columns) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const auto& conv = convolution_of(conv_desc, "convDesc");
     const TensorSpec from = spec_of(x_desc, "srcDesc"), filter = spec_of(w_desc, "filterDesc");
     // Groups share the matrix: only the window of the filter matters.

@@ -1,6 +1,6 @@
 // Normalisation by a neighbourhood: of channels (LRN), or of places (divisive).
 #include "legacy/call.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -44,12 +44,12 @@ void require_spatial(const TensorSpec& x) {
 }  // namespace
 
 cudnnStatus_t cudnnCreateLRNDescriptor(cudnnLRNDescriptor_t* lrn) {
-  return answer_older(__func__, [&] { create_object(lrn, "normDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(lrn, "normDesc"); });
 }
 
 cudnnStatus_t cudnnSetLRNDescriptor(cudnnLRNDescriptor_t lrn, unsigned n, double alpha, double beta,
                                     double k) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(lrn, "normDesc");
     if (n < CUDNN_LRN_MIN_N || n > CUDNN_LRN_MAX_N)
       fail(CUDNN_STATUS_BAD_PARAM, "lrnN: got {}, expected {} to {}", n, CUDNN_LRN_MIN_N,
@@ -65,7 +65,7 @@ cudnnStatus_t cudnnSetLRNDescriptor(cudnnLRNDescriptor_t lrn, unsigned n, double
 
 cudnnStatus_t cudnnGetLRNDescriptor(cudnnLRNDescriptor_t lrn, unsigned* n, double* alpha,
                                     double* beta, double* k) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const LocalNormAttributes known = attributes_of(lrn);
     *required(n, "lrnN") = static_cast<unsigned>(known.window);
     *required(alpha, "lrnAlpha") = known.alpha;
@@ -75,7 +75,7 @@ cudnnStatus_t cudnnGetLRNDescriptor(cudnnLRNDescriptor_t lrn, unsigned* n, doubl
 }
 
 cudnnStatus_t cudnnDestroyLRNDescriptor(cudnnLRNDescriptor_t lrn) {
-  return answer_older(__func__, [&] { destroy_object(lrn, "lrnDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(lrn, "lrnDesc"); });
 }
 
 cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle, cudnnLRNDescriptor_t lrn,
@@ -83,7 +83,7 @@ cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle, cudnnLRNDescript
                                           cudnnTensorDescriptor_t x_desc, const void* x,
                                           const void* beta, cudnnTensorDescriptor_t y_desc,
                                           void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "lrn_forward");
     const LocalNormAttributes norm = attributes_of(lrn);
     require_enum(mode, CUDNN_LRN_CROSS_CHANNEL_DIM1, "lrnMode");
@@ -110,7 +110,7 @@ cudnnStatus_t cudnnLRNCrossChannelBackward(cudnnHandle_t handle, cudnnLRNDescrip
                                            cudnnTensorDescriptor_t x_desc, const void* x,
                                            const void* beta, cudnnTensorDescriptor_t dx_desc,
                                            void* dx) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "lrn_backward");
     const LocalNormAttributes norm = attributes_of(lrn);
     require_enum(mode, CUDNN_LRN_CROSS_CHANNEL_DIM1, "lrnMode");
@@ -142,7 +142,7 @@ cudnnStatus_t cudnnDivisiveNormalizationForward(cudnnHandle_t handle, cudnnLRNDe
                                                 const void* means, void* temp, void* temp2,
                                                 const void* beta, cudnnTensorDescriptor_t y_desc,
                                                 void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "divisive_norm_forward");
     const LocalNormAttributes norm = attributes_of(lrn);
     require_enum(mode, CUDNN_DIVNORM_PRECOMPUTED_MEANS, "mode");
@@ -175,7 +175,7 @@ cudnnStatus_t cudnnDivisiveNormalizationBackward(
     cudnnHandle_t handle, cudnnLRNDescriptor_t lrn, cudnnDivNormMode_t mode, const void* alpha,
     cudnnTensorDescriptor_t x_desc, const void* x, const void* means, const void* dy, void* temp,
     void* temp2, const void* beta, cudnnTensorDescriptor_t dx_desc, void* dx, void* dmeans) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "divisive_norm_backward");
     const LocalNormAttributes norm = attributes_of(lrn);
     require_enum(mode, CUDNN_DIVNORM_PRECOMPUTED_MEANS, "mode");

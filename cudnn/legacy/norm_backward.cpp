@@ -1,5 +1,5 @@
 // Batch normalization, backward.
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/norm_graph.hpp"
 
 namespace ashlar::cudnn {

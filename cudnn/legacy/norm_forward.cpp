@@ -1,7 +1,7 @@
 // Batch normalization, forward: in inference and in training.
 #include <ashlar/runtime.hpp>
 
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/norm_graph.hpp"
 #include "legacy/tensor_descriptor.hpp"
 

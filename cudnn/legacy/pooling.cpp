@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "legacy/call.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -123,13 +123,13 @@ Value maximum_index(Graph& graph, const Pooling& pooling, const TensorSpec& spec
 }  // namespace
 
 cudnnStatus_t cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t* pooling) {
-  return answer_older(__func__, [&] { create_object(pooling, "poolingDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(pooling, "poolingDesc"); });
 }
 
 cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t mode,
                                           cudnnNanPropagation_t nan, int window_h, int window_w,
                                           int pad_h, int pad_w, int stride_h, int stride_w) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     set(object(pooling, "poolingDesc"), mode, nan, {window_h, window_w}, {pad_h, pad_w},
         {stride_h, stride_w});
   });
@@ -138,7 +138,7 @@ cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling, cudn
 cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t mode,
                                           cudnnNanPropagation_t nan, int rank, const int window[],
                                           const int pads[], const int strides[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(pooling, "poolingDesc");
     if (rank < 1 || rank > CUDNN_DIM_MAX - 2)
       fail(CUDNN_STATUS_NOT_SUPPORTED, "nbDims: got {}, expected 1 to {}", rank, CUDNN_DIM_MAX - 2);
@@ -151,7 +151,7 @@ cudnnStatus_t cudnnGetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling,
                                           cudnnPoolingMode_t* mode, cudnnNanPropagation_t* nan,
                                           int* window_h, int* window_w, int* pad_h, int* pad_w,
                                           int* stride_h, int* stride_w) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Pooling& known = set_object(pooling, "poolingDesc");
     if (known.window.rank() != 2)
       fail(CUDNN_STATUS_BAD_PARAM, "poolingDesc.nbDims: got {}, expected 2", known.window.rank());
@@ -169,7 +169,7 @@ cudnnStatus_t cudnnGetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling,
 cudnnStatus_t cudnnGetPoolingNdDescriptor(cudnnPoolingDescriptor_t pooling, int capacity,
                                           cudnnPoolingMode_t* mode, cudnnNanPropagation_t* nan,
                                           int* rank, int window[], int pads[], int strides[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Pooling& known = set_object(pooling, "poolingDesc");
     copy_out(known.window, capacity, window, "windowDimA");
     copy_out(known.padding, capacity, pads, "paddingA");
@@ -183,7 +183,7 @@ cudnnStatus_t cudnnGetPoolingNdDescriptor(cudnnPoolingDescriptor_t pooling, int 
 cudnnStatus_t cudnnGetPoolingNdForwardOutputDim(cudnnPoolingDescriptor_t pooling,
                                                 cudnnTensorDescriptor_t x_desc, int rank,
                                                 int dims[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Pooling& known = set_object(pooling, "poolingDesc");
     const Dims pooled = pooled_dims(known, spec_of(x_desc, "inputDesc"));
     if (rank != pooled.rank())
@@ -195,7 +195,7 @@ cudnnStatus_t cudnnGetPoolingNdForwardOutputDim(cudnnPoolingDescriptor_t pooling
 cudnnStatus_t cudnnGetPooling2dForwardOutputDim(cudnnPoolingDescriptor_t pooling,
                                                 cudnnTensorDescriptor_t x_desc, int* n, int* c,
                                                 int* h, int* w) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Pooling& known = set_object(pooling, "poolingDesc");
     const Dims pooled = pooled_dims(known, spec_of(x_desc, "inputDesc"));
     if (pooled.rank() != 4)
@@ -208,13 +208,13 @@ cudnnStatus_t cudnnGetPooling2dForwardOutputDim(cudnnPoolingDescriptor_t pooling
 }
 
 cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t pooling) {
-  return answer_older(__func__, [&] { destroy_object(pooling, "poolingDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(pooling, "poolingDesc"); });
 }
 
 cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, cudnnPoolingDescriptor_t pooling,
                                   const void* alpha, cudnnTensorDescriptor_t x_desc, const void* x,
                                   const void* beta, cudnnTensorDescriptor_t y_desc, void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "pooling_forward");
     const Pooling how = set_object(pooling, "poolingDesc");
     const TensorSpec x_spec = spec_of(x_desc, "xDesc"), y_spec = spec_of(y_desc, "yDesc");
@@ -237,7 +237,7 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, cudnnPoolingDescriptor_
                                    cudnnTensorDescriptor_t dy_desc, const void* dy,
                                    cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
                                    cudnnTensorDescriptor_t dx_desc, void* dx) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "pooling_backward");
     const Pooling how = set_object(pooling, "poolingDesc");
     const TensorSpec y_spec = spec_of(y_desc, "yDesc"), dy_spec = spec_of(dy_desc, "dyDesc"),

@@ -4,7 +4,7 @@
 
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -133,7 +133,7 @@ void build_reduction(Call& call, Graph& graph, const Reduce& how, const TensorSp
 }  // namespace
 
 cudnnStatus_t cudnnCreateReduceTensorDescriptor(cudnnReduceTensorDescriptor_t* reduction) {
-  return answer_older(__func__, [&] { create_object(reduction, "reduceTensorDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(reduction, "reduceTensorDesc"); });
 }
 
 cudnnStatus_t cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduction,
@@ -141,7 +141,7 @@ cudnnStatus_t cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduc
                                              cudnnNanPropagation_t nan,
                                              cudnnReduceTensorIndices_t indices,
                                              cudnnIndicesType_t indices_type) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(reduction, "reduceTensorDesc");
     require_enum(op, CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS, "reduceTensorOp");
     require_dtype(compute, "reduceTensorCompType");
@@ -157,7 +157,7 @@ cudnnStatus_t cudnnGetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduc
                                              cudnnNanPropagation_t* nan,
                                              cudnnReduceTensorIndices_t* indices,
                                              cudnnIndicesType_t* indices_type) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Reduce& known = set_object(reduction, "reduceTensorDesc");
     *required(op, "reduceTensorOp") = known.op;
     *required(compute, "reduceTensorCompType") = known.compute;
@@ -168,14 +168,14 @@ cudnnStatus_t cudnnGetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduc
 }
 
 cudnnStatus_t cudnnDestroyReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduction) {
-  return answer_older(__func__, [&] { destroy_object(reduction, "reduceTensorDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(reduction, "reduceTensorDesc"); });
 }
 
 cudnnStatus_t cudnnGetReductionIndicesSize(cudnnHandle_t handle,
                                            cudnnReduceTensorDescriptor_t reduction,
                                            cudnnTensorDescriptor_t a_desc,
                                            cudnnTensorDescriptor_t c_desc, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const Reduce& how = set_object(reduction, "reduceTensorDesc");
     const TensorSpec c = spec_of(c_desc, "cDesc");
@@ -189,7 +189,7 @@ cudnnStatus_t cudnnGetReductionWorkspaceSize(cudnnHandle_t handle,
                                              cudnnReduceTensorDescriptor_t reduction,
                                              cudnnTensorDescriptor_t a_desc,
                                              cudnnTensorDescriptor_t c_desc, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     set_object(reduction, "reduceTensorDesc");
     require_reducible(spec_of(a_desc, "aDesc"), spec_of(c_desc, "cDesc"));
@@ -202,7 +202,7 @@ cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle, cudnnReduceTensorDescripto
                                 void* indices, size_t indices_bytes, void*, size_t,
                                 const void* alpha, cudnnTensorDescriptor_t a_desc, const void* a,
                                 const void* beta, cudnnTensorDescriptor_t c_desc, void* c) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "reduce_tensor");
     const Reduce how = set_object(reduction, "reduceTensorDesc");
     const TensorSpec a_spec = spec_of(a_desc, "aDesc"), c_spec = spec_of(c_desc, "cDesc");

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "legacy/call.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -33,9 +33,9 @@ struct Softmax {
     attributes.log = algorithm == CUDNN_SOFTMAX_LOG;
     attributes.axis = 1;
     over_sample = mode == CUDNN_SOFTMAX_MODE_INSTANCE;
-    bool has_places = false;
-    for (int axis = 2; axis < dims.rank(); ++axis) has_places |= dims[axis] > 1;
-    if (!has_places) over_sample = false;  // the same, without a change of shape
+    bool has_spatial_axes = false;
+    for (int axis = 2; axis < dims.rank(); ++axis) has_spatial_axes |= dims[axis] > 1;
+    if (!has_spatial_axes) over_sample = false;  // the same, without a change of shape
   }
 
   Value rows(Graph& graph, Value tensor) const {
@@ -88,7 +88,7 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
                                   cudnnSoftmaxMode_t mode, const void* alpha,
                                   cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
                                   cudnnTensorDescriptor_t y_desc, void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "softmax_forward");
     TensorSpec x_spec = spec_of(x_desc, "xDesc"), y_spec = spec_of(y_desc, "yDesc");
     require_same_dims(x_spec, "xDesc", y_spec, "yDesc");
@@ -117,7 +117,7 @@ cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t
                                    cudnnTensorDescriptor_t y_desc, const void* y,
                                    cudnnTensorDescriptor_t dy_desc, const void* dy,
                                    const void* beta, cudnnTensorDescriptor_t dx_desc, void* dx) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "softmax_backward");
     TensorSpec y_spec = spec_of(y_desc, "yDesc"), dy_spec = spec_of(dy_desc, "dyDesc"),
                dx_spec = spec_of(dx_desc, "dxDesc");

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/data_type.hpp"
 #include "core/objects.hpp"
 #include "legacy/set_object.hpp"
@@ -18,7 +18,7 @@ void require_extents(const Dims& dims) {
 }
 
 // The part of a spec that type and extents decide, strides aside.
-TensorSpec unlaid_spec(cudnnDataType_t type, const Dims& dims) {
+TensorSpec spec_without_strides(cudnnDataType_t type, const Dims& dims) {
   TensorSpec spec;
   spec.dtype = require_dtype(type, "dataType");
   spec.vector = vector_width(type);
@@ -46,7 +46,7 @@ TensorSpec packed_spec(cudnnDataType_t type, cudnnTensorFormat_t format, const D
   if (format < CUDNN_TENSOR_NCHW || format > CUDNN_TENSOR_NCHW_VECT_C)
     fail(CUDNN_STATUS_BAD_PARAM, "format: got {}, which is no tensor format",
          static_cast<int>(format));
-  TensorSpec spec = unlaid_spec(type, dims);
+  TensorSpec spec = spec_without_strides(type, dims);
   if ((format == CUDNN_TENSOR_NCHW_VECT_C) != (spec.vector > 1))
     fail(CUDNN_STATUS_BAD_PARAM,
          "dataType: got {}, expected an x4 or x32 type with CUDNN_TENSOR_NCHW_VECT_C and with no "
@@ -61,7 +61,7 @@ TensorSpec packed_spec(cudnnDataType_t type, cudnnTensorFormat_t format, const D
 }
 
 TensorSpec strided_spec(cudnnDataType_t type, const Dims& dims, const Dims& strides) {
-  TensorSpec spec = unlaid_spec(type, dims);
+  TensorSpec spec = spec_without_strides(type, dims);
   for (int axis = 0; axis < strides.rank(); ++axis)
     if (strides[axis] < 0)
       fail(CUDNN_STATUS_BAD_PARAM, "strides[{}]: got {}, expected at least 0", axis, strides[axis]);
@@ -141,12 +141,12 @@ using namespace ashlar::cudnn;
 using ashlar::Dims;
 
 cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensor) {
-  return answer_older(__func__, [&] { create_object(tensor, "tensorDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(tensor, "tensorDesc"); });
 }
 
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
                                          cudnnDataType_t dtype, int n, int c, int h, int w) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(tensor, "tensorDesc");
     set(descriptor, dtype, packed_spec(dtype, format, {n, c, h, w}));
   });
@@ -155,7 +155,7 @@ cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTe
 cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnnDataType_t dtype,
                                            int n, int c, int h, int w, int stride_n, int stride_c,
                                            int stride_h, int stride_w) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(tensor, "tensorDesc");
     set(descriptor, dtype,
         strided_spec(dtype, {n, c, h, w}, {stride_n, stride_c, stride_h, stride_w}), true);
@@ -164,7 +164,7 @@ cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnn
 
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t dtype,
                                          int rank, const int dims[], const int strides[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(tensor, "tensorDesc");
     const Dims extents = dims_of(rank, dims, "dimA");
     set(descriptor, dtype, strided_spec(dtype, extents, dims_of(rank, strides, "strideA")), true);
@@ -174,7 +174,7 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDa
 cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensor,
                                            cudnnTensorFormat_t format, cudnnDataType_t dtype,
                                            int rank, const int dims[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(tensor, "tensorDesc");
     set(descriptor, dtype, packed_spec(dtype, format, dims_of(rank, dims, "dimA")));
   });
@@ -184,7 +184,7 @@ cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensor,
 cudnnStatus_t cudnnGetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t* dtype,
                                          int* n, int* c, int* h, int* w, int* stride_n,
                                          int* stride_c, int* stride_h, int* stride_w) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const TensorSpec spec = spec_of(tensor, "tensorDesc");
     const auto dim = [&](int axis) { return axis < spec.dims.rank() ? spec.dims[axis] : 0; };
     const auto stride = [&](int axis) {
@@ -205,7 +205,7 @@ cudnnStatus_t cudnnGetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnDa
 cudnnStatus_t cudnnGetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, int capacity,
                                          cudnnDataType_t* dtype, int* rank, int dims[],
                                          int strides[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const TensorSpec spec = spec_of(tensor, "tensorDesc");
     Dims unit_strides = spec.strides;
     for (std::int64_t& stride : unit_strides) stride /= spec.vector;
@@ -217,7 +217,7 @@ cudnnStatus_t cudnnGetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, int cap
 }
 
 cudnnStatus_t cudnnGetTensorSizeInBytes(cudnnTensorDescriptor_t tensor, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const TensorSpec spec = spec_of(tensor, "tensorDesc");
     std::int64_t size = byte_size(spec);
     // With a caller's strides NVIDIA's library counts a whole vector for every channel.
@@ -231,5 +231,5 @@ cudnnStatus_t cudnnGetTensorSizeInBytes(cudnnTensorDescriptor_t tensor, size_t* 
 }
 
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor) {
-  return answer_older(__func__, [&] { destroy_object(tensor, "tensorDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(tensor, "tensorDesc"); });
 }

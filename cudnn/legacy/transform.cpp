@@ -5,7 +5,7 @@
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
 #include "legacy/filter_descriptor.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -156,7 +156,7 @@ void run_transform(Call& call, const Transform& how, const void* alpha, const Te
 }  // namespace
 
 cudnnStatus_t cudnnCreateTensorTransformDescriptor(cudnnTensorTransformDescriptor_t* transform) {
-  return answer_older(__func__, [&] { create_object(transform, "transformDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(transform, "transformDesc"); });
 }
 
 cudnnStatus_t cudnnSetTensorTransformDescriptor(cudnnTensorTransformDescriptor_t transform,
@@ -164,7 +164,7 @@ cudnnStatus_t cudnnSetTensorTransformDescriptor(cudnnTensorTransformDescriptor_t
                                                 const int32_t pads_before[],
                                                 const int32_t pads_after[], const uint32_t folds[],
                                                 cudnnFoldingDirection_t direction) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(transform, "transformDesc");
     if (rank < 3 || rank > CUDNN_DIM_MAX)
       fail(CUDNN_STATUS_BAD_PARAM, "nbDims: got {}, expected 3 to {}", rank, CUDNN_DIM_MAX);
@@ -185,7 +185,7 @@ cudnnStatus_t cudnnGetTensorTransformDescriptor(cudnnTensorTransformDescriptor_t
                                                 int32_t pads_before[], int32_t pads_after[],
                                                 uint32_t folds[],
                                                 cudnnFoldingDirection_t* direction) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Transform& known = set_object(transform, "transformDesc");
     if (to_format != nullptr) *to_format = known.to_format;
     copy_if_wanted(known.pads_before, capacity, pads_before);
@@ -197,13 +197,13 @@ cudnnStatus_t cudnnGetTensorTransformDescriptor(cudnnTensorTransformDescriptor_t
 }
 
 cudnnStatus_t cudnnDestroyTensorTransformDescriptor(cudnnTensorTransformDescriptor_t transform) {
-  return answer_older(__func__, [&] { destroy_object(transform, "transformDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(transform, "transformDesc"); });
 }
 
 cudnnStatus_t cudnnInitTransformDest(cudnnTensorTransformDescriptor_t transform,
                                      cudnnTensorDescriptor_t from_desc,
                                      cudnnTensorDescriptor_t to_desc, size_t* to_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Transform& how = set_object(transform, "transformDesc");
     const TensorSpec from = spec_of(from_desc, "srcDesc");
     auto& to = object(to_desc, "destDesc");
@@ -219,7 +219,7 @@ cudnnStatus_t cudnnInitTransformDest(cudnnTensorTransformDescriptor_t transform,
 cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha,
                                    cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
                                    cudnnTensorDescriptor_t y_desc, void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "transform_tensor");
     const TensorSpec x_spec = spec_of(x_desc, "xDesc"), y_spec = spec_of(y_desc, "yDesc");
     require_same_dims(x_spec, "xDesc", y_spec, "yDesc");
@@ -238,7 +238,7 @@ cudnnStatus_t cudnnTransformTensorEx(cudnnHandle_t handle,
                                      cudnnTensorTransformDescriptor_t transform, const void* alpha,
                                      cudnnTensorDescriptor_t from_desc, const void* from,
                                      const void* beta, cudnnTensorDescriptor_t to_desc, void* to) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "transform_tensor_ex");
     const Transform how = set_object(transform, "transformDesc");
     run_transform(call, how, alpha, spec_of(from_desc, "srcDesc"), from, beta,
@@ -250,7 +250,7 @@ cudnnStatus_t cudnnTransformFilter(cudnnHandle_t handle, cudnnTensorTransformDes
                                    const void* alpha, cudnnFilterDescriptor_t from_desc,
                                    const void* from, const void* beta,
                                    cudnnFilterDescriptor_t to_desc, void* to) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "transform_filter");
     const Transform how = set_object(transform, "transformDesc");
     run_transform(call, how, alpha, spec_of(from_desc, "srcDesc"), from, beta,

@@ -22,7 +22,7 @@ import frontend_attention_masks  # noqa: F401
 import frontend_norms  # noqa: F401
 import frontend_package  # noqa: F401
 import frontend_pointwise  # noqa: F401
-import frontend_products  # noqa: F401
+import frontend_matmul  # noqa: F401
 import frontend_structure  # noqa: F401
 from frontend_graph import CASES
 

@@ -174,7 +174,7 @@ std::map<std::int64_t, Numbers> BackendClient::run(cudnnBackendDescriptor_t plan
   std::map<std::int64_t, std::vector<std::byte>> host;
   std::map<std::int64_t, std::unique_ptr<Memory>> there;
   for (const auto& [uid, numbers] : memory) {
-    const Known known = tensors_.at(uid);
+    const TensorInfo known = tensors_.at(uid);
     const Tensor list = flat(known.dtype, numbers.size());
     std::vector<std::byte>& bytes = host[uid];
     bytes.resize(static_cast<std::size_t>(byte_size(list)) + 8);
@@ -197,14 +197,14 @@ std::map<std::int64_t, Numbers> BackendClient::run(cudnnBackendDescriptor_t plan
   cudnnBackendDescriptor_t pack = nullptr;
   require(cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack));
   made_.push_back(pack);
-  void* place = static_cast<std::byte*>(workspace.data()) + 1;  // programs align it as they like
+  void* start = static_cast<std::byte*>(workspace.data()) + 1;  // programs align it as they like
   const auto count = static_cast<std::int64_t>(uids.size());
   require(cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
                                    count, uids.data()));
   require(cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
                                    count, pointers.data()));
   require(cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
-                                   &place));
+                                   &start));
   for (const Attribute& attribute : pack_more) require(set(pack, attribute));
   require(cudnnBackendFinalize(pack));
   require(cudnnBackendExecute(handle_, plan, pack));

@@ -62,13 +62,13 @@ class BackendClient {
                                       const std::vector<Attribute>& pack = {});
 
  private:
-  struct Known {
+  struct TensorInfo {
     DType dtype;
     bool is_by_value;
   };
   cudnnHandle_t handle_ = nullptr;
   std::vector<cudnnBackendDescriptor_t> made_;
-  std::map<std::int64_t, Known> tensors_;
+  std::map<std::int64_t, TensorInfo> tensors_;
 };
 
 // For tests of refusals: the status, without a throw.

@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include "core/answer.hpp"
-#include "cudnn/described.hpp"
+#include "core/guarded.hpp"
+#include "cudnn/scoped_descriptor.hpp"
 
 namespace ashlar::cudnn::test {
 
@@ -40,7 +40,7 @@ std::string line_of(const BadCall& bad) {
          sentence.substr(0, sentence.find("[json."));
 }
 
-TEST(CudnnBadCalls, AreAnsweredAsWritten) {
+TEST(CudnnBadCalls, MatchTheGoldenFile) {
   std::set<std::string> names;
   std::vector<std::string> lines;
   for (const BadCall& bad : all_bad_calls()) {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "cudnn/described.hpp"
+#include "cudnn/scoped_descriptor.hpp"
 
 namespace ashlar::cudnn::test {
 
@@ -19,10 +19,10 @@ struct TensorShape {
 };
 using Tensors = std::vector<std::pair<cudnnBackendAttributeName_t, TensorShape>>;
 // Descriptors of parameters, made when the call is.
-using Parameters = std::vector<std::pair<cudnnBackendAttributeName_t, std::function<Described()>>>;
+using Parameters = std::vector<std::pair<cudnnBackendAttributeName_t, std::function<ScopedDescriptor()>>>;
 
 // Tensors get uids 1, 2, ... in their order.
 Call operation(cudnnBackendDescriptorType_t type, Tensors tensors, Parameters parameters,
-               std::vector<Described::Attribute> others = {});
+               std::vector<ScopedDescriptor::Attribute> others = {});
 
 }  // namespace ashlar::cudnn::test

@@ -10,9 +10,9 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-Described convolution_parameters(std::int64_t spatial) {
+ScopedDescriptor convolution_parameters(std::int64_t spatial) {
   const Dims ones(static_cast<std::size_t>(spatial), 1);
-  return Described(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
+  return ScopedDescriptor(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
                    {{CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT},
                     {CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION},
                     {CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, spatial},
@@ -51,7 +51,7 @@ Call backward_filter(const Dims& x, const Dims& dw, const Dims& dy) {
 Call pointwise(cudnnPointwiseMode_t mode, Tensors tensors) {
   return operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, std::move(tensors),
                    {{CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, [mode] {
-                       return Described(CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+                       return ScopedDescriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
                                         {{CUDNN_ATTR_POINTWISE_MODE, mode},
                                          {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT},
                                          {CUDNN_ATTR_POINTWISE_AXIS, std::int64_t{3}}})
@@ -62,7 +62,7 @@ Call pointwise(cudnnPointwiseMode_t mode, Tensors tensors) {
 Call matmul(Tensors tensors) {
   return operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, std::move(tensors),
                    {{CUDNN_ATTR_OPERATION_MATMUL_DESC, [] {
-                       return Described(CUDNN_BACKEND_MATMUL_DESCRIPTOR,
+                       return ScopedDescriptor(CUDNN_BACKEND_MATMUL_DESCRIPTOR,
                                         {{CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT}})
                            .done();
                      }}});
@@ -76,19 +76,19 @@ Call matmul(const Dims& a, const Dims& b, const Dims& c) {
 Call reduction(Tensors tensors) {
   return operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, std::move(tensors),
                    {{CUDNN_ATTR_OPERATION_REDUCTION_DESC, [] {
-                       return Described(CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
+                       return ScopedDescriptor(CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
                                         {{CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_REDUCE_TENSOR_ADD},
                                          {CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT}})
                            .done();
                      }}});
 }
 
-Call concat(std::int64_t axis, std::int64_t place, std::vector<Dims> inputs, Dims output) {
+Call concat(std::int64_t axis, std::int64_t in_place_index, std::vector<Dims> inputs, Dims output) {
   return [=] {
-    std::vector<Described> tensors;
-    const Described op(CUDNN_BACKEND_OPERATION_CONCAT_DESCRIPTOR,
+    std::vector<ScopedDescriptor> tensors;
+    const ScopedDescriptor op(CUDNN_BACKEND_OPERATION_CONCAT_DESCRIPTOR,
                        {{CUDNN_ATTR_OPERATION_CONCAT_AXIS, axis},
-                        {CUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX, place},
+                        {CUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX, in_place_index},
                         {CUDNN_ATTR_OPERATION_CONCAT_OUTPUT_DESC, tensor(9, output)}});
     std::vector<cudnnBackendDescriptor_t> places;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -103,9 +103,9 @@ Call concat(std::int64_t axis, std::int64_t place, std::vector<Dims> inputs, Dim
   };
 }
 
-Described pooling(cudnnResampleMode_t mode) {
+ScopedDescriptor pooling(cudnnResampleMode_t mode) {
   using Fractions = std::initializer_list<cudnnFraction_t>;
-  return Described(CUDNN_BACKEND_RESAMPLE_DESCRIPTOR,
+  return ScopedDescriptor(CUDNN_BACKEND_RESAMPLE_DESCRIPTOR,
                    {{CUDNN_ATTR_RESAMPLE_MODE, mode},
                     {CUDNN_ATTR_RESAMPLE_COMP_TYPE, CUDNN_DATA_FLOAT},
                     {CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, std::int64_t{1}},
@@ -253,13 +253,13 @@ BadCalls movement_calls() {
            CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
            {{CUDNN_ATTR_OPERATION_RNG_YDESC, Dims{4}}, {CUDNN_ATTR_OPERATION_RNG_SEED, Dims{1}}},
            {{CUDNN_ATTR_OPERATION_RNG_DESC,
-             [] { return Described(CUDNN_BACKEND_RNG_DESCRIPTOR).done(); }}})},
+             [] { return ScopedDescriptor(CUDNN_BACKEND_RNG_DESCRIPTOR).done(); }}})},
       {"rng operation: three seeds",
        operation(CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
                  {{CUDNN_ATTR_OPERATION_RNG_YDESC, Dims{4}},
                   {CUDNN_ATTR_OPERATION_RNG_SEED, {Dims{3}, CUDNN_DATA_INT64}}},
                  {{CUDNN_ATTR_OPERATION_RNG_DESC,
-                   [] { return Described(CUDNN_BACKEND_RNG_DESCRIPTOR).done(); }}})},
+                   [] { return ScopedDescriptor(CUDNN_BACKEND_RNG_DESCRIPTOR).done(); }}})},
       {"pooling: empty", operation(CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR, {}, {})},
       {"pooling: rank",
        pool(CUDNN_RESAMPLE_MAXPOOL, {{CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, Dims{1, 2, 8, 8}},

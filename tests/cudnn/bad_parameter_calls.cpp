@@ -3,13 +3,13 @@
 #include <limits>
 
 #include "cudnn/bad_calls.hpp"
-#include "cudnn/described.hpp"
+#include "cudnn/scoped_descriptor.hpp"
 
 namespace ashlar::cudnn::test {
 
 namespace {
 
-using Attribute = Described::Attribute;
+using Attribute = ScopedDescriptor::Attribute;
 using Call = std::function<cudnnStatus_t()>;
 constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 
@@ -17,7 +17,7 @@ constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 Call finalize(cudnnBackendDescriptorType_t type, std::vector<Attribute> good,
               std::vector<Attribute> bad) {
   return [=] {
-    const Described descriptor(type);
+    const ScopedDescriptor descriptor(type);
     for (const auto* attributes : {&good, &bad})
       for (const auto& [name, values] : *attributes)
         if (const cudnnStatus_t status = descriptor.set(name, values)) return status;
@@ -70,7 +70,7 @@ Call pack_with(std::vector<Attribute> bad) {
 Call override_with(std::vector<std::int64_t> uids, std::vector<std::vector<std::int64_t>> shapes,
                    std::vector<std::vector<std::int64_t>> strides) {
   return [=]() mutable {
-    const Described pack(
+    const ScopedDescriptor pack(
         CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
         {{CUDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS, uids},
          {CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, Values::pointers({&shapes})},
@@ -116,7 +116,7 @@ BadCalls tensor_calls() {
        tensor_with({{CUDNN_ATTR_TENSOR_IS_BY_VALUE, true}, {CUDNN_ATTR_TENSOR_IS_VIRTUAL, true}})},
       {"tensor: offsets of floats",
        [] {
-         const Described offsets = tensor(2, {3});
+         const ScopedDescriptor offsets = tensor(2, {3});
          return tensor_with({{CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, offsets}})();
        }},
   };

@@ -31,15 +31,15 @@ TEST(CudnnCore, HandleKeepsItsStream) {
   cudnnHandle_t handle = nullptr;
   ASSERT_EQ(cudnnCreate(&handle), CUDNN_STATUS_SUCCESS);
   cudaStream_t stream = nullptr;
-  int place = 0;
-  const auto given = reinterpret_cast<cudaStream_t>(&place);
+  int dummy = 0;
+  const auto given = reinterpret_cast<cudaStream_t>(&dummy);
   EXPECT_EQ(cudnnSetStream(handle, given), CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(cudnnGetStream(handle, &stream), CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(stream, given);
   EXPECT_EQ(cudnnDestroy(handle), CUDNN_STATUS_SUCCESS);
 }
 
-TEST(CudnnCore, DestroyedHandleIsAnAnswer) {
+TEST(CudnnCore, DestroyedHandleReturnsAStatus) {
   cudnnHandle_t handle = nullptr;
   ASSERT_EQ(cudnnCreate(&handle), CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(cudnnDestroy(handle), CUDNN_STATUS_SUCCESS);
@@ -58,23 +58,23 @@ TEST(CudnnCore, LastErrorIsCutToTheCapacity) {
   EXPECT_EQ(text[5], 'z');
 }
 
-TEST(CudnnCore, CallbackHearsWhatItsMaskSays) {
-  static std::vector<std::string> heard;
-  heard.clear();
+TEST(CudnnCore, CallbackReceivesTheSeveritiesOfItsMask) {
+  static std::vector<std::string> logged;
+  logged.clear();
   const auto listen = [](cudnnSeverity_t, void*, const cudnnDebug_t* who, const char* message) {
     EXPECT_EQ(who->cudnn_version, 91900U);
-    heard.emplace_back(message);
+    logged.emplace_back(message);
   };
   ASSERT_EQ(cudnnSetCallback(CUDNN_SEV_ERROR_EN, nullptr, listen), CUDNN_STATUS_SUCCESS);
   cudnnSetStream(nullptr, nullptr);
   cudnnHandle_t handle = nullptr;
   cudnnCreate(&handle);
-  EXPECT_EQ(heard.size(), 1U);
+  EXPECT_EQ(logged.size(), 1U);
   cudnnSetCallback(CUDNN_SEV_INFO_EN, nullptr, listen);
   cudnnDestroy(handle);
   cudnnSetCallback(0, nullptr, nullptr);
-  ASSERT_GE(heard.size(), 2U);
-  EXPECT_EQ(heard[1], "cudnnDestroy()");
+  ASSERT_GE(logged.size(), 2U);
+  EXPECT_EQ(logged[1], "cudnnDestroy()");
 }
 
 TEST(CudnnCore, EveryDataTypeGoesThereAndBack) {

@@ -20,14 +20,14 @@ constexpr auto kDescriptor = CUDNN_TYPE_BACKEND_DESCRIPTOR;
 std::string compared(BackendClient& client, cudnnBackendDescriptor_t operation) {
   const auto descriptor = client.plan({operation});
   const auto record = cudnn::finalized(descriptor, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "plan");
-  const auto& plan = cudnn::finished<cudnn::ExecutionPlan>(*record).own();
+  const auto& plan = cudnn::finished<cudnn::ExecutionPlan>(*record).plan();
   replay::Execution execution(plan, support::test_device(), {}, {}, 7);
   std::vector<std::int64_t> uids;
   std::vector<void*> pointers;
-  for (const auto& place : plan.places)
-    if (uids.empty() || uids.back() != place.uid) {
-      uids.push_back(place.uid);
-      pointers.push_back(execution.pointer(place.uid));
+  for (const auto& binding : plan.bindings)
+    if (uids.empty() || uids.back() != binding.uid) {
+      uids.push_back(binding.uid);
+      pointers.push_back(execution.pointer(binding.uid));
     }
   cudnnBackendDescriptor_t pack = nullptr;
   cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);

@@ -64,7 +64,7 @@ TEST(ExecutionPlan, RunsFromItsJson) {
   cudnnBackendDestroyDescriptor(loaded);
 }
 
-TEST(ExecutionPlan, TextThatIsNoPlanIsRefused) {
+TEST(ExecutionPlan, TextThatIsNoPlanIsRejected) {
   BackendClient client;
   std::string good = client.plan_json(client.plan(add_and_scale(client)));
   for (const std::string& text :
@@ -183,7 +183,7 @@ TEST(ExecutionPlan, MissingTensorsAreNamed) {
   }
 }
 
-TEST(OperationGraph, ContradictionsAreRefused) {
+TEST(OperationGraph, ContradictionsAreRejected) {
   BackendClient client;
   const auto x = client.tensor(1, CUDNN_DATA_FLOAT, {1, 2, 1}),
              y = client.tensor(2, CUDNN_DATA_FLOAT, {1, 2, 1}),
@@ -198,7 +198,7 @@ TEST(OperationGraph, ContradictionsAreRefused) {
   EXPECT_NO_THROW(client.plan({there}));
 }
 
-TEST(ExecutionPlan, MaskedPlacesHoldWhatTheRunSays) {
+TEST(ExecutionPlan, MaskedElementsHoldTheValueOfTheRun) {
   BackendClient client;
   const auto x = client.tensor(1, CUDNN_DATA_FLOAT, {1, 2, 1}),
              hidden = client.tensor(2, CUDNN_DATA_FLOAT, {1, 1, 1}, {.is_by_value = true}),

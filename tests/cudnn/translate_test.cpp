@@ -106,7 +106,7 @@ const PointwiseCase kPointwise[] = {
      [](double dy, double x) { return dy * (sigmoid(x) + x * sigmoid(x) * (1 - sigmoid(x))); }},
 };
 
-TEST(Translate, PointwiseModesMeanWhatTheirNamesSay) {
+TEST(Translate, PointwiseModesComputeTheirNames) {
   for (const PointwiseCase& row : kPointwise) {
     SCOPED_TRACE(static_cast<int>(row.mode));
     BackendClient client;
@@ -222,13 +222,13 @@ TEST(Translate, VectorsOfChannels) {
                  {{1, counting(16)}, {2, Numbers(16)}});
   Numbers expected(16);
   for (int channel = 0; channel < 8; ++channel)
-    for (int place = 0; place < 2; ++place)
-      expected[static_cast<std::size_t>(channel * 2 + place)] =
-          channel / 4 * 8 + place * 4 + channel % 4;
+    for (int index = 0; index < 2; ++index)
+      expected[static_cast<std::size_t>(channel * 2 + index)] =
+          channel / 4 * 8 + index * 4 + channel % 4;
   EXPECT_EQ(after.at(2), expected);
 }
 
-TEST(Translate, RaggedRowsAreReadAndWrittenWhereTheyStand) {
+TEST(Translate, RaggedRowsAreReadAndWrittenInPlace) {
   BackendClient client;
   // Two rows of at most 3 positions with 1 head and 2 elements: 2 and 3 of them to read, room for
   // 3 and 3 to write.
@@ -246,7 +246,7 @@ TEST(Translate, RaggedRowsAreReadAndWrittenWhereTheyStand) {
 
 // --- other operations
 
-TEST(Translate, ConvolutionBlendsWithWhatTheResultHeld) {
+TEST(Translate, ConvolutionBlendsWithThePreviousResult) {
   BackendClient client;
   const auto x = client.tensor(1, kFloat, {1, 1, 3}), w = client.tensor(2, kFloat, {1, 1, 2}),
              y = client.tensor(3, kFloat, {1, 1, 3});

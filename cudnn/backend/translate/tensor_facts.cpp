@@ -30,7 +30,7 @@ TensorFacts facts_of(const Record& tensor, const ShapeOverrides& overrides) {
       fail(CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
            "tensor {}: CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION: got {}, expected an axis below {}",
            facts.uid, facts.vector_axis, facts.dims.rank());
-    // Extents and strides of descriptors count vectors.
+    // The descriptor's extents and strides count vectors.
     facts.dims[facts.vector_axis] *= facts.vector;
     for (std::int64_t& stride : facts.strides) stride *= facts.vector;
   }

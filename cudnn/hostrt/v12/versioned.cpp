@@ -145,13 +145,13 @@ Properties12 properties() {
 // Under the names that CUDA 12's library has, with their C linkage and its own signatures.
 #define CUDA12(name) extern "C" cudaError_t name
 
-CUDA12(cudaDriverGetVersion)(int* version) { return give(version, kVersion); }
-CUDA12(cudaRuntimeGetVersion)(int* version) { return give(version, kVersion); }
+CUDA12(cudaDriverGetVersion)(int* version) { return return_value(version, kVersion); }
+CUDA12(cudaRuntimeGetVersion)(int* version) { return return_value(version, kVersion); }
 
-CUDA12(cudaGetDeviceProperties_v2)(Properties12* place, int device);
-CUDA12(cudaGetDeviceProperties_v2)(Properties12* place, int device) {
-  return place != nullptr && !is_device(device) ? answer(cudaErrorInvalidDevice)
-                                                : give(place, properties());
+CUDA12(cudaGetDeviceProperties_v2)(Properties12* out, int device);
+CUDA12(cudaGetDeviceProperties_v2)(Properties12* out, int device) {
+  return out != nullptr && !is_device(device) ? record_error(cudaErrorInvalidDevice)
+                                                : return_value(out, properties());
 }
 
 CUDA12(cudaEventElapsedTime_v2)(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
@@ -181,13 +181,13 @@ CUDA12(cudaStreamGetCaptureInfo_v3)
 
 CUDA12(cudaMemAdvise_v2)(const void*, size_t, cudaMemoryAdvise, cudaMemLocation);
 CUDA12(cudaMemAdvise_v2)(const void* pointer, size_t bytes, cudaMemoryAdvise, cudaMemLocation) {
-  return answer(advise(pointer, bytes, nullptr));
+  return record_error(advise(pointer, bytes, nullptr));
 }
 
 CUDA12(cudaMemPrefetchAsync_v2)(const void*, size_t, cudaMemLocation, unsigned int, cudaStream_t);
 CUDA12(cudaMemPrefetchAsync_v2)
 (const void* pointer, size_t bytes, cudaMemLocation, unsigned int flags, cudaStream_t stream) {
-  return answer(flags == 0 ? advise(pointer, bytes, stream) : cudaErrorInvalidValue);
+  return record_error(flags == 0 ? advise(pointer, bytes, stream) : cudaErrorInvalidValue);
 }
 
 // For renamed.cpp.
@@ -200,5 +200,5 @@ extern "C" int hostrt_capture_info(cudaStream_t stream, cudaStreamCaptureStatus*
 
 extern "C" int hostrt_advise(const void* pointer, size_t bytes, cudaStream_t stream);
 extern "C" int hostrt_advise(const void* pointer, size_t bytes, cudaStream_t stream) {
-  return answer(advise(pointer, bytes, stream));
+  return record_error(advise(pointer, bytes, stream));
 }

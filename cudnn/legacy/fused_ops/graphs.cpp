@@ -2,7 +2,7 @@
 
 #include "legacy/convolution.hpp"
 #include "legacy/fused_ops/labels.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 
 namespace ashlar::cudnn {
 
@@ -225,21 +225,21 @@ Value Fusion::activated_value(Graph& graph, Value value) const {
 
 TensorSpec Fusion::bitmask(const Dims& dims) const {
   constexpr std::int64_t kChannelBits = 64;
-  TensorSpec places;
-  places.dtype = boolean;
-  places.dims = places.strides = dims;
+  TensorSpec positions;
+  positions.dtype = boolean;
+  positions.dims = positions.strides = dims;
   std::int64_t stride = (dims[1] + kChannelBits - 1) / kChannelBits * kChannelBits;
-  places.strides[1] = 1;
+  positions.strides[1] = 1;
   for (int axis = dims.rank() - 1; axis >= 0; --axis) {
     if (axis == 1) continue;
-    places.strides[axis] = stride;
+    positions.strides[axis] = stride;
     stride *= dims[axis];
   }
-  const TensorSpec given = tensor_of(constants_, CUDNN_PARAM_ACTIVATION_BITMASK_DESC);
-  if (byte_size(given) < byte_size(places))
+  const TensorSpec provided = tensor_of(constants_, CUDNN_PARAM_ACTIVATION_BITMASK_DESC);
+  if (byte_size(provided) < byte_size(positions))
     fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_PARAM_ACTIVATION_BITMASK_DESC: got {} bytes, expected {}",
-         byte_size(given), byte_size(places));
-  return places;
+         byte_size(provided), byte_size(positions));
+  return positions;
 }
 
 TensorSpec Fusion::per_channel(cudnnFusedOpsConstParamLabel_t label) const {

@@ -72,41 +72,41 @@ void execute(cudnnHandle_t handle, const Fusion& fusion, const FusedVariants& va
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateFusedOpsPlan(cudnnFusedOpsPlan_t* plan, cudnnFusedOps_t ops) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     create_object(plan, "plan", cudnnFusedOpsPlanStruct{.ops = require_fusion(ops)});
   });
 }
 
 cudnnStatus_t cudnnDestroyFusedOpsPlan(cudnnFusedOpsPlan_t plan) {
-  return answer_older(__func__, [&] { destroy_object(plan, "plan"); });
+  return guarded_legacy(__func__, [&] { destroy_object(plan, "plan"); });
 }
 
 cudnnStatus_t cudnnMakeFusedOpsPlan(cudnnHandle_t handle, cudnnFusedOpsPlan_t plan,
                                     cudnnFusedOpsConstParamPack_t constants,
                                     size_t* workspace_bytes) {
-  return answer_older(__func__, [&] {
-    auto& made = object(plan, "plan");
+  return guarded_legacy(__func__, [&] {
+    auto& fused_plan = object(plan, "plan");
     const auto& pack = object(constants, "constPack");
-    require_same(made.ops, pack.ops, "constPack");
+    require_same(fused_plan.ops, pack.ops, "constPack");
     required(workspace_bytes, "workspaceSizeInBytes");
     Call call(handle, "fused_ops");
     Fusion fusion(pack);
     compile(call, fusion, kNoLimit);
     *workspace_bytes = static_cast<size_t>(call.workspace_size());
-    made.fusion = std::move(fusion);
+    fused_plan.fusion = std::move(fusion);
   });
 }
 
 cudnnStatus_t cudnnFusedOpsExecute(cudnnHandle_t handle, cudnnFusedOpsPlan_t plan,
                                    cudnnFusedOpsVariantParamPack_t variants) {
-  return answer_older(__func__, [&] {
-    const auto& made = object(plan, "plan");
+  return guarded_legacy(__func__, [&] {
+    const auto& fused_plan = object(plan, "plan");
     const auto& pack = object(variants, "varPack");
-    require_same(made.ops, pack.ops, "varPack");
-    if (!made.fusion)
+    require_same(fused_plan.ops, pack.ops, "varPack");
+    if (!fused_plan.fusion)
       fail(CUDNN_STATUS_BAD_PARAM,
            "plan: got one that was not made, expected cudnnMakeFusedOpsPlan "
            "before");
-    execute(handle, *made.fusion, pack, kNoLimit);
+    execute(handle, *fused_plan.fusion, pack, kNoLimit);
   });
 }

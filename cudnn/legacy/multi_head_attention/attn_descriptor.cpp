@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/data_type.hpp"
 #include "core/objects.hpp"
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 
 namespace ashlar::cudnn {
 
@@ -27,7 +27,7 @@ void check(const cudnnAttnStruct& attention) {
          static_cast<int>(attention.math), static_cast<int>(CUDNN_FMA_MATH));
   struct Size {
     const char* parameter;
-    int value, least;
+    int value, min;
   };
   for (const Size& size : {Size{"nHeads", attention.heads, 1},
                            {"qSize", attention.q_size, 1},
@@ -41,9 +41,9 @@ void check(const cudnnAttnStruct& attention) {
                            {"kvMaxSeqLength", attention.max_kv_length, 1},
                            {"maxBatchSize", attention.max_batch, 1},
                            {"maxBeamSize", attention.max_beam, 1}})
-    if (size.value < size.least)
+    if (size.value < size.min)
       fail(CUDNN_STATUS_BAD_PARAM, "{}: got {}, expected at least {}", size.parameter, size.value,
-           size.least);
+           size.min);
   const int q = attention.q_projected > 0 ? attention.q_projected : attention.q_size;
   const int k = attention.k_projected > 0 ? attention.k_projected : attention.k_size;
   if (q != k)
@@ -102,11 +102,11 @@ bool has_key_beams(const cudnnAttnStruct& attention) {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateAttnDescriptor(cudnnAttnDescriptor_t* attention) {
-  return answer_older(__func__, [&] { create_object(attention, "attnDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(attention, "attnDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyAttnDescriptor(cudnnAttnDescriptor_t attention) {
-  return answer_older(__func__, [&] { destroy_object(attention, "attnDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(attention, "attnDesc"); });
 }
 
 cudnnStatus_t cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attention, unsigned mode, int heads,
@@ -117,7 +117,7 @@ cudnnStatus_t cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attention, unsigned m
                                      int k_size, int v_size, int q_projected, int k_projected,
                                      int v_projected, int o_projected, int max_q_length,
                                      int max_kv_length, int max_batch, int max_beam) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     cudnnAttnStruct& known = object(attention, "attnDesc");
     const cudnnAttnStruct wanted{.is_set = true,
                                  .mode = mode,
@@ -152,26 +152,26 @@ cudnnStatus_t cudnnGetAttnDescriptor(cudnnAttnDescriptor_t attention, unsigned* 
                                      int* k_size, int* v_size, int* q_projected, int* k_projected,
                                      int* v_projected, int* o_projected, int* max_q_length,
                                      int* max_kv_length, int* max_batch, int* max_beam) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const cudnnAttnStruct& known = attention_of(attention);
-    give(mode, known.mode);
-    give(heads, known.heads);
-    give(softmax_scale, known.softmax_scale);
-    give(dtype, known.dtype);
-    give(compute, known.compute);
-    give(math, known.math);
-    give(attention_dropout, known.attention_dropout);
-    give(output_dropout, known.output_dropout);
-    give(q_size, known.q_size);
-    give(k_size, known.k_size);
-    give(v_size, known.v_size);
-    give(q_projected, known.q_projected);
-    give(k_projected, known.k_projected);
-    give(v_projected, known.v_projected);
-    give(o_projected, known.o_projected);
-    give(max_q_length, known.max_q_length);
-    give(max_kv_length, known.max_kv_length);
-    give(max_batch, known.max_batch);
-    give(max_beam, known.max_beam);
+    write_optional(mode, known.mode);
+    write_optional(heads, known.heads);
+    write_optional(softmax_scale, known.softmax_scale);
+    write_optional(dtype, known.dtype);
+    write_optional(compute, known.compute);
+    write_optional(math, known.math);
+    write_optional(attention_dropout, known.attention_dropout);
+    write_optional(output_dropout, known.output_dropout);
+    write_optional(q_size, known.q_size);
+    write_optional(k_size, known.k_size);
+    write_optional(v_size, known.v_size);
+    write_optional(q_projected, known.q_projected);
+    write_optional(k_projected, known.k_projected);
+    write_optional(v_projected, known.v_projected);
+    write_optional(o_projected, known.o_projected);
+    write_optional(max_q_length, known.max_q_length);
+    write_optional(max_kv_length, known.max_kv_length);
+    write_optional(max_batch, known.max_batch);
+    write_optional(max_beam, known.max_beam);
   });
 }

@@ -4,7 +4,7 @@
 
 #include "core/data_type.hpp"
 #include "core/failure.hpp"
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 
 namespace ashlar::cudnn {
 
@@ -25,10 +25,10 @@ void require_extents(const char* parameter, std::initializer_list<Expected> exte
            extent.expected);
 }
 
-void require_at_most(const char* parameter, const char* name, int got, int most) {
-  if (got > most)
+void require_at_most(const char* parameter, const char* name, int got, int maximum) {
+  if (got > maximum)
     fail(CUDNN_STATUS_BAD_PARAM, "{}.{}: got {}, expected at most {} as attnDesc says", parameter,
-         name, got, most);
+         name, got, maximum);
 }
 
 void check(const cudnnAttnStruct& attention, const cudnnSeqDataStruct& q,

@@ -1,10 +1,10 @@
 #include "legacy/multi_head_attention/attn_weights.hpp"
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/data_type.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
 namespace ashlar::cudnn {
@@ -13,17 +13,17 @@ AttnWeightLayout::AttnWeightLayout(const cudnnAttnStruct& attention) {
   const std::int64_t heads = attention.heads;
   const auto input = [&](cudnnMultiHeadAttnWeightKind_t kind, std::int64_t rows,
                          std::int64_t columns) {
-    place(kind, {heads, rows, columns}, {rows, 1, heads * rows});
+    append_part(kind, {heads, rows, columns}, {rows, 1, heads * rows});
   };
   const auto bias = [&](cudnnMultiHeadAttnWeightKind_t kind, std::int64_t of, std::int64_t rows) {
-    place(kind, {of, rows, 1}, {rows, 1, 1});
+    append_part(kind, {of, rows, 1}, {rows, 1, 1});
   };
   input(CUDNN_MH_ATTN_Q_WEIGHTS, attention.q_projected, attention.q_size);
   input(CUDNN_MH_ATTN_K_WEIGHTS, attention.k_projected, attention.k_size);
   input(CUDNN_MH_ATTN_V_WEIGHTS, attention.v_projected, attention.v_size);
   // One matrix takes the vectors of all heads to the result.
   const std::int64_t columns = value_size(attention);
-  place(CUDNN_MH_ATTN_O_WEIGHTS, {heads, attention.o_projected, columns},
+  append_part(CUDNN_MH_ATTN_O_WEIGHTS, {heads, attention.o_projected, columns},
         {attention.o_projected * columns, 1, attention.o_projected});
   if ((attention.mode & CUDNN_ATTN_ENABLE_PROJ_BIASES) == 0) return;
   bias(CUDNN_MH_ATTN_Q_BIASES, heads, attention.q_projected);
@@ -32,7 +32,7 @@ AttnWeightLayout::AttnWeightLayout(const cudnnAttnStruct& attention) {
   bias(CUDNN_MH_ATTN_O_BIASES, 1, attention.o_projected);
 }
 
-void AttnWeightLayout::place(cudnnMultiHeadAttnWeightKind_t kind, const Dims& dims,
+void AttnWeightLayout::append_part(cudnnMultiHeadAttnWeightKind_t kind, const Dims& dims,
                              const Dims& strides) {
   if (dims[1] == 0) return;
   parts_[static_cast<std::size_t>(kind)] = {count_, dims, strides};
@@ -81,7 +81,7 @@ cudnnStatus_t cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle, cudnnAttnDescri
                                            cudnnMultiHeadAttnWeightKind_t kind,
                                            size_t weights_bytes, const void* weights,
                                            cudnnTensorDescriptor_t w_desc, void** address) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const cudnnAttnStruct& known = attention_of(attention);
     if (kind < CUDNN_MH_ATTN_Q_WEIGHTS || kind > CUDNN_MH_ATTN_O_BIASES)

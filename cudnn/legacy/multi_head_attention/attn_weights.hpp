@@ -29,7 +29,7 @@ class AttnWeightLayout {
   Value column_major(Graph& graph, Value weights) const;
 
  private:
-  void place(cudnnMultiHeadAttnWeightKind_t kind, const Dims& dims, const Dims& strides);
+  void append_part(cudnnMultiHeadAttnWeightKind_t kind, const Dims& dims, const Dims& strides);
   Value transposed(Graph& graph, Value weights, bool from_columns) const;
   std::array<Part, CUDNN_ATTN_WKIND_COUNT> parts_;
   std::int64_t count_ = 0;

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <ashlar/runtime.hpp>
 
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 #include "legacy/dropout_record.hpp"
-#include "legacy/host_number.hpp"
+#include "legacy/host_scalar.hpp"
 #include "legacy/multi_head_attention/attn_problem.hpp"
-#include "legacy/work_space.hpp"
+#include "legacy/workspace.hpp"
 
 namespace ashlar::cudnn {
 
@@ -85,14 +85,14 @@ struct AttnCall {
     return options;
   }
   std::int64_t workspace() const {
-    return liked_bytes(
+    return preferred_workspace_bytes(
         keyed(), [this](Graph& graph) { build(graph); }, options());
   }
 
   using Pointers = std::initializer_list<std::pair<const char*, const void*>>;
   // Null pointers stand for tensors that are not there. `indices` and `random` are device memory.
   void run(Pointers pointers, const std::byte* indices, const std::byte* random,
-           const WorkSpace& work) const {
+           const Workspace& work) const {
     const AttnIndices at = problem.indices();
     const auto bind = [&](Call& call) {
       for (const auto& [name, pointer] : pointers)
@@ -152,11 +152,11 @@ std::int64_t workspace_of(cudnnHandle_t handle, const cudnnAttnStruct& attention
   const std::int64_t forward = needed(Pass::forward);
   problem.has_residual = false;
   if (!training) return index_bytes(attention) + forward;
-  std::int64_t most = std::max(forward, needed(Pass::backward_data));
+  std::int64_t maximum = std::max(forward, needed(Pass::backward_data));
   if (problem.has_weights())
-    most = std::max(most,
+    maximum = std::max(maximum,
                     aligned_bytes(weight_bytes(attention)) + needed(Pass::backward_weights, true));
-  return most;
+  return maximum;
 }
 
 // Windows and lengths as the device reads them. `step` is the only query step, or negative.
@@ -180,7 +180,7 @@ bool are_open(const AttnData& data, int step, const int window_begin[], const in
 
 // dweights' old contents in memory of their own: the pass may write its result in parts.
 const void* saved(cudnnHandle_t handle, const AttnProblem& problem, const void* dweights,
-                  WorkSpace& work) {
+                  Workspace& work) {
   void* copy = work.take(bytes_of(problem.weights.dtype, element_count(problem.weights.dims)));
   Call call(handle, "attn_save_weights");
   call.key(problem.weights).compile([&](Graph& graph) {
@@ -200,12 +200,12 @@ using namespace ashlar::cudnn;
 cudnnStatus_t cudnnGetMultiHeadAttnBuffers(cudnnHandle_t handle, cudnnAttnDescriptor_t attention,
                                            size_t* weights_bytes, size_t* workspace_bytes,
                                            size_t* reserve_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const cudnnAttnStruct& known = attention_of(attention);
     *required(weights_bytes, "weightSizeInBytes") = static_cast<size_t>(weight_bytes(known));
     *required(workspace_bytes, "workSpaceSizeInBytes") =
-        lent_bytes(workspace_of(handle, known, reserve_bytes != nullptr));
+        padded_workspace_bytes(workspace_of(handle, known, reserve_bytes != nullptr));
     if (reserve_bytes != nullptr) *reserve_bytes = static_cast<size_t>(reserve_bytes_of(known));
   });
 }
@@ -217,7 +217,7 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
     cudnnSeqDataDescriptor_t v_desc, const void* values, cudnnSeqDataDescriptor_t o_desc, void* out,
     size_t weights_bytes, const void* weights, size_t workspace_bytes, void* workspace,
     size_t reserve_bytes, void* reserve) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const cudnnContext& context = object(handle, "handle");
     const cudnnAttnStruct& known = attention_of(attention);
     const AttnData data{sequences_of(q_desc, "qDesc"), sequences_of(k_desc, "kDesc"),
@@ -230,8 +230,8 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
     required(window_begin, "loWinIdx");
     required(window_end, "hiWinIdx");
     check_weights(known, weights, weights_bytes, "weights");
-    std::byte* kept = training ? check_reserve(known, reserve, reserve_bytes) : nullptr;
-    problem.padding_value = read_host_number(data.o.fill.data(), problem.o.dtype);
+    std::byte* reserve_space = training ? check_reserve(known, reserve, reserve_bytes) : nullptr;
+    problem.padding_value = read_host_scalar(data.o.fill.data(), problem.o.dtype);
     problem.has_windows = training || !are_open(data, step, window_begin, window_end);
     problem.has_residual = residuals != nullptr;
     if (problem.has_residual && data.q.vector_size() != data.o.vector_size())
@@ -251,21 +251,21 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
     const void* o = at_step(out, problem.o, "out");
     if (step >= 0) problem.select_step(data.q.lengths, step);
 
-    WorkSpace work(workspace, workspace_bytes);
+    Workspace work(workspace, workspace_bytes);
     const std::byte* indices = nullptr;
     if (problem.has_windows || problem.has_q_lengths || problem.has_kv_lengths) {
       const std::vector<std::int32_t> numbers = numbers_of(data, step, window_begin, window_end);
       const auto bytes = static_cast<std::int64_t>(numbers.size() * sizeof(numbers[0]));
-      void* place = training ? kept + kIndicesAt : work.take(bytes);
-      ashlar::upload(context.device, place, numbers.data(), bytes, context.stream);
-      indices = static_cast<const std::byte*>(place);
+      void* device_indices = training ? reserve_space + kIndicesAt : work.take(bytes);
+      ashlar::upload(context.device, device_indices, numbers.data(), bytes, context.stream);
+      indices = static_cast<const std::byte*>(device_indices);
     }
     if (problem.op.attention_dropout > 0.0)
       record_draws(handle, known.attention_dropout, "attnDesc.attnDropoutDesc",
-                   problem.attention_draws(), kept);
+                   problem.attention_draws(), reserve_space);
     if (problem.op.post_dropout > 0.0)
       record_draws(handle, known.output_dropout, "attnDesc.postDropoutDesc", problem.output_draws(),
-                   kept + kPostRandomAt);
+                   reserve_space + kPostRandomAt);
     AttnCall{handle, problem, Pass::forward}.run(
         {{"q", q},
          {"k", required(keys, "keys")},
@@ -273,7 +273,7 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
          {"weights", problem.has_weights() ? weights : nullptr},
          {"residual", residual},
          {"o", o}},
-        indices, kept, work);
+        indices, reserve_space, work);
   });
 }
 
@@ -285,7 +285,7 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardData(
     cudnnSeqDataDescriptor_t dv_desc, void* dvalues, const void* values, size_t weights_bytes,
     const void* weights, size_t workspace_bytes, void* workspace, size_t reserve_bytes,
     void* reserve) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const cudnnAttnStruct& known = attention_of(attention);
     const AttnData data{sequences_of(dq_desc, "dqDesc"), sequences_of(dk_desc, "dkDesc"),
@@ -294,7 +294,7 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardData(
     required(window_begin, "loWinIdx");
     required(window_end, "hiWinIdx");
     check_weights(known, weights, weights_bytes, "weights");
-    std::byte* kept = check_reserve(known, reserve, reserve_bytes);
+    std::byte* reserve_space = check_reserve(known, reserve, reserve_bytes);
     AttnCall{handle, problem, Pass::backward_data}.run(
         {{"q", required(queries, "queries")},
          {"k", required(keys, "keys")},
@@ -304,7 +304,7 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardData(
          {"dq", required(dqueries, "dqueries")},
          {"dk", required(dkeys, "dkeys")},
          {"dv", required(dvalues, "dvalues")}},
-        kept + kIndicesAt, kept, WorkSpace(workspace, workspace_bytes));
+        reserve_space + kIndicesAt, reserve_space, Workspace(workspace, workspace_bytes));
   });
 }
 
@@ -314,7 +314,7 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(
     const void* keys, cudnnSeqDataDescriptor_t v_desc, const void* values,
     cudnnSeqDataDescriptor_t dout_desc, const void* dout, size_t weights_bytes, const void* weights,
     void* dweights, size_t workspace_bytes, void* workspace, size_t reserve_bytes, void* reserve) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const cudnnAttnStruct& known = attention_of(attention);
     if (accumulation != CUDNN_WGRAD_MODE_ADD && accumulation != CUDNN_WGRAD_MODE_SET)
@@ -326,13 +326,13 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(
     const AttnProblem problem = problem_of(known, data, true);
     check_weights(known, weights, weights_bytes, "weights");
     check_weights(known, dweights, weights_bytes, "dweights");
-    std::byte* kept = check_reserve(known, reserve, reserve_bytes);
+    std::byte* reserve_space = check_reserve(known, reserve, reserve_bytes);
     if (!problem.has_weights()) return;  // nothing is projected
     required(queries, "queries");
     required(keys, "keys");
     required(values, "values");
     required(dout, "dout");
-    WorkSpace work(workspace, workspace_bytes);
+    Workspace work(workspace, workspace_bytes);
     const void* previous = adds ? saved(handle, problem, dweights, work) : nullptr;
     AttnCall{handle, problem, Pass::backward_weights, adds}.run({{"q", queries},
                                                                  {"k", keys},
@@ -341,6 +341,6 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(
                                                                  {"d_o", dout},
                                                                  {"previous", previous},
                                                                  {"dweights", dweights}},
-                                                                kept + kIndicesAt, kept, work);
+                                                                reserve_space + kIndicesAt, reserve_space, work);
   });
 }

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/data_type.hpp"
 #include "core/objects.hpp"
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 
 namespace ashlar::cudnn {
 
@@ -71,17 +71,17 @@ TensorSpec spec_of(const cudnnRNNDataStruct& sequences) {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t* data) {
-  return answer_older(__func__, [&] { create_object(data, "rnnDataDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(data, "rnnDataDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t data) {
-  return answer_older(__func__, [&] { destroy_object(data, "rnnDataDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(data, "rnnDataDesc"); });
 }
 
 cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t dtype,
                                         cudnnRNNDataLayout_t layout, int max_length, int batch,
                                         int vector_size, const int lengths[], void* fill) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     cudnnRNNDataStruct& known = object(data, "rnnDataDesc");
     cudnnRNNDataStruct sequences;
     sequences.type = dtype;
@@ -105,18 +105,18 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnData
 cudnnStatus_t cudnnGetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t* dtype,
                                         cudnnRNNDataLayout_t* layout, int* max_length, int* batch,
                                         int* vector_size, int capacity, int lengths[], void* fill) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const cudnnRNNDataStruct& sequences = sequences_of(data, "rnnDataDesc");
     if (capacity < 0)
       fail(CUDNN_STATUS_BAD_PARAM, "arrayLengthRequested: got {}, expected at least 0", capacity);
     if (capacity > 0)
       std::copy_n(sequences.lengths.begin(), std::min(capacity, sequences.batch),
                   required(lengths, "seqLengthArray"));
-    give(dtype, sequences.type);
-    give(layout, sequences.layout);
-    give(max_length, sequences.max_length);
-    give(batch, sequences.batch);
-    give(vector_size, sequences.vector_size);
+    write_optional(dtype, sequences.type);
+    write_optional(layout, sequences.layout);
+    write_optional(max_length, sequences.max_length);
+    write_optional(batch, sequences.batch);
+    write_optional(vector_size, sequences.vector_size);
     if (fill != nullptr) std::memcpy(fill, sequences.fill.data(), element_bytes(sequences.type));
   });
 }

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <limits>
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/data_type.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 
 namespace ashlar::cudnn {
 
@@ -123,11 +123,11 @@ DType state_dtype(const cudnnRNNStruct& network) {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t* rnn) {
-  return answer_older(__func__, [&] { create_object(rnn, "rnnDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(rnn, "rnnDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t rnn) {
-  return answer_older(__func__, [&] { destroy_object(rnn, "rnnDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(rnn, "rnnDesc"); });
 }
 
 cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t algo,
@@ -138,7 +138,7 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t 
                                        int32_t input_size, int32_t hidden_size,
                                        int32_t projected_size, int32_t layers,
                                        cudnnDropoutDescriptor_t dropout, uint32_t flags) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     cudnnRNNStruct& known = object(rnn, "rnnDesc");
     cudnnRNNStruct network = known;
     network.algo = algo;
@@ -169,46 +169,46 @@ cudnnStatus_t cudnnGetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t*
                                        int32_t* input_size, int32_t* hidden_size,
                                        int32_t* projected_size, int32_t* layers,
                                        cudnnDropoutDescriptor_t* dropout, uint32_t* flags) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const cudnnRNNStruct& network = network_of(rnn);
-    give(algo, network.algo);
-    give(cell, network.cell);
-    give(bias_mode, network.bias_mode);
-    give(direction, network.direction);
-    give(input_mode, network.input_mode);
-    give(dtype, network.dtype);
-    give(compute, network.compute);
-    give(math, network.math);
-    give(input_size, network.input_size);
-    give(hidden_size, network.hidden_size);
-    give(projected_size, network.projected_size);
-    give(layers, network.layers);
-    give(dropout, network.dropout);
-    give(flags, network.flags);
+    write_optional(algo, network.algo);
+    write_optional(cell, network.cell);
+    write_optional(bias_mode, network.bias_mode);
+    write_optional(direction, network.direction);
+    write_optional(input_mode, network.input_mode);
+    write_optional(dtype, network.dtype);
+    write_optional(compute, network.compute);
+    write_optional(math, network.math);
+    write_optional(input_size, network.input_size);
+    write_optional(hidden_size, network.hidden_size);
+    write_optional(projected_size, network.projected_size);
+    write_optional(layers, network.layers);
+    write_optional(dropout, network.dropout);
+    write_optional(flags, network.flags);
   });
 }
 
 cudnnStatus_t cudnnRNNSetClip_v8(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t clip,
                                  cudnnNanPropagation_t nan, double lowest, double highest) {
-  return answer_older(__func__,
+  return guarded_legacy(__func__,
                       [&] { set_clip(object(rnn, "rnnDesc"), clip, nan, lowest, highest); });
 }
 
 cudnnStatus_t cudnnRNNSetClip_v9(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t clip, double lowest,
                                  double highest) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     set_clip(object(rnn, "rnnDesc"), clip, CUDNN_PROPAGATE_NAN, lowest, highest);
   });
 }
 
 cudnnStatus_t cudnnRNNGetClip_v8(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t* clip,
                                  cudnnNanPropagation_t* nan, double* lowest, double* highest) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const cudnnRNNStruct& network = object(rnn, "rnnDesc");
-    give(clip, network.clip);
-    give(nan, network.clip_nan);
-    give(lowest, network.clip_low);
-    give(highest, network.clip_high);
+    write_optional(clip, network.clip);
+    write_optional(nan, network.clip_nan);
+    write_optional(lowest, network.clip_low);
+    write_optional(highest, network.clip_high);
   });
 }
 
@@ -219,7 +219,7 @@ cudnnStatus_t cudnnRNNGetClip_v9(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t* c
 
 // There is nothing to prepare: plans are made for the sizes a call has, and kept.
 cudnnStatus_t cudnnBuildRNNDynamic(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, int batch) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     network_of(rnn);
     if (batch < 1) fail(CUDNN_STATUS_BAD_PARAM, "miniBatch: got {}, expected at least 1", batch);

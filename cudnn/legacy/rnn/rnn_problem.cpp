@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "core/data_type.hpp"
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 #include "legacy/dropout.hpp"
-#include "legacy/work_space.hpp"
+#include "legacy/workspace.hpp"
 
 namespace ashlar::cudnn {
 
@@ -48,12 +48,12 @@ class RnnNode {
     main.compute = problem_.state;
     main.dtype = results_.front().spec.dtype;
     const std::vector<Value> values = graph_.apply(op, inputs_, wanted_, main);
-    for (const Made& made : results_)
-      add_output(graph_, made.name, values[static_cast<std::size_t>(made.slot)], made.spec);
+    for (const Produced& produced : results_)
+      add_output(graph_, produced.name, values[static_cast<std::size_t>(produced.slot)], produced.spec);
   }
 
  private:
-  struct Made {
+  struct Produced {
     int slot;
     const char* name;
     TensorSpec spec;
@@ -62,7 +62,7 @@ class RnnNode {
   const RnnProblem& problem_;
   std::vector<Operand> inputs_;
   std::vector<Wanted> wanted_;
-  std::vector<Made> results_;
+  std::vector<Produced> results_;
 };
 
 cudnnRNNDataStruct with_vectors(cudnnRNNDataStruct sequences, std::int64_t size) {

@@ -9,11 +9,11 @@ static cudnnHandle_t handle;
 
 static cudnnActivationDescriptor_t activation(cudnnActivationMode_t mode, cudnnNanPropagation_t nan,
                                               double coefficient) {
-  cudnnActivationDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreateActivationDescriptor(&made));
-  SUCCEEDS(cudnnSetActivationDescriptor(made, mode, nan, coefficient));
-  SUCCEEDS(cudnnSetActivationDescriptorSwishBeta(made, 1.25));
-  return made;
+  cudnnActivationDescriptor_t descriptor = NULL;
+  SUCCEEDS(cudnnCreateActivationDescriptor(&descriptor));
+  SUCCEEDS(cudnnSetActivationDescriptor(descriptor, mode, nan, coefficient));
+  SUCCEEDS(cudnnSetActivationDescriptorSwishBeta(descriptor, 1.25));
+  return descriptor;
 }
 
 /* The attributes that say what the mode does; the coefficient is 0.5. */

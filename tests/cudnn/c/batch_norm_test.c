@@ -362,7 +362,7 @@ static Oracle* backward_oracle(const Case* c) {
   return json_oracle(&json);
 }
 
-static void give(Oracle* to, const char* input, Oracle* from, const char* tensor) {
+static void copy_tensor(Oracle* to, const char* input, Oracle* from, const char* tensor) {
   memcpy(oracle_host(to, input), oracle_host(from, tensor), oracle_bytes(to, input));
   oracle_upload(to, input);
 }
@@ -416,15 +416,15 @@ static void test_backward(const Case* c) {
   forward_setup.reserve = NULL;
 
   Oracle* o = backward_oracle(c);
-  give(o, "x", forward, "x");
-  give(o, "scale", forward, "scale");
-  if (c->has_saved) give(o, "saved_mean", forward, "saved_mean");
-  if (c->has_saved) give(o, "saved_inv", forward, "saved_inv");
+  copy_tensor(o, "x", forward, "x");
+  copy_tensor(o, "scale", forward, "scale");
+  if (c->has_saved) copy_tensor(o, "saved_mean", forward, "saved_mean");
+  if (c->has_saved) copy_tensor(o, "saved_inv", forward, "saved_inv");
   start_from(o, "dx", "dx_before");
   start_from(o, "dscale", "dscale_before");
   start_from(o, "dbias", "dbias_before");
   const int is_relu = c->activation == CUDNN_ACTIVATION_RELU;
-  if (c->ops != BN && is_relu) give(o, "y", forward, "y");
+  if (c->ops != BN && is_relu) copy_tensor(o, "y", forward, "y");
   call_backward(c, &s, o, c->ops == BN_ADD_ACTIVATION ? oracle_device(o, "dz") : NULL);
   if (c->ops != BN && !is_relu) { /* here dz is what the graph begins with */
     oracle_download(o, "dz");

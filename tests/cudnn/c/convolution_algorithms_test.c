@@ -15,10 +15,10 @@ static const Shape kTiles = {
     1,     0};
 
 /* What holds of every list: each algorithm once, the usable ones first, the others marked. */
-#define CHECK_LIST(results, count, most, is_measured)                                           \
+#define CHECK_LIST(results, count, max, is_measured)                                           \
   do {                                                                                          \
     int seen = 0, usable = 1;                                                                   \
-    CHECK((count) == (most));                                                                   \
+    CHECK((count) == (max));                                                                   \
     for (int i = 0; i < (count); ++i) {                                                         \
       seen |= 1 << (results)[i].algo;                                                           \
       if ((results)[i].status != CUDNN_STATUS_SUCCESS) usable = 0;                              \
@@ -28,19 +28,19 @@ static const Shape kTiles = {
       if (!usable) CHECK((results)[i].status == CUDNN_STATUS_NOT_SUPPORTED);                    \
       if (usable && i > 0) CHECK(!(is_measured) || (results)[i].time >= (results)[i - 1].time); \
     }                                                                                           \
-    CHECK(seen == (1 << (most)) - 1);                                                           \
+    CHECK(seen == (1 << (max)) - 1);                                                           \
     CHECK((results)[0].status == CUDNN_STATUS_SUCCESS);                                         \
   } while (0)
 
 static void test_forward_lists(const Shape* shape) {
   cudnnConvolutionFwdAlgoPerf_t results[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
   Descriptors d = make_descriptors(shape);
-  int most = 0, count = 0;
-  SUCCEEDS(cudnnGetConvolutionForwardAlgorithmMaxCount(handle, &most));
-  CHECK(most == CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
+  int max = 0, count = 0;
+  SUCCEEDS(cudnnGetConvolutionForwardAlgorithmMaxCount(handle, &max));
+  CHECK(max == CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
   SUCCEEDS(
-      cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, most, &count, results));
-  CHECK_LIST(results, count, most, 0);
+      cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, max, &count, results));
+  CHECK_LIST(results, count, max, 0);
   size_t largest = 0;
   for (int i = 0; i < count; ++i) {
     size_t bytes = 0;
@@ -51,8 +51,8 @@ static void test_forward_lists(const Shape* shape) {
     if (bytes > largest) largest = bytes;
   }
   SUCCEEDS(
-      cudnnFindConvolutionForwardAlgorithm(handle, d.x, d.w, d.conv, d.y, most, &count, results));
-  CHECK_LIST(results, count, most, 1);
+      cudnnFindConvolutionForwardAlgorithm(handle, d.x, d.w, d.conv, d.y, max, &count, results));
+  CHECK_LIST(results, count, max, 1);
 
   size_t x_bytes = 0, w_bytes = 0, y_bytes = 0;
   SUCCEEDS(cudnnGetTensorSizeInBytes(d.x, &x_bytes));
@@ -62,20 +62,20 @@ static void test_forward_lists(const Shape* shape) {
        *workspace = workspace_of(largest);
   cudaMemset(x, 0, x_bytes);
   cudaMemset(w, 0, w_bytes);
-  SUCCEEDS(cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, w, d.conv, d.y, y, most,
+  SUCCEEDS(cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, w, d.conv, d.y, y, max,
                                                   &count, results, workspace, largest));
-  CHECK_LIST(results, count, most, 1);
+  CHECK_LIST(results, count, max, 1);
   /* Without a workspace those that want one say so, and one that wants none is first. */
-  SUCCEEDS(cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, w, d.conv, d.y, y, most,
+  SUCCEEDS(cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, w, d.conv, d.y, y, max,
                                                   &count, results, NULL, 0));
-  CHECK(count == most && results[0].status == CUDNN_STATUS_SUCCESS && results[0].memory == 0);
+  CHECK(count == max && results[0].status == CUDNN_STATUS_SUCCESS && results[0].memory == 0);
   for (int i = 0; i < count; ++i)
     if (results[i].memory > 0) CHECK(results[i].status == CUDNN_STATUS_ALLOC_FAILED);
   SUCCEEDS(
       cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, 1, &count, results));
   CHECK(count == 1);
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
-          cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, NULL, d.conv, d.y, y, most,
+          cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, NULL, d.conv, d.y, y, max,
                                                  &count, results, NULL, 0));
   cudaFree(x);
   cudaFree(w);
@@ -88,21 +88,21 @@ static void test_backward_lists(const Shape* shape) {
   cudnnConvolutionBwdDataAlgoPerf_t data[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT];
   cudnnConvolutionBwdFilterAlgoPerf_t filter[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT];
   Descriptors d = make_descriptors(shape);
-  int most = 0, count = 0;
-  SUCCEEDS(cudnnGetConvolutionBackwardDataAlgorithmMaxCount(handle, &most));
-  SUCCEEDS(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, d.w, d.y, d.conv, d.x, most, &count,
+  int max = 0, count = 0;
+  SUCCEEDS(cudnnGetConvolutionBackwardDataAlgorithmMaxCount(handle, &max));
+  SUCCEEDS(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, d.w, d.y, d.conv, d.x, max, &count,
                                                        data));
-  CHECK_LIST(data, count, most, 0);
+  CHECK_LIST(data, count, max, 0);
   SUCCEEDS(
-      cudnnFindConvolutionBackwardDataAlgorithm(handle, d.w, d.y, d.conv, d.x, most, &count, data));
-  CHECK_LIST(data, count, most, 1);
-  SUCCEEDS(cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(handle, &most));
-  SUCCEEDS(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, d.x, d.y, d.conv, d.w, most,
+      cudnnFindConvolutionBackwardDataAlgorithm(handle, d.w, d.y, d.conv, d.x, max, &count, data));
+  CHECK_LIST(data, count, max, 1);
+  SUCCEEDS(cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(handle, &max));
+  SUCCEEDS(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, d.x, d.y, d.conv, d.w, max,
                                                          &count, filter));
-  CHECK_LIST(filter, count, most, 0);
-  SUCCEEDS(cudnnFindConvolutionBackwardFilterAlgorithm(handle, d.x, d.y, d.conv, d.w, most, &count,
+  CHECK_LIST(filter, count, max, 0);
+  SUCCEEDS(cudnnFindConvolutionBackwardFilterAlgorithm(handle, d.x, d.y, d.conv, d.w, max, &count,
                                                        filter));
-  CHECK_LIST(filter, count, most, 1);
+  CHECK_LIST(filter, count, max, 1);
 
   size_t x_bytes = 0, w_bytes = 0, y_bytes = 0;
   SUCCEEDS(cudnnGetTensorSizeInBytes(d.x, &x_bytes));

@@ -81,13 +81,13 @@ static void test_fused(const Shape* shape, const char* result_type, const Act* a
 }
 
 /* The filter of `k` x `c` x 3 x 3 as NVIDIA's reordering leaves it, done by plain loops. */
-static void reorder_by_hand(const signed char* from, signed char* to, int k, int c, int places) {
+static void reorder_reference(const signed char* from, signed char* to, int k, int c, int positions) {
   for (int o = 0; o < k; ++o)
     for (int i = 0; i < c; ++i)
-      for (int s = 0; s < places; ++s) {
+      for (int s = 0; s < positions; ++s) {
         const size_t before =
-            ((size_t)(o * (c / 32) + i / 32) * (size_t)places + (size_t)s) * 32 + (size_t)(i % 32);
-        size_t after = (size_t)(i / 32) * (size_t)places + (size_t)s;
+            ((size_t)(o * (c / 32) + i / 32) * (size_t)positions + (size_t)s) * 32 + (size_t)(i % 32);
+        size_t after = (size_t)(i / 32) * (size_t)positions + (size_t)s;
         after = after * (size_t)(k / 8) + (size_t)(o / 8);
         after = after * 2 + (size_t)(o % 2);
         after = after * 8 + (size_t)(i % 32 / 4);
@@ -156,7 +156,7 @@ static void test_vectors(int vector, cudnnDataType_t type, int is_reordered) {
     SUCCEEDS(cudnnReorderFilterAndBias(handle, filter, CUDNN_DEFAULT_REORDER, w_memory, moved_w, 1,
                                        bias_memory, moved_bias));
     signed char *expected = malloc(w_bytes), *got = malloc(w_bytes);
-    reorder_by_hand(oracle_host(oracle, "w"), expected, k, c, 9);
+    reorder_reference(oracle_host(oracle, "w"), expected, k, c, 9);
     cudaMemcpy(got, moved_w, w_bytes, cudaMemcpyDeviceToHost);
     CHECK(memcmp(expected, got, w_bytes) == 0);
     free(expected);

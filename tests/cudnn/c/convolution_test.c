@@ -178,15 +178,15 @@ static void test_gaps(void) {
       "\"outputs\":{\"y\":\"y\"},\"attributes\":%s}]}",
       json_w(&shape, "w", "input"), json_attributes(&shape));
   float gap = 0.0F;
-  const float one = 1.0F, zero = 0.0F, kept = 123.0F;
+  const float one = 1.0F, zero = 0.0F, saved = 123.0F;
   char* y = oracle_device(oracle, "y");
-  cudaMemcpy(y + 5 * sizeof(float), &kept, sizeof kept, cudaMemcpyHostToDevice);
+  cudaMemcpy(y + 5 * sizeof(float), &saved, sizeof saved, cudaMemcpyHostToDevice);
   SUCCEEDS(cudnnConvolutionForward(
       handle, &one, d.x, oracle_device(oracle, "x"), d.w, oracle_device(oracle, "w"), d.conv,
       CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, NULL, 0, &zero, d.y, y));
   oracle_check(oracle);
   cudaMemcpy(&gap, y + 5 * sizeof(float), sizeof gap, cudaMemcpyDeviceToHost);
-  CHECK(gap == kept);
+  CHECK(gap == saved);
   oracle_destroy(oracle);
   destroy_descriptors(&d);
 }

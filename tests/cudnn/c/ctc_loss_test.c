@@ -75,15 +75,15 @@ static void put_ints(Oracle* o, const char* tensor, const int* values) {
 }
 
 static cudnnCTCLossDescriptor_t descriptor_for(const Case* c) {
-  cudnnCTCLossDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreateCTCLossDescriptor(&made));
+  cudnnCTCLossDescriptor_t descriptor = NULL;
+  SUCCEEDS(cudnnCreateCTCLossDescriptor(&descriptor));
   const cudnnDataType_t type = data_type(number_type(c->dtype));
   if (c->on_device)
-    SUCCEEDS(cudnnSetCTCLossDescriptor_v9(made, type, c->normalization, c->too_short, MAX_LABELS));
+    SUCCEEDS(cudnnSetCTCLossDescriptor_v9(descriptor, type, c->normalization, c->too_short, MAX_LABELS));
   else
-    SUCCEEDS(cudnnSetCTCLossDescriptorEx(made, type, c->normalization,
+    SUCCEEDS(cudnnSetCTCLossDescriptorEx(descriptor, type, c->normalization,
                                          (cudnnNanPropagation_t)c->too_short));
-  return made;
+  return descriptor;
 }
 
 static void call(const Case* c, Oracle* o, const int* labels, void* gradients) {
@@ -217,8 +217,8 @@ static void test_misuse(void) {
   SUCCEEDS(cudnnCreateCTCLossDescriptor(&ctc));
   SUCCEEDS(cudnnSetCTCLossDescriptorEx(ctc, CUDNN_DATA_FLOAT, CUDNN_LOSS_NORMALIZATION_SOFTMAX,
                                        CUDNN_NOT_PROPAGATE_NAN));
-#define SIZE(probs, gradients, lengths, times, way) \
-  cudnnGetCTCLossWorkspaceSize(handle, probs, gradients, labels, lengths, times, way, ctc, &bytes)
+#define SIZE(probs, gradients, lengths, times, algorithm) \
+  cudnnGetCTCLossWorkspaceSize(handle, probs, gradients, labels, lengths, times, algorithm, ctc, &bytes)
   SUCCEEDS(SIZE(desc, desc, label_lengths, input_lengths, algo));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, SIZE(desc, wrong, label_lengths, input_lengths, algo));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, SIZE(four, four, label_lengths, input_lengths, algo));

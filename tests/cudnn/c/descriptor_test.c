@@ -6,17 +6,17 @@
 typedef struct {
   cudnnDataType_t type;
   int rank, dims[8], strides[8];
-} Told;
+} TensorFields;
 
-static int is_told(cudnnTensorDescriptor_t tensor, const Told* expected, size_t expected_bytes) {
-  Told told = {CUDNN_DATA_FLOAT, 0, {0}, {0}};
+static int fields_match(cudnnTensorDescriptor_t tensor, const TensorFields* expected, size_t expected_bytes) {
+  TensorFields reported = {CUDNN_DATA_FLOAT, 0, {0}, {0}};
   size_t bytes = 0;
-  SUCCEEDS(cudnnGetTensorNdDescriptor(tensor, 8, &told.type, &told.rank, told.dims, told.strides));
+  SUCCEEDS(cudnnGetTensorNdDescriptor(tensor, 8, &reported.type, &reported.rank, reported.dims, reported.strides));
   SUCCEEDS(cudnnGetTensorSizeInBytes(tensor, &bytes));
-  int same = told.type == expected->type && told.rank == expected->rank && bytes == expected_bytes;
+  int same = reported.type == expected->type && reported.rank == expected->rank && bytes == expected_bytes;
   for (int axis = 0; axis < expected->rank; ++axis)
-    same = same && told.dims[axis] == expected->dims[axis] &&
-           told.strides[axis] == expected->strides[axis];
+    same = same && reported.dims[axis] == expected->dims[axis] &&
+           reported.strides[axis] == expected->strides[axis];
   return same;
 }
 
@@ -24,46 +24,46 @@ static void layouts(void) {
   cudnnTensorDescriptor_t tensor = NULL;
   SUCCEEDS(cudnnCreateTensorDescriptor(&tensor));
 
-  const Told nchw = {CUDNN_DATA_HALF, 4, {2, 3, 5, 7}, {105, 35, 7, 1}};
+  const TensorFields nchw = {CUDNN_DATA_HALF, 4, {2, 3, 5, 7}, {105, 35, 7, 1}};
   SUCCEEDS(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_HALF, 2, 3, 5, 7));
-  CHECK(is_told(tensor, &nchw, 420));
-  const Told nhwc = {CUDNN_DATA_DOUBLE, 4, {2, 3, 5, 7}, {105, 1, 21, 3}};
+  CHECK(fields_match(tensor, &nchw, 420));
+  const TensorFields nhwc = {CUDNN_DATA_DOUBLE, 4, {2, 3, 5, 7}, {105, 1, 21, 3}};
   SUCCEEDS(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NHWC, CUDNN_DATA_DOUBLE, 2, 3, 5, 7));
-  CHECK(is_told(tensor, &nhwc, 1680));
+  CHECK(fields_match(tensor, &nhwc, 1680));
   /* Strides of x4 and x32 types count vectors. */
-  const Told x4 = {CUDNN_DATA_INT8x4, 4, {2, 8, 5, 7}, {70, 35, 7, 1}};
+  const TensorFields x4 = {CUDNN_DATA_INT8x4, 4, {2, 8, 5, 7}, {70, 35, 7, 1}};
   SUCCEEDS(
       cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW_VECT_C, CUDNN_DATA_INT8x4, 2, 8, 5, 7));
-  CHECK(is_told(tensor, &x4, 560));
+  CHECK(fields_match(tensor, &x4, 560));
   /* With given strides every channel counts as a vector. */
   SUCCEEDS(cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_INT8x4, 4, x4.dims, x4.strides));
-  CHECK(is_told(tensor, &x4, 1400));
-  const Told x32 = {CUDNN_DATA_INT8x32, 5, {2, 64, 3, 5, 7}, {210, 105, 35, 7, 1}};
+  CHECK(fields_match(tensor, &x4, 1400));
+  const TensorFields x32 = {CUDNN_DATA_INT8x32, 5, {2, 64, 3, 5, 7}, {210, 105, 35, 7, 1}};
   SUCCEEDS(cudnnSetTensorNdDescriptorEx(tensor, CUDNN_TENSOR_NCHW_VECT_C, CUDNN_DATA_INT8x32, 5,
                                         x32.dims));
-  CHECK(is_told(tensor, &x32, 2 * 210 * 32));
-  const Told unsigned_x4 = {CUDNN_DATA_UINT8x4, 4, {1, 4, 2, 2}, {4, 4, 2, 1}};
+  CHECK(fields_match(tensor, &x32, 2 * 210 * 32));
+  const TensorFields unsigned_x4 = {CUDNN_DATA_UINT8x4, 4, {1, 4, 2, 2}, {4, 4, 2, 1}};
   SUCCEEDS(
       cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW_VECT_C, CUDNN_DATA_UINT8x4, 1, 4, 2, 2));
-  CHECK(is_told(tensor, &unsigned_x4, 16));
-  const Told ncdhw = {CUDNN_DATA_FLOAT, 5, {2, 3, 4, 5, 6}, {360, 120, 30, 6, 1}};
+  CHECK(fields_match(tensor, &unsigned_x4, 16));
+  const TensorFields ncdhw = {CUDNN_DATA_FLOAT, 5, {2, 3, 4, 5, 6}, {360, 120, 30, 6, 1}};
   SUCCEEDS(
       cudnnSetTensorNdDescriptorEx(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 5, ncdhw.dims));
-  CHECK(is_told(tensor, &ncdhw, 2880));
-  const Told ndhwc = {CUDNN_DATA_BFLOAT16, 5, {2, 3, 4, 5, 6}, {360, 1, 90, 18, 3}};
+  CHECK(fields_match(tensor, &ncdhw, 2880));
+  const TensorFields ndhwc = {CUDNN_DATA_BFLOAT16, 5, {2, 3, 4, 5, 6}, {360, 1, 90, 18, 3}};
   SUCCEEDS(
       cudnnSetTensorNdDescriptorEx(tensor, CUDNN_TENSOR_NHWC, CUDNN_DATA_BFLOAT16, 5, ndhwc.dims));
-  CHECK(is_told(tensor, &ndhwc, 1440));
+  CHECK(fields_match(tensor, &ndhwc, 1440));
   /* With gaps the size ends behind the last element. */
-  const Told gaps = {CUDNN_DATA_FLOAT, 4, {2, 2, 2, 2}, {100, 40, 10, 3}};
+  const TensorFields gaps = {CUDNN_DATA_FLOAT, 4, {2, 2, 2, 2}, {100, 40, 10, 3}};
   SUCCEEDS(cudnnSetTensor4dDescriptorEx(tensor, CUDNN_DATA_FLOAT, 2, 2, 2, 2, 100, 40, 10, 3));
-  CHECK(is_told(tensor, &gaps, 4 * (100 + 40 + 10 + 3 + 1)));
-  const Told eight = {CUDNN_DATA_INT64, 8, {1, 2, 1, 2, 1, 2, 1, 2}, {16, 8, 8, 4, 4, 2, 2, 1}};
+  CHECK(fields_match(tensor, &gaps, 4 * (100 + 40 + 10 + 3 + 1)));
+  const TensorFields eight = {CUDNN_DATA_INT64, 8, {1, 2, 1, 2, 1, 2, 1, 2}, {16, 8, 8, 4, 4, 2, 2, 1}};
   SUCCEEDS(cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_INT64, 8, eight.dims, eight.strides));
-  CHECK(is_told(tensor, &eight, 128));
-  const Told one = {CUDNN_DATA_FLOAT, 1, {9}, {2}};
+  CHECK(fields_match(tensor, &eight, 128));
+  const TensorFields one = {CUDNN_DATA_FLOAT, 1, {9}, {2}};
   SUCCEEDS(cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_FLOAT, 1, one.dims, one.strides));
-  CHECK(is_told(tensor, &one, 4 * 17));
+  CHECK(fields_match(tensor, &one, 4 * 17));
   SUCCEEDS(cudnnDestroyTensorDescriptor(tensor));
 }
 

@@ -13,13 +13,13 @@ typedef struct {
 } Generator;
 
 static Generator make_generator(float probability, unsigned long long seed) {
-  Generator made = {NULL, NULL, 0};
-  SUCCEEDS(cudnnCreateDropoutDescriptor(&made.dropout));
-  SUCCEEDS(cudnnDropoutGetStatesSize(handle, &made.states_bytes));
-  made.states = device_memory(made.states_bytes);
-  SUCCEEDS(cudnnSetDropoutDescriptor(made.dropout, handle, probability, made.states,
-                                     made.states_bytes, seed));
-  return made;
+  Generator created = {NULL, NULL, 0};
+  SUCCEEDS(cudnnCreateDropoutDescriptor(&created.dropout));
+  SUCCEEDS(cudnnDropoutGetStatesSize(handle, &created.states_bytes));
+  created.states = device_memory(created.states_bytes);
+  SUCCEEDS(cudnnSetDropoutDescriptor(created.dropout, handle, probability, created.states,
+                                     created.states_bytes, seed));
+  return created;
 }
 
 static void destroy_generator(Generator* generator) {
@@ -95,15 +95,15 @@ static void test_strided(void) {
   SUCCEEDS(cudnnDropoutBackward(handle, g.dropout, to, y_device, from, dx_device, reserve, bytes));
   CHECK(cudaMemcpy(y, y_device, sizeof y, cudaMemcpyDeviceToHost) == cudaSuccess);
   CHECK(cudaMemcpy(dx, dx_device, sizeof dx, cudaMemcpyDeviceToHost) == cudaSuccess);
-  int kept = 0;
+  int retained = 0;
   for (int r = 0; r < ROWS; ++r)
     for (int c = 0; c < COLUMNS; ++c) {
       const float value = y[c * ROWS + r], scaled = x[r * PITCH + c] / 0.75F;
       CHECK(value == 0.0F || fabsf(value - scaled) <= 1e-5F * scaled);
       CHECK(fabsf(dx[r * PITCH + c] - value / 0.75F) <= 1e-5F * scaled);
-      kept += value != 0.0F;
+      retained += value != 0.0F;
     }
-  CHECK(kept > ROWS * COLUMNS / 2 && kept < ROWS * COLUMNS);
+  CHECK(retained > ROWS * COLUMNS / 2 && retained < ROWS * COLUMNS);
   for (int r = 0; r < ROWS; ++r) /* gaps are left alone */
     for (int c = COLUMNS; c < PITCH; ++c)
       CHECK(r == ROWS - 1 || dx[r * PITCH + c] == x[r * PITCH + c]);
@@ -141,12 +141,12 @@ static void test_restore(void) {
   CHECK(memcmp(draws[0], draws[1], sizeof draws[0]) != 0);
   CHECK(memcmp(draws[0], draws[2], sizeof draws[0]) == 0);
   CHECK(memcmp(draws[1], draws[3], sizeof draws[0]) == 0);
-  int kept = 0;
+  int retained = 0;
   for (int i = 0; i < COUNT; ++i) {
     CHECK(draws[0][i] == 0.0F || draws[0][i] == 2.0F);
-    kept += draws[0][i] == 2.0F;
+    retained += draws[0][i] == 2.0F;
   }
-  CHECK(kept > 400 && kept < 600);
+  CHECK(retained > 400 && retained < 600);
 
   float probability = 0.0F;
   void* states = NULL;

@@ -189,11 +189,11 @@ static void set_tensor(cudnnDataType_t type, size_t bytes, const void* value, co
   SUCCEEDS(cudnnSetTensor(handle, tensor, device, value));
   CHECK(cudaMemcpy(host, device, sizeof host, cudaMemcpyDeviceToHost) == cudaSuccess);
   int wrong = 0;
-  for (int place = 0; place < ROWS * PITCH; ++place)
+  for (int position = 0; position < ROWS * PITCH; ++position)
     for (size_t byte = 0; byte < bytes; ++byte) {
       const unsigned char expected =
-          place % PITCH < COLUMNS ? ((const unsigned char*)bits)[byte] : 0x5A;
-      wrong += host[(size_t)place * bytes + byte] != expected;
+          position % PITCH < COLUMNS ? ((const unsigned char*)bits)[byte] : 0x5A;
+      wrong += host[(size_t)position * bytes + byte] != expected;
     }
   if (wrong != 0)
     fprintf(stderr, "data type %d: %d bytes of %d places are wrong\n", (int)type, wrong,

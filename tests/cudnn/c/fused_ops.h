@@ -20,7 +20,7 @@ void describe(Fusion* fusion, cudnnFusedOpsConstParamLabel_t label, const void* 
 /* Announces a pointer and gives it. */
 void point(Fusion* fusion, cudnnFusedOpsConstParamLabel_t placeholder,
            cudnnFusedOpsVariantParamLabel_t label, void* pointer);
-void give(Fusion* fusion, cudnnFusedOpsVariantParamLabel_t label, void* number);
+void set_variant(Fusion* fusion, cudnnFusedOpsVariantParamLabel_t label, void* number);
 
 /* One number per channel. */
 cudnnTensorDescriptor_t channels(cudnnDataType_t type, int count);

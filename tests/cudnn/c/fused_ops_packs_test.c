@@ -16,8 +16,8 @@ static void test_bundles(void) {
   int is_null = -1, rank = 0, dims[4] = {0}, groups = 0;
   cudnnDataType_t type;
   cudnnTensorFormat_t format;
-#define GET(label, place) \
-  cudnnGetFusedOpsConstParamPackAttribute(fusion.constants, label, place, &is_null)
+#define GET(label, out) \
+  cudnnGetFusedOpsConstParamPackAttribute(fusion.constants, label, out, &is_null)
   SUCCEEDS(GET(CUDNN_PARAM_XDESC, tensor));
   CHECK(is_null == 1);
   describe(&fusion, CUDNN_PARAM_XDESC, d.x);
@@ -54,7 +54,7 @@ static void test_bundles(void) {
   ANSWERS(CUDNN_STATUS_BAD_PARAM, GET(CUDNN_PARAM_WDESC, tensor));  /* no filter descriptor */
   ANSWERS(CUDNN_STATUS_BAD_PARAM, GET((cudnnFusedOpsConstParamLabel_t)39, tensor));
 #undef GET
-#define SET(label, place) cudnnSetFusedOpsConstParamPackAttribute(fusion.constants, label, place)
+#define SET(label, out) cudnnSetFusedOpsConstParamPackAttribute(fusion.constants, label, out)
   const int nonsense = 9;
   ANSWERS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_BN_MODE, &nonsense));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_YDATA_PLACEHOLDER, &nonsense));
@@ -67,8 +67,8 @@ static void test_bundles(void) {
   size_t bytes = 77, got = 0;
   SUCCEEDS(cudnnGetFusedOpsVariantParamPackAttribute(fusion.variants, CUDNN_PTR_YDATA, &pointer));
   CHECK(pointer == NULL);
-  give(&fusion, CUDNN_PTR_YDATA, &d);
-  give(&fusion, CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES, &bytes);
+  set_variant(&fusion, CUDNN_PTR_YDATA, &d);
+  set_variant(&fusion, CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES, &bytes);
   SUCCEEDS(cudnnGetFusedOpsVariantParamPackAttribute(fusion.variants, CUDNN_PTR_YDATA, &pointer));
   CHECK(pointer == &d);
   SUCCEEDS(cudnnGetFusedOpsVariantParamPackAttribute(

@@ -21,8 +21,8 @@ static void run(Fusion* fusion, int with_workspace) {
   SUCCEEDS(cudnnMakeFusedOpsPlan(handle, fusion->plan, fusion->constants, &bytes));
   if (!with_workspace) bytes = 0;
   void* workspace = workspace_of(bytes);
-  give(fusion, CUDNN_PTR_WORKSPACE, workspace);
-  give(fusion, CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES, &bytes);
+  set_variant(fusion, CUDNN_PTR_WORKSPACE, workspace);
+  set_variant(fusion, CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES, &bytes);
   SUCCEEDS(cudnnFusedOpsExecute(handle, fusion->plan, fusion->variants));
   cudaFree(workspace);
 }
@@ -34,10 +34,10 @@ static const char* json_channels(const char* name, const char* kind, const char*
 }
 
 static cudnnActivationDescriptor_t relu(void) {
-  cudnnActivationDescriptor_t made;
-  SUCCEEDS(cudnnCreateActivationDescriptor(&made));
-  SUCCEEDS(cudnnSetActivationDescriptor(made, CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN, 0.0));
-  return made;
+  cudnnActivationDescriptor_t descriptor;
+  SUCCEEDS(cudnnCreateActivationDescriptor(&descriptor));
+  SUCCEEDS(cudnnSetActivationDescriptor(descriptor, CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN, 0.0));
+  return descriptor;
 }
 
 /* What stands in front of a convolution: activation(x * eq_scale + eq_bias), or x. */
@@ -46,17 +46,17 @@ typedef struct {
 } Prologue;
 static Prologue prologue_of(const Shape* shape, int with_scale) {
   static char tensors[2048];
-  Prologue made = {"", "", "x"};
-  if (!with_scale) return made;
+  Prologue descriptor = {"", "", "x"};
+  if (!with_scale) return descriptor;
   snprintf(tensors, sizeof tensors, "%s,%s,%s," F32("scaled") "," F32("biased") ",",
            json_channels("eq_scale", "input", shape->dtype, shape, shape->c),
            json_channels("eq_bias", "input", shape->dtype, shape, shape->c),
            json_x(shape, "in", "intermediate"));
-  made.tensors = tensors;
-  made.nodes = MUL("x", "eq_scale", "scaled") "," ADD("scaled", "eq_bias", "biased") "," RELU(
+  descriptor.tensors = tensors;
+  descriptor.nodes = MUL("x", "eq_scale", "scaled") "," ADD("scaled", "eq_bias", "biased") "," RELU(
       "biased", "in") ",";
-  made.result = "in";
-  return made;
+  descriptor.result = "in";
+  return descriptor;
 }
 
 static void add_prologue(Fusion* fusion, const Oracle* oracle, int with_scale,
@@ -225,12 +225,12 @@ static void test_finalize(int is_training) {
           oracle_device(oracle, "saved_mean"));
     point(&fusion, CUDNN_PARAM_BN_SAVED_INVSTD_PLACEHOLDER, CUDNN_PTR_BN_SAVED_INVSTD,
           oracle_device(oracle, "saved_inv"));
-    give(&fusion, CUDNN_SCALAR_INT64_T_BN_ACCUMULATION_COUNT, &accumulated);
-    give(&fusion, CUDNN_SCALAR_DOUBLE_BN_EXP_AVG_FACTOR, &factor);
+    set_variant(&fusion, CUDNN_SCALAR_INT64_T_BN_ACCUMULATION_COUNT, &accumulated);
+    set_variant(&fusion, CUDNN_SCALAR_DOUBLE_BN_EXP_AVG_FACTOR, &factor);
   }
   point(&fusion, CUDNN_PARAM_BN_RUNNING_MEAN_PLACEHOLDER, CUDNN_PTR_BN_RUNNING_MEAN, running_mean);
   point(&fusion, CUDNN_PARAM_BN_RUNNING_VAR_PLACEHOLDER, CUDNN_PTR_BN_RUNNING_VAR, running_var);
-  give(&fusion, CUDNN_SCALAR_DOUBLE_BN_EPSILON, &epsilon);
+  set_variant(&fusion, CUDNN_SCALAR_DOUBLE_BN_EPSILON, &epsilon);
   size_t bytes = 1;
   SUCCEEDS(cudnnMakeFusedOpsPlan(handle, fusion.plan, fusion.constants, &bytes));
   CHECK(bytes == 0);
@@ -248,10 +248,10 @@ static void test_bitmask(const Shape* shape) {
   cudnnTensorDescriptor_t equivalent = channels(CUDNN_DATA_HALF, shape->c), bits;
   cudnnTensorDescriptor_t stats = channels(CUDNN_DATA_FLOAT, shape->c);
   cudnnActivationDescriptor_t activation = relu();
-  const int places = shape->n * shape->in[0] * shape->in[1];
+  const int positions = shape->n * shape->in[0] * shape->in[1];
   SUCCEEDS(cudnnCreateTensorDescriptor(&bits));
   /* Two words of 32 bits per place: the channels filled up to 64, the places to 32. */
-  const int rows = (places + 31) / 32 * 32;
+  const int rows = (positions + 31) / 32 * 32;
   SUCCEEDS(cudnnSetTensorNdDescriptor(bits, CUDNN_DATA_INT32, 3, (const int[]){rows, 2, 1},
                                       (const int[]){2, 1, 1}));
   void* bit_memory = device_memory((size_t)rows * 8);

@@ -272,7 +272,7 @@ static void test_capture(void) {
 }
 
 /* Handles and ranges that are wrong: looked up, not followed. */
-static void test_misuse_of_the_stand_in(void) {
+static void test_misuse_of_hostrt(void) {
   cudaStream_t stream = NULL;
   cudaEvent_t event = NULL;
   cudaEvent_t timeless = NULL;
@@ -335,8 +335,8 @@ int main(void) {
   test_capture();
   test_with_cudnn();
   DONE(cudaGetDeviceProperties(&properties, 0));
-  if (strcmp(properties.name, "Ashlar host processor") == 0) {
-    test_misuse_of_the_stand_in();
+  if (strcmp(properties.name, "Ashlar host CPU") == 0) {
+    test_misuse_of_hostrt();
   }
   return failures;
 }

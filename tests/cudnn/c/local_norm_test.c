@@ -13,11 +13,11 @@ static const struct {
 enum { SETTINGS = 4 };
 
 static cudnnLRNDescriptor_t descriptor(int setting) {
-  cudnnLRNDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreateLRNDescriptor(&made));
-  SUCCEEDS(cudnnSetLRNDescriptor(made, settings[setting].n, settings[setting].alpha,
+  cudnnLRNDescriptor_t created = NULL;
+  SUCCEEDS(cudnnCreateLRNDescriptor(&created));
+  SUCCEEDS(cudnnSetLRNDescriptor(created, settings[setting].n, settings[setting].alpha,
                                  settings[setting].beta, settings[setting].k));
-  return made;
+  return created;
 }
 
 #define ATTRIBUTES "'attributes':{'window':%u,'alpha':%.9g,'beta':%.9g,'k':%.9g}"

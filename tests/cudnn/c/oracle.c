@@ -140,11 +140,11 @@ const void* factor_of(const Variant* variant, double value) {
   enum { PLACES = 16 };
   static float floats[PLACES];
   static double doubles[PLACES];
-  static int place = 0;
-  place = (place + 1) % PLACES;
-  floats[place] = (float)value;
-  doubles[place] = value;
-  return strcmp(variant->dtype, "f64") == 0 ? (const void*)&doubles[place] : &floats[place];
+  static int slot = 0;
+  slot = (slot + 1) % PLACES;
+  floats[slot] = (float)value;
+  doubles[slot] = value;
+  return strcmp(variant->dtype, "f64") == 0 ? (const void*)&doubles[slot] : &floats[slot];
 }
 
 void oracle_destroy(Oracle* oracle) {

@@ -48,32 +48,32 @@ static const struct {
 enum { SHAPES = 3 };
 
 static cudnnPoolingDescriptor_t pooling(int mode, int shape, cudnnNanPropagation_t nan) {
-  cudnnPoolingDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreatePoolingDescriptor(&made));
+  cudnnPoolingDescriptor_t descriptor = NULL;
+  SUCCEEDS(cudnnCreatePoolingDescriptor(&descriptor));
   if (shapes[shape].axes == 2)
-    SUCCEEDS(cudnnSetPooling2dDescriptor(made, modes[mode].mode, nan, shapes[shape].window[0],
+    SUCCEEDS(cudnnSetPooling2dDescriptor(descriptor, modes[mode].mode, nan, shapes[shape].window[0],
                                          shapes[shape].window[1], shapes[shape].padding[0],
                                          shapes[shape].padding[1], shapes[shape].stride[0],
                                          shapes[shape].stride[1]));
   else
-    SUCCEEDS(cudnnSetPoolingNdDescriptor(made, modes[mode].mode, nan, shapes[shape].axes,
+    SUCCEEDS(cudnnSetPoolingNdDescriptor(descriptor, modes[mode].mode, nan, shapes[shape].axes,
                                          shapes[shape].window, shapes[shape].padding,
                                          shapes[shape].stride));
-  return made;
+  return descriptor;
 }
 
 /* What y should be is what the library says it will be. */
 static void check_output_dims(cudnnPoolingDescriptor_t how, int shape, cudnnTensorDescriptor_t x,
                               cudnnTensorDescriptor_t y) {
-  int told[5], dims[5], strides[5], rank = 0;
+  int reported[5], dims[5], strides[5], rank = 0;
   cudnnDataType_t type;
-  SUCCEEDS(cudnnGetPoolingNdForwardOutputDim(how, x, shapes[shape].axes + 2, told));
+  SUCCEEDS(cudnnGetPoolingNdForwardOutputDim(how, x, shapes[shape].axes + 2, reported));
   SUCCEEDS(cudnnGetTensorNdDescriptor(y, 5, &type, &rank, dims, strides));
   CHECK(rank == shapes[shape].axes + 2);
-  for (int axis = 0; axis < rank; ++axis) CHECK(told[axis] == dims[axis]);
+  for (int axis = 0; axis < rank; ++axis) CHECK(reported[axis] == dims[axis]);
   if (rank != 4) return;
-  SUCCEEDS(cudnnGetPooling2dForwardOutputDim(how, x, &told[0], &told[1], &told[2], &told[3]));
-  for (int axis = 0; axis < rank; ++axis) CHECK(told[axis] == dims[axis]);
+  SUCCEEDS(cudnnGetPooling2dForwardOutputDim(how, x, &reported[0], &reported[1], &reported[2], &reported[3]));
+  for (int axis = 0; axis < rank; ++axis) CHECK(reported[axis] == dims[axis]);
 }
 
 static void forward(int mode, int shape, const Variant* variant) {

@@ -21,11 +21,11 @@ static cudnnReduceTensorDescriptor_t reduction(int op, cudnnDataType_t compute,
                                                cudnnNanPropagation_t nan,
                                                cudnnReduceTensorIndices_t indices,
                                                cudnnIndicesType_t type) {
-  cudnnReduceTensorDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreateReduceTensorDescriptor(&made));
+  cudnnReduceTensorDescriptor_t descriptor = NULL;
+  SUCCEEDS(cudnnCreateReduceTensorDescriptor(&descriptor));
   SUCCEEDS(
-      cudnnSetReduceTensorDescriptor(made, (cudnnReduceTensorOp_t)op, compute, nan, indices, type));
-  return made;
+      cudnnSetReduceTensorDescriptor(descriptor, (cudnnReduceTensorOp_t)op, compute, nan, indices, type));
+  return descriptor;
 }
 
 static void reduce(int op, const char* c_dims, const Variant* variant) {

@@ -50,9 +50,9 @@ static void train(const RnnCase* test) {
 }
 
 static void infer(const RnnCase* test) {
-  RnnCase kept = *test;
-  kept.dropout = 0; /* not in inference */
-  Oracle* oracle = rnn_oracle(&kept, 0);
+  RnnCase saved = *test;
+  saved.dropout = 0; /* not in inference */
+  Oracle* oracle = rnn_oracle(&saved, 0);
   Rnn rnn = rnn_create(handle, test, CUDNN_FWD_MODE_INFERENCE);
   CHECK(rnn.reserve_bytes == 0);
   SUCCEEDS(forward(&rnn, oracle, CUDNN_FWD_MODE_INFERENCE));

@@ -27,11 +27,11 @@ static Tensor theta_of(const Case* c) {
 
 static cudnnSpatialTransformerDescriptor_t transformer_of(const Case* c) {
   const Tensor y = y_of(c);
-  cudnnSpatialTransformerDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreateSpatialTransformerDescriptor(&made));
-  SUCCEEDS(cudnnSetSpatialTransformerNdDescriptor(made, CUDNN_SAMPLER_BILINEAR,
+  cudnnSpatialTransformerDescriptor_t descriptor = NULL;
+  SUCCEEDS(cudnnCreateSpatialTransformerDescriptor(&descriptor));
+  SUCCEEDS(cudnnSetSpatialTransformerNdDescriptor(descriptor, CUDNN_SAMPLER_BILINEAR,
                                                   data_type(c->x.dtype), y.rank, y.dims));
-  return made;
+  return descriptor;
 }
 
 static void test_generator(const Case* c) {

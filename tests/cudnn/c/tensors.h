@@ -27,18 +27,18 @@ static inline const char* number_type(const char* dtype) {
 }
 
 static inline cudnnTensorDescriptor_t descriptor_of(const Tensor* tensor) {
-  cudnnTensorDescriptor_t made = NULL;
+  cudnnTensorDescriptor_t descriptor = NULL;
   int strides[5], stride = 1;
-  SUCCEEDS(cudnnCreateTensorDescriptor(&made));
+  SUCCEEDS(cudnnCreateTensorDescriptor(&descriptor));
   for (int i = tensor->rank - 1; i >= 0; --i) { /* channels vary fastest, or in their place */
     if (tensor->nhwc && i == 1) continue;
     if (tensor->nhwc && i == tensor->rank - 1) strides[1] = 1, stride = tensor->dims[1];
     strides[i] = stride;
     stride *= tensor->dims[i];
   }
-  SUCCEEDS(cudnnSetTensorNdDescriptor(made, data_type(tensor->dtype), tensor->rank, tensor->dims,
+  SUCCEEDS(cudnnSetTensorNdDescriptor(descriptor, data_type(tensor->dtype), tensor->rank, tensor->dims,
                                       strides));
-  return made;
+  return descriptor;
 }
 
 static inline int elements_of(const Tensor* tensor) {
@@ -53,12 +53,12 @@ typedef union {
   double d;
 } Number;
 static inline Number number(const char* dtype, double value) {
-  Number made;
+  Number descriptor;
   if (strcmp(dtype, "f64") == 0)
-    made.d = value;
+    descriptor.d = value;
   else
-    made.f = (float)value;
-  return made;
+    descriptor.f = (float)value;
+  return descriptor;
 }
 
 /* A graph in the making. */

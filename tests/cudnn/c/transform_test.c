@@ -136,11 +136,11 @@ static const struct {
 enum { MOVES = sizeof moves / sizeof *moves };
 
 static cudnnTensorTransformDescriptor_t transform(int move, cudnnTensorFormat_t format) {
-  cudnnTensorTransformDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreateTensorTransformDescriptor(&made));
-  SUCCEEDS(cudnnSetTensorTransformDescriptor(made, 4, format, moves[move].before, moves[move].after,
+  cudnnTensorTransformDescriptor_t descriptor = NULL;
+  SUCCEEDS(cudnnCreateTensorTransformDescriptor(&descriptor));
+  SUCCEEDS(cudnnSetTensorTransformDescriptor(descriptor, 4, format, moves[move].before, moves[move].after,
                                              moves[move].folds, moves[move].direction));
-  return made;
+  return descriptor;
 }
 
 static int same_tensors(cudnnTensorDescriptor_t a, cudnnTensorDescriptor_t b) {
@@ -255,16 +255,16 @@ static void destinations(void) {
   cudnnTensorFormat_t format;
   cudnnFoldingDirection_t direction;
   int32_t pads_before[4], pads_after[4];
-  uint32_t told[2] = {9, 9};
+  uint32_t reported[2] = {9, 9};
   SUCCEEDS(cudnnSetTensorTransformDescriptor(how, 4, CUDNN_TENSOR_NHWC, moves[1].before,
                                              moves[1].after, moves[1].folds,
                                              CUDNN_TRANSFORM_UNFOLD));
-  SUCCEEDS(cudnnGetTensorTransformDescriptor(how, 4, &format, pads_before, pads_after, told,
+  SUCCEEDS(cudnnGetTensorTransformDescriptor(how, 4, &format, pads_before, pads_after, reported,
                                              &direction));
   CHECK(format == CUDNN_TENSOR_NHWC && direction == CUDNN_TRANSFORM_UNFOLD);
   CHECK(memcmp(pads_before, moves[1].before, sizeof pads_before) == 0);
   CHECK(memcmp(pads_after, moves[1].after, sizeof pads_after) == 0);
-  CHECK(told[0] == 2 && told[1] == 4);
+  CHECK(reported[0] == 2 && reported[1] == 4);
   SUCCEEDS(cudnnDestroyTensorDescriptor(from));
   SUCCEEDS(cudnnDestroyTensorDescriptor(to));
   SUCCEEDS(cudnnDestroyTensorDescriptor(expected));

@@ -43,8 +43,8 @@ void accept_defined_rows(const Tensor& tensor, const std::byte* actual, Expected
 
 Execution::Execution(const cudnn::BoundPlan& plan, const Device& device, const json& by_value,
                      const std::vector<const cudnn::Record*>& tensors, std::uint64_t seed)
-    : plan_(plan), uids_(plan.places.size()) {
-  for (const auto& place : plan.places) uids_[place.pointer] = place.uid;
+    : plan_(plan), uids_(plan.bindings.size()) {
+  for (const auto& position : plan.bindings) uids_[position.pointer] = position.uid;
   const Graph& graph = plan.plan->graph();
   const std::vector<TensorId>& bound = plan.plan->bound_tensors();
   for (std::size_t i = 0; i < bound.size(); ++i) {
@@ -125,9 +125,9 @@ std::string Execution::compare(double& worst) {
       plan_.plan->explain().find("to attention_forward") != std::string::npos;
   std::string wrong;
   for (Expected& output : expected) {
-    const auto place = static_cast<std::size_t>(
+    const auto position = static_cast<std::size_t>(
         std::find(bound.begin(), bound.end(), output.tensor) - bound.begin());
-    const Block& block = blocks_.at(uids_[place]);
+    const Block& block = blocks_.at(uids_[position]);
     std::vector<std::byte> after(block.before.size());
     block.memory->download(after.data(), static_cast<std::int64_t>(after.size()));
     if (is_recognised) accept_defined_rows(graph.tensor(output.tensor), after.data(), output);

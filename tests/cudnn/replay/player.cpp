@@ -101,9 +101,9 @@ Outcome Player::play() {
 }
 
 void Player::create(const json& call) {
-  cudnnBackendDescriptor_t made = nullptr;
+  cudnnBackendDescriptor_t created = nullptr;
   const auto type = static_cast<cudnnBackendDescriptorType_t>(call.at("t").get<int>());
-  if (expect(call, cudnnBackendCreateDescriptor(type, &made))) descriptors_[call.at("d")] = made;
+  if (expect(call, cudnnBackendCreateDescriptor(type, &created))) descriptors_[call.at("d")] = created;
 }
 
 void Player::set(const json& call) {
@@ -157,7 +157,7 @@ void Player::set_pack(const json& call) {
       for (const cudnn::RecordRef& operation : graph.operations)
         for (const auto& list : {cudnn::operands_of(*operation), cudnn::results_of(*operation)})
           for (const cudnn::NamedTensor& named : list) tensors.push_back(named.tensor);
-      execution = std::make_shared<Execution>(plan.own(), device_, run->second->at("by_value"),
+      execution = std::make_shared<Execution>(plan.plan(), device_, run->second->at("by_value"),
                                               tensors, static_cast<std::uint64_t>(pack));
       last_[plan_id] = execution;
     }

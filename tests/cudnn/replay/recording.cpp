@@ -82,7 +82,7 @@ double flops_of(const std::vector<json>& calls) {
     return shapes.descriptors.at(operation.at(attribute)[0].get<std::int64_t>())
         .second.at(CUDNN_ATTR_TENSOR_DIMENSIONS);
   };
-  double most = 0;
+  double maximum = 0;
   for (const auto& [id, descriptor] : shapes.descriptors) {
     const auto& [type, operation] = descriptor;
     const auto conv = [&](int y, int w) {
@@ -91,35 +91,35 @@ double flops_of(const std::vector<json>& calls) {
     };
     switch (type) {
       case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
-        most = std::max(
-            most, 2 * product(dims(operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC)) *
+        maximum = std::max(
+            maximum, 2 * product(dims(operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC)) *
                       dims(operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC).back().get<double>());
         break;
       case CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR: {
         const json k = dims(operation, CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC);
-        most = std::max(most, 4 * product(dims(operation, CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC)) *
+        maximum = std::max(maximum, 4 * product(dims(operation, CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC)) *
                                   k[2].get<double>());
         break;
       }
       case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
-        most = std::max(most, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+        maximum = std::max(maximum, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
                                    CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W));
         break;
       case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
-        most = std::max(most, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+        maximum = std::max(maximum, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
                                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W));
         break;
       case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
-        most = std::max(most, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+        maximum = std::max(maximum, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
                                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW));
         break;
       case CUDNN_BACKEND_TENSOR_DESCRIPTOR:  // an element costs what a few products do
-        most = std::max(most, 16 * product(operation.at(CUDNN_ATTR_TENSOR_DIMENSIONS)));
+        maximum = std::max(maximum, 16 * product(operation.at(CUDNN_ATTR_TENSOR_DIMENSIONS)));
         break;
       default: break;
     }
   }
-  return most;
+  return maximum;
 }
 
 bool has_products(const Shapes& shapes) {
@@ -213,9 +213,9 @@ Recording read_recording(const fs::path& file, double max_flops) {
 
 std::vector<fs::path> recordings() {
   const fs::path source = ASHLAR_SOURCE_DIR;
-  const char* asked = std::getenv("ASHLAR_REPLAY");
-  fs::path folder = asked != nullptr ? fs::path(asked) : source.parent_path() / "shared" / "replay";
-  if (asked == nullptr && !fs::is_directory(folder)) folder = source / "tests" / "data" / "replay";
+  const char* requested = std::getenv("ASHLAR_REPLAY");
+  fs::path folder = requested != nullptr ? fs::path(requested) : source.parent_path() / "shared" / "replay";
+  if (requested == nullptr && !fs::is_directory(folder)) folder = source / "tests" / "data" / "replay";
   std::vector<fs::path> files;
   std::error_code error;
   for (const fs::path& file : fs::directory_iterator(folder, error))

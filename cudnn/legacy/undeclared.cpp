@@ -1,6 +1,6 @@
-#include "legacy/unheadered.hpp"
+#include "legacy/undeclared.hpp"
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 
 using namespace ashlar::cudnn;
 
@@ -8,7 +8,7 @@ namespace {
 
 // Arguments are not read: nothing says what they are.
 cudnnStatus_t refuse(const char* function) {
-  return answer(function, [&] {
+  return guarded(function, [&] {
     fail(CUDNN_STATUS_NOT_SUPPORTED,
          "{}: got a call of a function that no header declares, expected one of cudnn.h", function);
   });

@@ -30,8 +30,8 @@ TensorSpec row_major_spec(DType dtype, const Dims& dims);
 
 // An answer the caller may not want: null is ignored.
 template <class T>
-void give(T* place, const T& value) {
-  if (place != nullptr) *place = value;
+void write_optional(T* out, const T& value) {
+  if (out != nullptr) *out = value;
 }
 
 }  // namespace ashlar::cudnn

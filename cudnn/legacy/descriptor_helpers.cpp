@@ -1,4 +1,4 @@
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 
 #include <bit>
 #include <cstdint>

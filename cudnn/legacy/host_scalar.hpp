@@ -6,6 +6,6 @@
 namespace ashlar::cudnn {
 
 // The number at `from`: f64, f32, f16 or bf16.
-double read_host_number(const void* from, DType dtype);
+double read_host_scalar(const void* from, DType dtype);
 
 }  // namespace ashlar::cudnn

@@ -13,7 +13,7 @@ namespace ashlar::cudnn::test {
 
 std::string last_error();
 
-class Described;
+class ScopedDescriptor;
 
 // The elements of an attribute, as a call takes them.
 class Values {
@@ -27,7 +27,7 @@ class Values {
   Values(float v) { one(CUDNN_TYPE_FLOAT, v); }
   Values(double v) { one(CUDNN_TYPE_DOUBLE, v); }
   Values(cudnnBackendDescriptor_t v) { one(CUDNN_TYPE_BACKEND_DESCRIPTOR, v); }
-  Values(const Described& v);
+  Values(const ScopedDescriptor& v);
   Values(cudnnHandle_t v) { one(CUDNN_TYPE_HANDLE, v); }
   Values(cudnnDataType_t v) { one(CUDNN_TYPE_DATA_TYPE, v); }
   Values(cudnnPointwiseMode_t v) { one(CUDNN_TYPE_POINTWISE_MODE, v); }
@@ -88,34 +88,34 @@ class Values {
 };
 
 // A descriptor, destroyed at the end.
-class Described {
+class ScopedDescriptor {
  public:
   using Attribute = std::pair<cudnnBackendAttributeName_t, Values>;
 
-  explicit Described(cudnnBackendDescriptorType_t type,
+  explicit ScopedDescriptor(cudnnBackendDescriptorType_t type,
                      std::initializer_list<Attribute> attributes = {});
-  Described(Described&& other) noexcept : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
-  Described& operator=(Described&& other) noexcept {
+  ScopedDescriptor(ScopedDescriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
+  ScopedDescriptor& operator=(ScopedDescriptor&& other) noexcept {
     std::swap(descriptor_, other.descriptor_);
     return *this;
   }
-  ~Described() { cudnnBackendDestroyDescriptor(descriptor_); }
+  ~ScopedDescriptor() { cudnnBackendDestroyDescriptor(descriptor_); }
 
   operator cudnnBackendDescriptor_t() const { return descriptor_; }  // NOLINT: short to write
 
   cudnnStatus_t set(cudnnBackendAttributeName_t name, const Values& values) const;
   cudnnStatus_t finalize() const { return cudnnBackendFinalize(descriptor_); }
   // Finalized; a failure is the test's own fault and ends it.
-  Described done() &&;
+  ScopedDescriptor done() &&;
 
  private:
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
-inline Values::Values(const Described& v) : Values(static_cast<cudnnBackendDescriptor_t>(v)) {}
+inline Values::Values(const ScopedDescriptor& v) : Values(static_cast<cudnnBackendDescriptor_t>(v)) {}
 
 // Row-major and finalized.
-Described tensor(std::int64_t uid, const std::vector<std::int64_t>& dims,
+ScopedDescriptor tensor(std::int64_t uid, const std::vector<std::int64_t>& dims,
                  cudnnDataType_t type = CUDNN_DATA_FLOAT);
 
 }  // namespace ashlar::cudnn::test
