@@ -144,12 +144,13 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
     const std::shared_ptr<Contents> contents = contents_of(descriptor, "descriptor");
     const AttributeRow& row = attribute_of(contents->draft.type, number_of(name));
     if (row.access == Access::get_only)
-      fail(CUDNN_STATUS_BAD_PARAM, "{}: got a call that sets it, expected a read-only access", row.text);
+      fail(CUDNN_STATUS_BAD_PARAM, "{}: got a call that sets it, expected a read-only access",
+           row.text);
     check_type(row, number_of(type));
     check_count(row, count);
     if (count > 0 && elements == nullptr)
-      fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "{}: got null, expected an array of {} elements", row.text,
-           count);
+      fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "{}: got null, expected an array of {} elements",
+           row.text, count);
     AttributeValue value = load_value(row, type, count, elements);
     check_value(row, value);
     const std::scoped_lock lock(contents->mutex);

@@ -51,11 +51,10 @@ const AttributeRow& attribute_of(cudnnBackendDescriptorType_t descriptor, std::i
 void check_count(const AttributeRow& row, std::int64_t count) {
   const auto [min, max] = row.count;
   if (count >= min && count <= max) return;
-  const cudnnStatus_t status = count < 0       ? CUDNN_STATUS_BAD_PARAM
+  const cudnnStatus_t status = count < 0     ? CUDNN_STATUS_BAD_PARAM
                                : count < min ? CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT
-                                               : CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND;
-  const std::string expected =
-      min == max ? std::to_string(min) : fmt::format("{} to {}", min, max);
+                                             : CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND;
+  const std::string expected = min == max ? std::to_string(min) : fmt::format("{} to {}", min, max);
   fail(status, "{}: got {} elements, expected {}", row.text, count, expected);
 }
 

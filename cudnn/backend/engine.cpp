@@ -96,7 +96,8 @@ FinishedRef finalize_engine(const Record& record) {
   return engine;
 }
 
-RecordRef make_engine_record(RecordRef graph, std::int64_t index, const Device& device, Strategy strategy) {
+RecordRef make_engine_record(RecordRef graph, std::int64_t index, const Device& device,
+                             Strategy strategy) {
   auto record = std::make_shared<Record>();
   record->type = CUDNN_BACKEND_ENGINE_DESCRIPTOR;
   record->attributes[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] = std::vector{graph};

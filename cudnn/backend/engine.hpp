@@ -41,7 +41,8 @@ Device device_for(const Record* device_prop, const OperationGraph& graph, std::i
 inline constexpr cudnnBackendKnobType_t kWorkspaceKnob = CUDNN_KNOB_TYPE_WORKSPACE;
 
 // Records in the state that a client's create, set and finalize would leave them in.
-RecordRef make_engine_record(RecordRef graph, std::int64_t index, const Device& device, Strategy strategy);
+RecordRef make_engine_record(RecordRef graph, std::int64_t index, const Device& device,
+                             Strategy strategy);
 RecordRef make_config_record(RecordRef engine, std::int64_t workspace_knob);
 // The configuration of strategy `index`, for plans restored from JSON.
 RecordRef make_config_record(RecordRef graph, std::int64_t index, const Device& device,

@@ -72,14 +72,16 @@ RecordRef make_config_record(RecordRef engine, std::int64_t workspace_knob) {
 
 RecordRef make_config_record(RecordRef graph, std::int64_t index, const Device& device,
                              std::int64_t workspace_knob) {
-  std::vector<Strategy> strategies = list_strategies(finished<OperationGraph>(*graph).graph, device);
+  std::vector<Strategy> strategies =
+      list_strategies(finished<OperationGraph>(*graph).graph, device);
   const auto count = static_cast<std::int64_t>(strategies.size());
   if (index < 0 || index >= count)
     fail(CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH,
          "plan: got engine {}, expected 0 to {}; build the plan again", index, count - 1);
-  return make_config_record(make_engine_record(std::move(graph), index, device,
-                                               std::move(strategies[static_cast<std::size_t>(index)])),
-                            workspace_knob);
+  return make_config_record(
+      make_engine_record(std::move(graph), index, device,
+                         std::move(strategies[static_cast<std::size_t>(index)])),
+      workspace_knob);
 }
 
 }  // namespace ashlar::cudnn

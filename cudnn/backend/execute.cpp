@@ -10,8 +10,8 @@
 #include "backend/descriptor.hpp"
 #include "backend/execution_plan.hpp"
 #include "backend/variant_pack.hpp"
-#include "core/guarded.hpp"
 #include "core/capture.hpp"
+#include "core/guarded.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
 
@@ -122,7 +122,7 @@ void with_plan(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descriptor,
 // An execution to be run later. It owns the plan, the pointers and copies of the pass-by-value
 // tensors.
 std::function<void()> deferred_run(const BoundPlan& bound, std::span<void* const> pointers,
-                               void* workspace) {
+                                   void* workspace) {
   struct Run {
     std::shared_ptr<const Plan> plan;
     std::vector<void*> pointers;

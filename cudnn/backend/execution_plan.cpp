@@ -74,15 +74,17 @@ RecordRef with_handle(const RecordRef& config, cudnnHandle_t handle) {
 FinishedRef from_json(const Record& record) try {
   const json text = json::parse(record.text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION));
   if (text.at("format") != kPlanFormat || text.at("version") != kPlanVersion)
-    fail(CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH,
-         "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got an unknown format, expected {} version "
-         "{}; build "
-         "the plan again",
-         kPlanFormat, kPlanVersion);
+    fail(
+        CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH,
+        "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got an unknown format, expected {} version "
+        "{}; build "
+        "the plan again",
+        kPlanFormat, kPlanVersion);
   RecordRef config = record_from_json(text.at("config").get<std::string>());
   if (config->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
-    fail(CUDNN_STATUS_BAD_PARAM,
-         "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got no engine configuration, expected one");
+    fail(
+        CUDNN_STATUS_BAD_PARAM,
+        "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got no engine configuration, expected one");
   if (record.has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE)) {
     const auto handle =
         static_cast<cudnnHandle_t>(record.pointer(CUDNN_ATTR_EXECUTION_PLAN_HANDLE));
@@ -102,11 +104,12 @@ FinishedRef from_json(const Record& record) try {
       return std::make_shared<ExecutionPlan>(config,
                                              bound(std::move(plan), graph.uids, graph.assumptions));
   }
-  return std::make_shared<ExecutionPlan>(config,
-                                         compiled(graph, engine_config.engine().device, engine_config.options));
+  return std::make_shared<ExecutionPlan>(
+      config, compiled(graph, engine_config.engine().device, engine_config.options));
 } catch (const json::exception& error) {
   fail(CUDNN_STATUS_BAD_PARAM,
-       "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got text that is not a plan: {}", error.what());
+       "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got text that is not a plan: {}",
+       error.what());
 }
 
 }  // namespace
@@ -171,8 +174,8 @@ FinishedRef finalize_execution_plan(const Record& record) {
   const RecordRef config = record.reference(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   const auto& engine_config = finished<EngineConfig>(*config);
   const OperationGraph& graph = engine_config.engine().operation_graph();
-  return std::make_shared<ExecutionPlan>(config,
-                                         compiled(graph, engine_config.engine().device, engine_config.options));
+  return std::make_shared<ExecutionPlan>(
+      config, compiled(graph, engine_config.engine().device, engine_config.options));
 }
 
 }  // namespace ashlar::cudnn

@@ -23,8 +23,8 @@ FinishedRef finalize_heuristics(const Record& record) {
   const bool first_needs_workspace = strategies.front().outline.workspace_size > 0;
   std::vector<RecordRef> engines;
   for (std::size_t i = 0; i < strategies.size(); ++i)
-    engines.push_back(
-        make_engine_record(graph_record, static_cast<std::int64_t>(i), device, std::move(strategies[i])));
+    engines.push_back(make_engine_record(graph_record, static_cast<std::int64_t>(i), device,
+                                         std::move(strategies[i])));
   if (!is_fallback)
     for (const RecordRef& engine : engines)
       heuristics->results.push_back(make_config_record(engine, 1));

@@ -70,7 +70,8 @@ template <class T>
 const T& finished(const Record& record) {
   const auto* result = dynamic_cast<const T*>(record.finished.get());
   if (result == nullptr)
-    fail(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "{}: got a descriptor that is not finalized, expected a finalized one",
+    fail(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
+         "{}: got a descriptor that is not finalized, expected a finalized one",
          descriptor_type_name(record.type));
   return *result;
 }

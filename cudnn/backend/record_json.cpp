@@ -17,7 +17,8 @@ using nlohmann::json;
 class Writer {
  public:
   std::size_t place_of(const RecordRef& record) {
-    if (const auto known = positions_.find(record.get()); known != positions_.end()) return known->second;
+    if (const auto known = positions_.find(record.get()); known != positions_.end())
+      return known->second;
     json attributes = json::object();
     for (const auto& [name, value] : record->attributes)
       if (json written = std::visit([&](const auto& all) { return write(all); }, value);
@@ -93,7 +94,9 @@ RecordRef record_from_json(const std::string& text) try {
     const std::int64_t type = item.at("type");
     if (!is_descriptor_type(type))
       fail(CUDNN_STATUS_BAD_PARAM,
-           "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got descriptor type {}, expected a type of the graph API", type);
+           "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got descriptor type {}, expected a type "
+           "of the graph API",
+           type);
     record->type = static_cast<cudnnBackendDescriptorType_t>(type);
     for (const auto& [name, text_value] : item.at("attributes").items()) {
       const AttributeRow& row = attribute_of(record->type, std::stoi(name));

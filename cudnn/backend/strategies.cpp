@@ -21,7 +21,9 @@ class StrategyList {
   void add(std::string label, CompileOptions options) {
     options.allow_tf32 = options.allow_tf32 && !settings().forbids_tf32;
     Outline candidate = outline(graph_, device_, options);
-    const auto is_known = [&](const Strategy& strategy) { return are_same_choice(strategy.outline, candidate); };
+    const auto is_known = [&](const Strategy& strategy) {
+      return are_same_choice(strategy.outline, candidate);
+    };
     if (std::none_of(strategies_.begin(), strategies_.end(), is_known))
       strategies_.push_back({std::move(label), options, std::move(candidate)});
   }

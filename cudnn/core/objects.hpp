@@ -29,7 +29,8 @@ template <class T>
 T& object(T* pointer, const char* parameter) {
   required(pointer, parameter);
   if (!is_registered(pointer, T::kTypeName))
-    fail(CUDNN_STATUS_BAD_PARAM, "{}: got a pointer that is not a live {}, expected one that was created and not destroyed",
+    fail(CUDNN_STATUS_BAD_PARAM,
+         "{}: got a pointer that is not a live {}, expected one that was created and not destroyed",
          parameter, T::kTypeName);
   return *pointer;
 }
@@ -43,7 +44,8 @@ template <class T>
 void destroy_object(T* pointer, const char* parameter) {
   if (pointer == nullptr) return;
   if (!unregister_object(pointer, T::kTypeName))
-    fail(CUDNN_STATUS_BAD_PARAM, "{}: got a pointer that is not a live {}, expected one that was created and not destroyed",
+    fail(CUDNN_STATUS_BAD_PARAM,
+         "{}: got a pointer that is not a live {}, expected one that was created and not destroyed",
          parameter, T::kTypeName);
   delete pointer;
 }

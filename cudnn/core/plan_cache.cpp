@@ -34,7 +34,7 @@ struct Cache {
     PlanFuture plan;
   };
   std::mutex mutex;
-  std::list<Entry> by_use;                                                  // most recent first
+  std::list<Entry> by_use;                                                 // most recent first
   std::unordered_map<std::string_view, std::list<Entry>::iterator> index;  // views of Entry::key
 
   void forget(std::string_view key) {

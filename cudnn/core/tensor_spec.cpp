@@ -49,7 +49,8 @@ bool is_laid_out(const Tensor& tensor, const Dims& strides) {
 Value add_output(Graph& graph, std::string name, Value value, const TensorSpec& spec) {
   Result result;
   if (spec.vector == 1) {
-    // Set only where they differ: a graph output that is not its node's own output costs a copy.
+    // Set only where they differ: to change an output that is not its node's first one costs a
+    // copy.
     if (value.dtype() != spec.dtype) result.dtype = spec.dtype;
     if (!is_laid_out(value.tensor(), spec.strides)) result.layout = Layout(spec.strides);
     return graph.output(std::move(name), value, result);

@@ -23,8 +23,8 @@ cudaError_t allocate(void** pointer, size_t bytes, cudaMemoryType type, unsigned
 
 cudaError_t release(void* pointer, bool host) {
   return record_error(pointer == nullptr || Memory::instance().release(pointer, host)
-                    ? cudaSuccess
-                    : cudaErrorInvalidValue);
+                          ? cudaSuccess
+                          : cudaErrorInvalidValue);
 }
 
 // Rows of `width` bytes; false where the bytes of all rows are no number of this machine.
@@ -96,15 +96,16 @@ cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned int flags) {
     return record_error(cudaErrorInvalidValue);
   }
   return record_error(Memory::instance().enter(pointer, bytes, flags)
-                    ? cudaSuccess
-                    : cudaErrorHostMemoryAlreadyRegistered);
+                          ? cudaSuccess
+                          : cudaErrorHostMemoryAlreadyRegistered);
 }
 
 cudaError_t cudaHostUnregister(void* pointer) {
   if (pointer == nullptr) {
     return record_error(cudaErrorInvalidValue);
   }
-  return record_error(Memory::instance().leave(pointer) ? cudaSuccess : cudaErrorHostMemoryNotRegistered);
+  return record_error(Memory::instance().leave(pointer) ? cudaSuccess
+                                                        : cudaErrorHostMemoryNotRegistered);
 }
 
 cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned int flags) {

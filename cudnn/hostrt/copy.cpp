@@ -134,7 +134,8 @@ cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t fro
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                               size_t width, size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream) {
-  return record_error(copy({to, to_pitch, 0}, {from, from_pitch, 0}, {width, height, 1}, kind, stream));
+  return record_error(
+      copy({to, to_pitch, 0}, {from, from_pitch, 0}, {width, height, 1}, kind, stream));
 }
 
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* request) {
@@ -145,8 +146,9 @@ cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* request, cudaStream_t str
   if (request == nullptr || request->srcArray != nullptr || request->dstArray != nullptr) {
     return record_error(cudaErrorInvalidValue);  // arrays are made of textures, which are a GPU's
   }
-  return record_error(copy(part(request->dstPtr, request->dstPos), part(request->srcPtr, request->srcPos),
-                     request->extent, request->kind, stream));
+  return record_error(copy(part(request->dstPtr, request->dstPos),
+                           part(request->srcPtr, request->srcPos), request->extent, request->kind,
+                           stream));
 }
 
 cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {

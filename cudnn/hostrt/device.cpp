@@ -165,7 +165,7 @@ cudaError_t cudaSetValidDevices(int* devices, int count) {
     return record_error(cudaErrorInvalidValue);
   }
   return record_error(std::all_of(devices, devices + count, is_device) ? cudaSuccess
-                                                                 : cudaErrorInvalidDevice);
+                                                                       : cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
@@ -202,7 +202,8 @@ cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
   if (text == nullptr || device == nullptr) {
     return record_error(cudaErrorInvalidValue);
   }
-  return std::strcmp(text, kPciBusId) == 0 ? return_value(device, 0) : record_error(cudaErrorInvalidDevice);
+  return std::strcmp(text, kPciBusId) == 0 ? return_value(device, 0)
+                                           : record_error(cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
@@ -231,7 +232,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  return is_device(device) && is_device(peer) ? return_value(can, 0) : record_error(cudaErrorInvalidDevice);
+  return is_device(device) && is_device(peer) ? return_value(can, 0)
+                                              : record_error(cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }

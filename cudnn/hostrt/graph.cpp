@@ -84,7 +84,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream) {
-  return record_error(executables().find(executable) == nullptr ? cudaErrorInvalidValue : check(stream));
+  return record_error(executables().find(executable) == nullptr ? cudaErrorInvalidValue
+                                                                : check(stream));
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {

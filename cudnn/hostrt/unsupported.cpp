@@ -6,7 +6,7 @@
 
 // The arguments are not looked at, so that none are declared; a caller of this platform's C
 // convention passes what it likes.
-#define UNSUPPORTED(name)                 \
+#define UNSUPPORTED(name)            \
   extern "C" cudaError_t name(void); \
   extern "C" cudaError_t name(void) { return ashlar::hostrt::unsupported(#name); }
 

@@ -38,14 +38,14 @@ PointwiseMode forward_mode(cudnnActivationMode_t mode) {
   return PointwiseMode::identity;
 }
 
-// x as a relu reads it: when NaN does not propagate, max(x, 0) of NaN is 0.
+// The input of a ReLU: without NaN propagation, NaN becomes 0.
 Value relu_input(Graph& graph, const Activation& activation, Value x, DType type) {
   if (!is_relu(activation) || activation.nan == CUDNN_PROPAGATE_NAN) return x;
   return without_nan(graph, x, constant_like(graph, 0.0, x, type), type);
 }
 
-// The gradient of a relu, and of one with a ceiling: dy where x is above 0 and not above the
-// ceiling, which x at it is not, nor NaN, whether it propagates or not.
+// The gradient of ReLU and CLIPPED_RELU: dy where 0 < x <= ceiling, else 0. It is 0 for NaN, with
+// and without NaN propagation.
 Value relu_gradient(Graph& graph, const Activation& activation, Value dy, Value x, DType type) {
   const auto where = [&](PointwiseMode comparison, double bound, Value gradient) {
     const Value holds = graph.pointwise(
@@ -66,7 +66,7 @@ Value slope_from_result(Graph& graph, const Activation& activation, Value y, DTy
   if (activation.mode == CUDNN_ACTIVATION_TANH)  // 1 - y^2
     return binary(graph, PointwiseMode::sub, one, binary(graph, PointwiseMode::mul, y, y, type),
                   type);
-  // Elu: 1 from zero on, alpha exp(x) = y + alpha below.
+  // ELU: 1 for y >= 0, else alpha * exp(x) = y + alpha.
   const Value zero = constant_like(graph, 0.0, y, type);
   const Value is_linear = graph.pointwise(PointwiseMode::cmp_ge, std::array{y, zero});
   const Value alpha = constant_like(graph, activation.coefficient, y, type);

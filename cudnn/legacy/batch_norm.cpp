@@ -1,4 +1,4 @@
-// The batch normalization calls: one descriptor for parameters and statistics.
+// cudnnBatchNormalization*: one descriptor for parameters and statistics.
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
 #include "legacy/norm_calls.hpp"
@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kParameters = "bnScaleBiasMeanVarDesc";
 constexpr const char* kGradients = "dBnScaleBiasDesc";
 
-// Persistent or not is a matter of speed.
+// PERSISTENT selects a kernel of NVIDIA's; the result is that of SPATIAL.
 bool is_per_activation(cudnnBatchNormMode_t mode) {
   return require_enum(mode, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, "mode") ==
          CUDNN_BATCHNORM_PER_ACTIVATION;

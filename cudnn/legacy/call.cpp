@@ -92,7 +92,8 @@ void Call::run(void* workspace, std::size_t bytes) {
          plan_->workspace_size());
   if (is_captured(context_.device, context_.stream))
     fail(CUDNN_STATUS_NOT_SUPPORTED,
-         "stream: is being captured; without a GPU only cudnnBackendExecute can be");
+         "stream: got a stream that is being captured, expected one that is not: without a GPU "
+         "only cudnnBackendExecute can be captured");
   plan_->run(*binding_, workspace, context_.stream);
 }
 

@@ -9,7 +9,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-constexpr std::uintptr_t kWorkspaceAlignment = 64;  // bytes, what plans ask for
+constexpr std::uintptr_t kWorkspaceAlignment = 64;  // bytes, as plans require
 constexpr int kMaxSpatialAxes = 3;
 
 struct Names {
@@ -24,7 +24,7 @@ Names names_of(ConvKind kind) {
   return {};
 }
 
-// Half precision sums are done in f32, which no caller can tell but by better results.
+// Half-precision accumulation is replaced by f32: the results are only more accurate.
 DType compute_type_for(cudnnDataType_t requested, const TensorSpec& a, const TensorSpec& b) {
   if (a.dtype == f64 || b.dtype == f64 || requested == CUDNN_DATA_DOUBLE) return f64;
   if (!is_integer(a.dtype) || !is_integer(b.dtype)) return f32;
@@ -62,14 +62,14 @@ Convolution make_convolution(ConvKind kind, const TensorSpec& x, const TensorSpe
     fail(CUDNN_STATUS_BAD_PARAM, "{}.dims: got {}, expected {} from {}, {} and convDesc", names.y,
          to_string(result.y.dims), to_string(expected), names.x, names.w);
   result.attributes = attributes_of(requested);
-  result.compute = kind == ConvKind::forward ? compute_type_for(requested.compute, result.x, result.w)
-                   : kind == ConvKind::backward_data
-                       ? compute_type_for(requested.compute, result.y, result.w)
-                       : compute_type_for(requested.compute, result.x, result.y);
+  result.compute =
+      kind == ConvKind::forward         ? compute_type_for(requested.compute, result.x, result.w)
+      : kind == ConvKind::backward_data ? compute_type_for(requested.compute, result.y, result.w)
+                                        : compute_type_for(requested.compute, result.x, result.y);
   result.allow_tf32 = requested.math != CUDNN_FMA_MATH;
   result.math = requested.math;
-  result.is_reordered =
-      kind == ConvKind::forward && requested.reordering == CUDNN_NO_REORDER && is_reorderable(result.w);
+  result.is_reordered = kind == ConvKind::forward && requested.reordering == CUDNN_NO_REORDER &&
+                        is_reorderable(result.w);
   return result;
 }
 
@@ -122,8 +122,8 @@ ConvStrategy within(ConvStrategy strategy, const void* workspace, std::size_t by
   return strategy;
 }
 
-ConvolutionCall::ConvolutionCall(cudnnHandle_t handle, const Convolution& conv, ConvStrategy strategy,
-                                 const void* alpha, const void* beta)
+ConvolutionCall::ConvolutionCall(cudnnHandle_t handle, const Convolution& conv,
+                                 ConvStrategy strategy, const void* alpha, const void* beta)
     : call_(handle, "convolution") {
   add_to_key(call_, conv, strategy);
   call_.blend(alpha, beta, conv.result().dtype);
@@ -135,19 +135,19 @@ ConvolutionCall::ConvolutionCall(cudnnHandle_t handle, const Convolution& conv, 
 }
 
 void ConvolutionCall::bind(const ConvMemory& memory) {
-  // The result takes the place of the operand that is not read.
+  // The call's output is bound in the slot of the operand that this kind does not read.
   const Graph& graph = call_.plan().graph();
   for (const auto& [name, pointer] : {std::pair{"x", memory.x}, {"w", memory.w}, {"y", memory.y}})
     call_.bind(graph.find_tensor(name) != kNoTensor ? name : "result", pointer);
 }
 
-void run_convolution(cudnnHandle_t handle, const Convolution& conv, ConvStrategy strategy, const void* alpha,
-                     const void* beta, const ConvMemory& memory, void* workspace,
+void run_convolution(cudnnHandle_t handle, const Convolution& conv, ConvStrategy strategy,
+                     const void* alpha, const void* beta, const ConvMemory& memory, void* workspace,
                      std::size_t bytes) {
   ConvolutionCall call(handle, conv, strategy, required(alpha, "alpha"), required(beta, "beta"));
   if (!fits(call.call(), workspace, bytes)) {
-    run_convolution(handle, conv, within(strategy, workspace, bytes), alpha, beta, memory, workspace,
-                    bytes);
+    run_convolution(handle, conv, within(strategy, workspace, bytes), alpha, beta, memory,
+                    workspace, bytes);
     return;
   }
   call.bind(memory);

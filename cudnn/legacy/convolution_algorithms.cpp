@@ -51,8 +51,8 @@ std::span<const Listed> list_of(ConvKind kind) {
 
 AlgorithmReport absent(int algorithm) { return {algorithm, CUDNN_STATUS_NOT_SUPPORTED}; }
 
-// What the planner says of a way. One that may use Winograd tiles and does not is no other way than
-// the one without them: nothing.
+// The planner's estimate for a strategy. Empty when Winograd is allowed but not used: the strategy
+// then duplicates the one without Winograd.
 std::optional<AlgorithmReport> predicted(cudnnHandle_t handle, const Convolution& conv,
                                          int algorithm, ConvStrategy strategy) {
   const ConvolutionCall planned(handle, conv, strategy);
@@ -68,7 +68,7 @@ float fastest_milliseconds(ConvolutionCall& call, void* workspace, std::size_t b
   constexpr int kMaxRuns = 10;
   constexpr double kEnoughSeconds = 0.01;
   Timer timer(call.call().device());
-  call.run(workspace, bytes);  // not counted: memory and caches are cold
+  call.run(workspace, bytes);  // warm-up
   double fastest = 0.0, spent = 0.0;
   for (int run = 0; run < kMaxRuns && spent < kEnoughSeconds; ++run) {
     timer.start(call.call().stream());
@@ -81,7 +81,7 @@ float fastest_milliseconds(ConvolutionCall& call, void* workspace, std::size_t b
   return static_cast<float>(fastest * 1e3);
 }
 
-// An algorithm that fails says so, and the others are measured all the same.
+// A failure is the status of that algorithm's report; the other algorithms are still measured.
 void measure(cudnnHandle_t handle, const Convolution& conv, const ConvMemory& memory,
              void* workspace, std::size_t bytes, AlgorithmReport& report) {
   try {
@@ -110,7 +110,7 @@ std::optional<ConvStrategy> listed_strategy(ConvKind kind, int algorithm) {
 
 std::vector<AlgorithmReport> predicted_algorithms(cudnnHandle_t handle, const Convolution& conv) {
   std::vector<AlgorithmReport> reports, absent_ones;
-  // When the planner takes Winograd tiles where it may, it expects them to be faster.
+  // The planner uses Winograd only where it expects it to be faster, so Winograd comes first.
   for (const ConvStrategy strategy : {kWinograd, kWinogradOwnMemory, kBest, kOwnMemory})
     for (int algorithm = 0; algorithm < algorithm_count(conv.kind); ++algorithm)
       if (listed_strategy(conv.kind, algorithm) == strategy) {
@@ -155,7 +155,7 @@ std::vector<AlgorithmReport> measured_algorithms(cudnnHandle_t handle, const Con
   const Memory workspace = zeros(static_cast<std::int64_t>(maximum));
   std::vector<AlgorithmReport> reports =
       measured_algorithms(handle, conv, {x.data(), w.data(), y.data()}, workspace.data(), maximum);
-  synchronize(device, object(handle, "handle").stream);  // before the memory goes
+  synchronize(device, object(handle, "handle").stream);  // before the buffers are freed
   return reports;
 }
 

@@ -1,4 +1,5 @@
-// The gradient of a convolution's bias: the sum over everything but channels.
+// cudnnConvolutionBackwardBias(): the gradient of the bias, dy summed over all axes but the
+// channels.
 #include "legacy/call.hpp"
 #include "legacy/tensor_descriptor.hpp"
 

@@ -1,4 +1,4 @@
-// The gradient of a convolution's input: which algorithms, how much workspace, and the run.
+// cudnnConvolutionBackwardData() with its algorithm and workspace queries.
 #include "legacy/convolution_algorithms.hpp"
 
 using namespace ashlar::cudnn;
@@ -46,7 +46,7 @@ cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(
     require_room(capacity, count, results);
     const ConvMemory memory{required(dx, "dx"), required(w, "w"), required(dy, "dy")};
     copy_reports(measured_algorithms(handle, conv, memory, workspace, bytes), conv, capacity, count,
-             results);
+                 results);
   });
 }
 
@@ -70,6 +70,7 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
   return guarded_legacy(__func__, [&] {
     const Convolution conv = make_convolution(kDataKind, dx_desc, w_desc, conv_desc, dy_desc);
     const ConvMemory memory{required(dx, "dx"), required(w, "w"), required(dy, "dy")};
-    run_convolution(handle, conv, strategy_of(kDataKind, algo), alpha, beta, memory, workspace, bytes);
+    run_convolution(handle, conv, strategy_of(kDataKind, algo), alpha, beta, memory, workspace,
+                    bytes);
   });
 }

@@ -1,5 +1,4 @@
-// A convolution with what usually follows it: y = activation(alpha1 * conv(x, w) + alpha2 * z +
-// bias).
+// cudnnConvolutionBiasActivationForward(): y = activation(alpha1 * conv(x, w) + alpha2 * z + bias).
 #include "legacy/activation.hpp"
 #include "legacy/convolution_algorithms.hpp"
 #include "legacy/graph_helpers.hpp"
@@ -17,7 +16,7 @@ struct FusedConvolution {
   TensorSpec z, bias;
   double alpha1 = 1.0, alpha2 = 0.0;
 
-  // What alpha1 and alpha2 are given in, and what follows the convolution is computed in.
+  // The type of alpha1 and alpha2, and the compute type of the epilogue.
   DType number_type() const { return conv.y.dtype == f64 ? f64 : f32; }
   DType type() const { return conv.compute == f64 ? f64 : compute_of(conv.y.dtype); }
 };
@@ -102,7 +101,7 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     fused.alpha2 = read_host_scalar(required(alpha2, "alpha2"), fused.number_type());
     FusedMemory memory{
         {required(x, "x"), required(w, "w"), required(y, "y")}, z, required(bias, "bias")};
-    if (fused.alpha2 != 0.0) {  // else z is not read and need not be there
+    if (fused.alpha2 != 0.0) {  // else z is not read and may be null
       fused.z = spec_of(z_desc, "zDesc");
       require_same_dims(fused.conv.y, "yDesc", fused.z, "zDesc");
       required(z, "z");

@@ -1,7 +1,7 @@
 #include "legacy/convolution_descriptor.hpp"
 
-#include "core/guarded.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/objects.hpp"
 #include "legacy/filter_descriptor.hpp"
 #include "legacy/set_object.hpp"
@@ -28,7 +28,7 @@ void set(cudnnConvolutionStruct& conv, const Dims& padding, const Dims& stride,
   require_at_least(dilation, 1, "dilation");
   require_enum(mode, CUDNN_CROSS_CORRELATION, "mode");
   if (!compute_dtype_of(compute))
-    fail(CUDNN_STATUS_BAD_PARAM, "computeType: got {}, which is no data type",
+    fail(CUDNN_STATUS_BAD_PARAM, "computeType: got {}, expected a cudnnDataType_t",
          static_cast<int>(compute));
   conv.padding = padding;
   conv.stride = stride;
@@ -154,7 +154,7 @@ cudnnStatus_t cudnnGetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
     copy_out(known.padding, capacity, pads, "padA");
     copy_out(known.stride, capacity, strides, "strideA");
     copy_out(known.dilation, capacity, dilations, "dilationA");
-    // What is asked for beyond the axes there are is 0.
+    // Entries beyond the descriptor's spatial axes are 0.
     for (int axis = known.padding.rank(); axis < std::min(capacity, CUDNN_DIM_MAX - 2); ++axis)
       pads[axis] = strides[axis] = dilations[axis] = 0;
     *required(spatial_rank, "arrayLength") = known.padding.rank();
@@ -173,7 +173,7 @@ cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, i
 
 cudnnStatus_t cudnnGetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, int* groups) {
   return guarded_legacy(__func__,
-                      [&] { *required(groups, "groupCount") = object(conv, "convDesc").groups; });
+                        [&] { *required(groups, "groupCount") = object(conv, "convDesc").groups; });
 }
 
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t conv, cudnnMathType_t math) {
@@ -186,7 +186,7 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t conv, cud
 cudnnStatus_t cudnnGetConvolutionMathType(cudnnConvolutionDescriptor_t conv,
                                           cudnnMathType_t* math) {
   return guarded_legacy(__func__,
-                      [&] { *required(math, "mathType") = object(conv, "convDesc").math; });
+                        [&] { *required(math, "mathType") = object(conv, "convDesc").math; });
 }
 
 cudnnStatus_t cudnnSetConvolutionReorderType(cudnnConvolutionDescriptor_t conv,

@@ -1,4 +1,4 @@
-// The convolution: which algorithms, how much workspace, and the run.
+// cudnnConvolutionForward() with its algorithm and workspace queries.
 #include "legacy/convolution_algorithms.hpp"
 
 using namespace ashlar::cudnn;
@@ -46,7 +46,7 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(
     require_room(capacity, count, results);
     const ConvMemory memory{required(x, "x"), required(w, "w"), required(y, "y")};
     copy_reports(measured_algorithms(handle, conv, memory, workspace, bytes), conv, capacity, count,
-             results);
+                 results);
   });
 }
 

@@ -1,7 +1,7 @@
 #include "legacy/ctc_descriptor.hpp"
 
-#include "core/guarded.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "legacy/set_object.hpp"
 
 namespace ashlar::cudnn {
@@ -23,7 +23,8 @@ void set(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
   descriptor = {true, compute, normalization, too_short, max_label_length};
 }
 
-// Older calls say it as a way to treat NaN: what is not written may be one.
+// cudnnSetCTCLossDescriptorEx() encodes the gradient mode as a cudnnNanPropagation_t with the same
+// values.
 cudnnCTCGradMode_t mode_of(cudnnNanPropagation_t nan) {
   return static_cast<cudnnCTCGradMode_t>(static_cast<int>(nan));
 }
@@ -64,7 +65,7 @@ cudnnStatus_t cudnnSetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctc, cudnnDat
                                           cudnnLossNormalizationMode_t normalization,
                                           cudnnNanPropagation_t out_of_bounds) {
   return guarded_legacy(__func__,
-                      [&] { set(ctc, compute, normalization, mode_of(out_of_bounds), 0); });
+                        [&] { set(ctc, compute, normalization, mode_of(out_of_bounds), 0); });
 }
 
 cudnnStatus_t cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
@@ -80,7 +81,7 @@ cudnnStatus_t cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDa
                                            cudnnLossNormalizationMode_t normalization,
                                            cudnnCTCGradMode_t out_of_bounds, int max_label_length) {
   return guarded_legacy(__func__,
-                      [&] { set(ctc, compute, normalization, out_of_bounds, max_label_length); });
+                        [&] { set(ctc, compute, normalization, out_of_bounds, max_label_length); });
 }
 
 cudnnStatus_t cudnnGetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute) {

@@ -1,6 +1,7 @@
-// Connectionist temporal classification: label 0 is the blank. The gradient is that of what goes
-// into the softmax; without one it is that of the probabilities, but the probability itself where
-// no path passes. A sequence too short for its labels costs 0; its gradient is 0 or left as it was.
+// cudnnCTCLoss*(): connectionist temporal classification. Label 0 is the blank. With softmax
+// normalization the gradient is with respect to the logits. Without it, the gradient is with
+// respect to the probabilities, and equals the probability itself where no path passes. A sequence
+// that is too short for its labels has cost 0; its gradient is 0 or not written.
 #include <ashlar/runtime.hpp>
 #include <bit>
 #include <limits>
@@ -16,7 +17,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// Room for at least `count` labels: few different extents, as each has a plan of its own.
+// Rounds a label capacity up to one of few extents, because each extent needs a plan.
 std::int64_t rounded_up(std::int64_t count) {
   constexpr std::uint64_t kLeast = 16, kStepsPerOctave = 8;
   const auto wanted = static_cast<std::uint64_t>(count);
@@ -24,7 +25,7 @@ std::int64_t rounded_up(std::int64_t count) {
   return static_cast<std::int64_t>(std::max<std::uint64_t>(wanted + step - 1, step) / step * step);
 }
 
-// The labels of all sequences one after the other, and how long each sequence is, on the host.
+// The concatenated labels of all sequences and the sequence lengths, in host memory.
 struct HostLabels {
   const int *labels, *label_lengths, *input_lengths;
   std::int64_t sequences = 0, count = 0;
@@ -46,9 +47,9 @@ struct HostLabels {
     if (count > 0) required(labels, "labels");
   }
   std::int64_t room() const { return rounded_up(count); }
-  // Of their copy on the device, which has room for more labels.
+  // Bytes of the device copy, which is padded to the label capacity.
   std::int64_t bytes() const { return (2 * sequences + room()) * kIntBytes; }
-  // Lengths of labels, lengths of sequences, labels.
+  // Label lengths, sequence lengths, labels.
   std::vector<int> together() const {
     std::vector<int> all(label_lengths, label_lengths + sequences);
     all.insert(all.end(), input_lengths, input_lengths + sequences);
@@ -76,11 +77,11 @@ struct Problem {
            to_string(probs.dims));
     if (gradients) require_same_dims(probs, "probsDesc", *gradients, "gradientsDesc");
     if (algo != CUDNN_CTC_LOSS_ALGO_DETERMINISTIC && algo != CUDNN_CTC_LOSS_ALGO_NON_DETERMINISTIC)
-      fail(CUDNN_STATUS_BAD_PARAM, "algo: got {}, which is no way to the CTC loss",
+      fail(CUDNN_STATUS_BAD_PARAM, "algo: got {}, expected a cudnnCTCLossAlgo_t",
            static_cast<int>(algo));
   }
 
-  // For labels that only the device knows.
+  // The label capacity when labels are in device memory.
   std::int64_t max_labels() const {
     const std::int64_t longest =
         setting.max_label_length > 0 ? setting.max_label_length : probs.dims[0];
@@ -101,7 +102,7 @@ class CtcCall {
     call_.compile([&](Graph& graph) { build(graph, problem, labels); }, options);
   }
 
-  // 64-byte parts: what comes behind it in the workspace is aligned too.
+  // Rounded up to 64 bytes, so that the labels behind it in the workspace are aligned.
   std::int64_t workspace_size() const { return (call_.workspace_size() + 63) / 64 * 64; }
   Call& call() { return call_; }
 
@@ -153,7 +154,7 @@ class CtcCall {
                *problem.gradients);
   }
 
-  // The probability where the gradient of a step that exists is 0.
+  // Replaces zero gradients of existing steps by the probability.
   static Value with_probabilities(Graph& graph, Value gradient, Value probabilities,
                                   Value lengths) {
     Pointwise along_time;
@@ -170,7 +171,7 @@ class CtcCall {
   Call call_;
 };
 
-// Labels and lengths are device memory here.
+// Labels and lengths are device pointers.
 void run(CtcCall& ctc, const Problem& problem, const void* probs, const int* labels,
          const int* label_lengths, const int* input_lengths, void* costs, void* gradients,
          void* workspace, std::size_t bytes) {
@@ -191,7 +192,7 @@ void require_bytes(std::size_t provided, std::int64_t needed) {
          provided, needed);
 }
 
-// Puts the labels behind the plan's part of the workspace.
+// Copies the labels to the workspace, behind the plan's scratch.
 void run_with_host_labels(cudnnHandle_t handle, const Problem& problem, const HostLabels& host,
                           const void* probs, void* costs, void* gradients, void* workspace,
                           std::size_t bytes) {
@@ -208,7 +209,7 @@ void run_with_host_labels(cudnnHandle_t handle, const Problem& problem, const Ho
       static_cast<std::size_t>(ctc.workspace_size()));
 }
 
-// Without a place for gradients only the costs are computed.
+// With null gradients only the costs are computed.
 cudnnTensorDescriptor_t wanted(cudnnTensorDescriptor_t descriptor, const void* gradients) {
   return gradients != nullptr ? (required(descriptor, "gradientsDesc"), descriptor) : nullptr;
 }

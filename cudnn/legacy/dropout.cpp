@@ -18,7 +18,7 @@ void set(cudnnDropoutStruct& dropout, float probability, void* states, std::size
     fail(CUDNN_STATUS_BAD_PARAM, "dropout: got {}, expected 0 to 1", probability);
   if (states != nullptr && bytes < kDropoutStatesBytes)
     fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-         "stateSizeInBytes: got {}, expected {}, as cudnnDropoutGetStatesSize says", bytes,
+         "stateSizeInBytes: got {}, expected {} (cudnnDropoutGetStatesSize)", bytes,
          kDropoutStatesBytes);
   dropout.probability = probability;
   dropout.states = states;
@@ -26,11 +26,13 @@ void set(cudnnDropoutStruct& dropout, float probability, void* states, std::size
   dropout.is_set = true;
 }
 
-// One bit per element says what was kept.
-std::size_t mask_bytes(const TensorSpec& x) { return round_up_to_words((element_count(x.dims) + 7) / 8); }
+// One bit per element: 1 if it was kept.
+std::size_t mask_bytes(const TensorSpec& x) {
+  return round_up_to_words((element_count(x.dims) + 7) / 8);
+}
 
-// What elements are decided one by one: the tensors, and the mask, as one axis where memory has no
-// gaps and both tensors the same order.
+// The shapes of x, y and the mask. They are flattened to one axis when both tensors are contiguous
+// with the same axis order.
 struct Shapes {
   TensorSpec from, to;
   Shapes(TensorSpec source, TensorSpec result) : from(source), to(result) {
@@ -54,8 +56,8 @@ void require_reserve(const void* reserve, std::size_t bytes, const TensorSpec& x
   required(reserve, "reserveSpace");
   if (bytes < mask_bytes(x))
     fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-         "reserveSpaceSizeInBytes: got {}, expected {}, as cudnnDropoutGetReserveSpaceSize says",
-         bytes, mask_bytes(x));
+         "reserveSpaceSizeInBytes: got {}, expected {} (cudnnDropoutGetReserveSpaceSize)", bytes,
+         mask_bytes(x));
 }
 
 void forward(cudnnHandle_t handle, const cudnnDropoutStruct& dropout, const Shapes& shapes,
@@ -112,7 +114,8 @@ DropoutState state_of(const cudnnDropoutStruct& dropout) {
   const auto* states = static_cast<const std::int64_t*>(dropout.states);
   if (states == nullptr)
     fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-         "dropoutDesc.states: got null, expected memory, as elements are drawn with probability {}",
+         "dropoutDesc.states: got null, expected device memory because the dropout probability is "
+         "{}",
          dropout.probability);
   return {states, states + 1};
 }
@@ -124,7 +127,7 @@ void advance(cudnnHandle_t handle, const cudnnDropoutStruct& dropout, std::int64
     graph.output("next", offset + graph.scalar("step", i64, 1));
   });
   const std::int64_t step = (elements + kDrawsPerOffset - 1) / kDrawsPerOffset;
-  const void* offset = state_of(dropout).offset;  // one number, read before it is written
+  const void* offset = state_of(dropout).offset;  // one element, read before it is written
   call.bind("offset", offset).bind("step", &step).bind("next", offset).run();
 }
 

@@ -1,14 +1,15 @@
-// The gradient of a strided convolution's input as one of stride 1: places that a stride apart
-// belong together are folded into channels.
+// cudnnGetFoldedConvBackwardDataDescriptors(): a strided backward-data convolution as one of stride
+// 1, by folding the s pixels of each stride into channels (space to depth).
 //
 // Along one axis y[p] = sum of x[p * s + r - pad] * w[r]. With P = pad / s rounded up, r + P * s -
 // pad = s * r' + j and h = s * q + j that is the sum over j and r' of xf[j, p + r' - P] * wf[j,
-// r'], where xf is x folded by s and wf is w with P * s - pad zeros in front of it, filled up
-// behind to s * R' and folded: stride 1, padding P. y gets zeros behind it, as many as xf needs.
-// Places of x behind the last one that a result reaches may be left out of xf: their gradient is 0.
+// r'], where xf is x folded by s, and wf is w with P * s - pad zeros before it, zero-padded at the
+// end to s * R' and folded. That convolution has stride 1 and padding P. y is zero-padded at the
+// end to the extent that xf needs. Trailing elements of x that no output reads may be dropped from
+// xf: their gradient is 0.
 //
-// Extents are NVIDIA's: results are filled up to a multiple of 8 channels, and the inputs' channels
-// so that those of a block are one, where a whole number does that.
+// Extents match NVIDIA's: output channels are padded to a multiple of 8, and input channels so that
+// a folded block has a multiple of 8, where an integer padding does that.
 #include "core/guarded.hpp"
 #include "legacy/convolution.hpp"
 #include "legacy/filter_descriptor.hpp"
@@ -20,8 +21,8 @@ namespace {
 
 struct Folding {
   cudnnConvolutionStruct conv;
-  Dims filter, dy, dx;  // extents after
-  // Pads per axis of a tensor; folds per spatial axis.
+  Dims filter, dy, dx;  // folded extents
+  // Padding per tensor axis; folds per spatial axis.
   Dims filter_before = {}, filter_after = {}, dy_after = {}, fold_after = {}, unfold_after = {};
   Dims folds = {};
 };
@@ -34,7 +35,8 @@ void fold_axis(Folding& folding, int axis) {
   const int tensor_axis = axis + 2;
   const std::int64_t fold = folding.conv.stride[axis], pad = folding.conv.padding[axis];
   const std::int64_t elements = folding.filter[tensor_axis], results = folding.dy[tensor_axis];
-  const std::int64_t extent = folding.dx[tensor_axis], reached = (results - 1) * fold + elements - pad;
+  const std::int64_t extent = folding.dx[tensor_axis],
+                     reached = (results - 1) * fold + elements - pad;
   const std::int64_t padding = blocks(pad, fold), before = padding * fold - pad;
   const std::int64_t window = blocks(elements + before, fold);
   const std::int64_t folded = blocks(std::min(extent, std::max<std::int64_t>(reached, 1)), fold);
@@ -63,9 +65,8 @@ void fill_channels(Folding& folding) {
   folding.filter[1] = folding.dx[1] = inputs * block;
 }
 
-// Dilated axes stay as they are, and so does everything when the filter is flipped (a fold does not
-// flip the places inside a block) or has groups (the folded channels of one do not lie next to each
-// other).
+// Dilated axes are not folded. Nothing is folded for flipped filters (a fold does not flip the
+// pixels inside a block) and for grouped ones (the folded channels of a group are not contiguous).
 Folding folding_of(const cudnnConvolutionStruct& conv, const Dims& filter, const Dims& dy,
                    const Dims& dx) {
   const int rank = dx.rank();
@@ -91,7 +92,7 @@ void set_transform(cudnnTensorTransformDescriptor_t transform, cudnnTensorFormat
       transform, static_cast<std::uint32_t>(before.rank()), format, pads_before.data(),
       pads_after.data(), blocks.data(), direction);
   if (status != CUDNN_STATUS_SUCCESS)
-    fail(status, "{}: got a descriptor that cannot be set, expected one that lives", parameter);
+    fail(status, "{}: got a descriptor that cannot be set, expected a live one", parameter);
 }
 
 }  // namespace
@@ -112,8 +113,8 @@ cudnnStatus_t cudnnGetFoldedConvBackwardDataDescriptors(
     object(handle, "handle");
     const Convolution provided =
         make_convolution(ConvKind::backward_data, dx_desc, filter_desc, conv, dy_desc);
-    const Folding folding =
-        folding_of(convolution_of(conv, "convDesc"), provided.w.dims, provided.y.dims, provided.x.dims);
+    const Folding folding = folding_of(convolution_of(conv, "convDesc"), provided.w.dims,
+                                       provided.y.dims, provided.x.dims);
 
     auto& to_filter = object(folded_filter, "foldedFilterDesc");
     auto& to_dy = object(padded_dy, "paddedDiffDesc");

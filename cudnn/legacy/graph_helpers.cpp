@@ -55,7 +55,7 @@ TensorSpec broadcast_spec(TensorSpec spec, const Dims& dims, const char* paramet
     spec.strides[axis] = 0;
   }
   if (!fits)
-    fail(CUDNN_STATUS_BAD_PARAM, "{}.dims: got {}, expected {} with any of them 1", parameter,
+    fail(CUDNN_STATUS_BAD_PARAM, "{}.dims: got {}, expected dims that broadcast to {}", parameter,
          to_string(provided), to_string(dims));
   return spec;
 }

@@ -1,4 +1,5 @@
-// Normalisation by a neighbourhood: of channels (LRN), or of places (divisive).
+// cudnnLRNCrossChannel* (a window of channels) and cudnnDivisiveNormalization* (a window of
+// pixels).
 #include "legacy/call.hpp"
 #include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
@@ -6,7 +7,8 @@
 
 struct cudnnLRNStruct {
   static constexpr const char* kTypeName = "cudnnLRNDescriptor_t";
-  ashlar::LocalNormAttributes attributes = {};  // what one not yet set says, too
+  ashlar::LocalNormAttributes attributes =
+      {};  // also the values of a descriptor that was never set
 };
 
 using namespace ashlar::cudnn;
@@ -170,7 +172,7 @@ cudnnStatus_t cudnnDivisiveNormalizationForward(cudnnHandle_t handle, cudnnLRNDe
   });
 }
 
-// Without means their gradient is that of means 0.
+// Without means, their gradient is that at means of 0.
 cudnnStatus_t cudnnDivisiveNormalizationBackward(
     cudnnHandle_t handle, cudnnLRNDescriptor_t lrn, cudnnDivNormMode_t mode, const void* alpha,
     cudnnTensorDescriptor_t x_desc, const void* x, const void* means, const void* dy, void* temp,

@@ -1,4 +1,4 @@
-// Batch normalization, backward.
+// Batch normalization backward.
 #include "legacy/graph_helpers.hpp"
 #include "legacy/norm_graph.hpp"
 

@@ -1,4 +1,4 @@
-// Batch normalization, forward: in inference and in training.
+// Batch normalization forward: inference and training.
 #include <ashlar/runtime.hpp>
 
 #include "legacy/graph_helpers.hpp"
@@ -115,8 +115,8 @@ void NormTraining::run(cudnnHandle_t handle) const {
   call.bind("epsilon", epsilon.as(compute));
   if (z_spec) call.bind("z", z);
   if (running_mean != nullptr) {
-    // Every element is read before it is written. With a factor of 1 the old ones do not count and
-    // may be anything, also NaN.
+    // Running statistics are updated in place: every element is read before it is written. With an
+    // averaging factor of 1 the old values are not read and may be NaN.
     if (momentum == 1.0)
       for (void* running : {running_mean, running_variance})
         fill(call.device(), running, std::byte{0}, byte_size(stats_spec), call.stream());

@@ -1,5 +1,6 @@
-// The normalization calls: batch normalization with separate descriptors for parameters and
-// statistics. The algorithm is a matter of speed; groups of channels have no statistics in common.
+// cudnnNormalization*: batch normalization with separate descriptors for parameters and statistics.
+// The algorithm does not change the result. Channel groups share no statistics, so groupCnt does
+// not either.
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
 #include "legacy/norm_calls.hpp"
@@ -30,7 +31,7 @@ void require_groups(const TensorSpec& x, int groups) {
          groups, to_string(x.dims));
 }
 
-// Of forward calls.
+// The arguments of the forward call.
 NormTraining forward(const NormKind& kind, cudnnTensorDescriptor_t x_desc,
                      cudnnTensorDescriptor_t z_desc, cudnnTensorDescriptor_t y_desc,
                      cudnnTensorDescriptor_t params_desc, cudnnTensorDescriptor_t stats_desc,

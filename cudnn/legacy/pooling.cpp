@@ -1,4 +1,4 @@
-// Pooling: maxima and means of windows.
+// cudnnPooling*: max and average pooling.
 #include <limits>
 
 #include "legacy/call.hpp"
@@ -98,7 +98,7 @@ bool ignores_nan(const Pooling& pooling, const TensorSpec& x) {
   return is_max(pooling) && pooling.nan == CUDNN_NOT_PROPAGATE_NAN && !is_integer(x.dtype);
 }
 
-// x as a maximum reads it: NaN that does not propagate is below everything.
+// The input of max pooling: without NaN propagation, NaN becomes -inf.
 Value pooling_input(Graph& graph, const Pooling& pooling, const TensorSpec& spec, DType type) {
   const Value x = add_input(graph, "x", spec);
   if (!ignores_nan(pooling, spec)) return x;
@@ -106,8 +106,8 @@ Value pooling_input(Graph& graph, const Pooling& pooling, const TensorSpec& spec
   return without_nan(graph, x, constant_like(graph, lowest, x, type), type);
 }
 
-// Where the maxima of windows without NaN are: they are found as x is read, so that x without NaN
-// is not written to memory first.
+// The indices of the maxima, ignoring NaN. NaN is replaced while x is read, so that no copy of x is
+// written to memory.
 Value maximum_index(Graph& graph, const Pooling& pooling, const TensorSpec& spec, DType type) {
   using ashlar::ResampleForward;
   ResampleForward forward;

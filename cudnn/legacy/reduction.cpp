@@ -1,4 +1,5 @@
-// Reductions to the extents of c, with the positions of minima and maxima if asked.
+// cudnnReduceTensor(): reductions to the dims of c, optionally with the indices of minima and
+// maxima.
 #include <array>
 #include <limits>
 
@@ -75,18 +76,18 @@ void require_reducible(const TensorSpec& a, const TensorSpec& c) {
   for (int axis = 0; fits && axis < a.dims.rank(); ++axis)
     fits = c.dims[axis] == a.dims[axis] || c.dims[axis] == 1;
   if (!fits)
-    fail(CUDNN_STATUS_BAD_PARAM, "cDesc.dims: got {}, expected {} of aDesc with any of them 1",
+    fail(CUDNN_STATUS_BAD_PARAM, "cDesc.dims: got {}, expected extents of 1 or those of aDesc {}",
          to_string(c.dims), to_string(a.dims));
 }
 
-// What a minimum or maximum that ignores NaN takes in its place.
+// The value that replaces NaN in a minimum or maximum that ignores it.
 double neutral_of(cudnnReduceTensorOp_t op) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (op == CUDNN_REDUCE_TENSOR_MIN) return kInfinity;
   return op == CUDNN_REDUCE_TENSOR_MAX ? -kInfinity : 0.0;
 }
 
-// Positions, packed, in the width the caller asked for; narrow ones keep the low bits.
+// Contiguous indices in the requested width; narrow types keep the low bits.
 void output_indices(Graph& graph, Value index, const Reduce& how) {
   const std::int64_t count = element_count(index.dims());
   if (how.indices_type == CUDNN_32BIT_INDICES || how.indices_type == CUDNN_64BIT_INDICES) {
@@ -184,7 +185,8 @@ cudnnStatus_t cudnnGetReductionIndicesSize(cudnnHandle_t handle,
   });
 }
 
-// The plan has what memory it needs: which one it is depends on alpha and beta, not known here.
+// 0: the plan owns its scratch memory, because it depends on alpha and beta, which this query does
+// not get.
 cudnnStatus_t cudnnGetReductionWorkspaceSize(cudnnHandle_t handle,
                                              cudnnReduceTensorDescriptor_t reduction,
                                              cudnnTensorDescriptor_t a_desc,

@@ -1,4 +1,4 @@
-// Softmax over the channels of each place, or over all elements of a sample.
+// cudnnSoftmax*: over the channels of each pixel, or over all elements of a sample.
 #include <array>
 #include <limits>
 
@@ -17,10 +17,10 @@ using ashlar::Value;
 
 namespace {
 
-// The tensors of a call, all of the same extents, and how softmax runs over them.
+// The tensors of a call, all with the same dims, and the softmax axis.
 struct Softmax {
   bool over_sample;      // else over axis 1
-  bool has_masked_rows;  // all of one may be -inf
+  bool has_masked_rows;  // a row may be all -inf
   SoftmaxAttributes attributes;
 
   Softmax(cudnnSoftmaxAlgorithm_t algorithm, cudnnSoftmaxMode_t mode, const Dims& dims) {
@@ -28,21 +28,20 @@ struct Softmax {
     require_enum(mode, CUDNN_SOFTMAX_MODE_CHANNEL, "mode");
     if (dims.rank() < 2)
       fail(CUDNN_STATUS_BAD_PARAM, "xDesc.nbDims: got {}, expected at least 2", dims.rank());
-    // FAST may leave out the subtraction of the maximum; doing it is as good.
+    // FAST may skip the subtraction of the maximum; this implementation always subtracts it.
     has_masked_rows = algorithm != CUDNN_SOFTMAX_FAST;
     attributes.log = algorithm == CUDNN_SOFTMAX_LOG;
     attributes.axis = 1;
     over_sample = mode == CUDNN_SOFTMAX_MODE_INSTANCE;
     bool has_spatial_axes = false;
     for (int axis = 2; axis < dims.rank(); ++axis) has_spatial_axes |= dims[axis] > 1;
-    if (!has_spatial_axes) over_sample = false;  // the same, without a change of shape
+    if (!has_spatial_axes) over_sample = false;  // equivalent, and needs no reshape
   }
 
   Value rows(Graph& graph, Value tensor) const {
     return over_sample ? graph.reshape(tensor, {tensor.dims()[0], -1}) : tensor;
   }
-  // Softmax of rows. What is -inf has probability 0 in a row of nothing else, too, where softmax is
-  // NaN: FAST gives that.
+  // Softmax along rows. A row that is all -inf gives probabilities of 0; with FAST it gives NaN.
   Value of(Graph& graph, Value rows, DType type) const {
     const Value result = graph.softmax(rows, attributes, in(type));
     if (!has_masked_rows) return result;
@@ -63,7 +62,8 @@ TensorSpec first_sample(TensorSpec spec) {
   return spec;
 }
 
-// Samples without gaps whose elements lie in the same order in all tensors are rows of memory.
+// Whether the samples of all tensors are contiguous and in the same element order, so that each is
+// a row of memory.
 bool are_memory_rows(std::initializer_list<const TensorSpec*> specs) {
   const Dims order = first_sample(**specs.begin()).strides;
   for (const TensorSpec* spec : specs) {

@@ -1,4 +1,4 @@
-// Sampling grids from affine matrices, and bilinear sampling at their places. -1 and 1 are the
+// cudnnSpatialTf*: affine sampling grids and bilinear sampling. Coordinates -1 and 1 are the
 // centres of the corner elements; the x coordinate comes first.
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
@@ -10,7 +10,7 @@ struct cudnnSpatialTransformerStruct {
   static constexpr const char* kTypeName = "cudnnSpatialTransformerDescriptor_t";
   bool is_set = false;
   ashlar::DType dtype = ashlar::f32;
-  ashlar::Dims dims;  // of what is sampled: [N, C, out...]
+  ashlar::Dims dims;  // of the output: [N, C, out...]
 };
 
 namespace ashlar::cudnn {
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kLeastRank = 4, kMostRank = 5;
 
-// The parts of a transformer: the grid and its matrices lie in memory without gaps.
+// The shapes of a transformer. The grid and the matrices theta are contiguous.
 struct Transformer {
   DType dtype;
   Dims dims, size;
@@ -50,7 +50,7 @@ struct Transformer {
   }
 };
 
-// x and y, or their gradients: samples of x for every place of the grid.
+// Checks x and y, or their gradients, against the transformer.
 void require_sampled(const Transformer& transformer, const TensorSpec& x, const char* x_name,
                      const TensorSpec& y, const char* y_name) {
   if (y.dims != transformer.dims)
@@ -165,10 +165,10 @@ cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle,
     Call call(handle, "grid_sample_forward");
     call.key(transform.grid).key(from).key(to).blend(alpha, beta, to.dtype);
     call.compile([&](Graph& graph) {
-      const auto out = graph.apply(
-          Op{},
-          {{Op::x, add_input(graph, "x", from)}, {Op::grid, add_input(graph, "grid", transform.grid)}},
-          {{Op::y, compute_of(to.dtype)}});
+      const auto out = graph.apply(Op{},
+                                   {{Op::x, add_input(graph, "x", from)},
+                                    {Op::grid, add_input(graph, "grid", transform.grid)}},
+                                   {{Op::y, compute_of(to.dtype)}});
       call.output(graph, "y", out[Op::y], to);
     });
     call.bind("x", x).bind("grid", grid).bind("y", y).run();

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "core/guarded.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/objects.hpp"
 #include "legacy/set_object.hpp"
 
@@ -17,14 +17,14 @@ void require_extents(const Dims& dims) {
       fail(CUDNN_STATUS_BAD_PARAM, "dims[{}]: got {}, expected at least 1", axis, dims[axis]);
 }
 
-// The part of a spec that type and extents decide, strides aside.
+// The type, dims and vectors of a spec, without strides.
 TensorSpec spec_without_strides(cudnnDataType_t type, const Dims& dims) {
   TensorSpec spec;
   spec.dtype = require_dtype(type, "dataType");
   spec.vector = vector_width(type);
   spec.dims = dims;
   require_extents(dims);
-  element_count(dims);  // throws when it is past 64 bits
+  element_count(dims);  // throws on 64-bit overflow
   if (spec.vector == 1) return spec;
   if (dims.rank() <= spec.vector_axis)
     fail(CUDNN_STATUS_BAD_PARAM, "nbDims: got {}, expected at least 2 with {}", dims.rank(),
@@ -44,7 +44,7 @@ Dims scaled(Dims strides, std::int64_t factor) {
 
 TensorSpec packed_spec(cudnnDataType_t type, cudnnTensorFormat_t format, const Dims& dims) {
   if (format < CUDNN_TENSOR_NCHW || format > CUDNN_TENSOR_NCHW_VECT_C)
-    fail(CUDNN_STATUS_BAD_PARAM, "format: got {}, which is no tensor format",
+    fail(CUDNN_STATUS_BAD_PARAM, "format: got {}, expected a cudnnTensorFormat_t",
          static_cast<int>(format));
   TensorSpec spec = spec_without_strides(type, dims);
   if ((format == CUDNN_TENSOR_NCHW_VECT_C) != (spec.vector > 1))
@@ -56,7 +56,7 @@ TensorSpec packed_spec(cudnnDataType_t type, cudnnTensorFormat_t format, const D
   if (spec.vector > 1) units[spec.vector_axis] /= spec.vector;
   const Layout& layout = format == CUDNN_TENSOR_NHWC && dims.rank() > 2 ? channels_last : row_major;
   spec.strides = scaled(layout.strides_for(units), spec.vector);
-  byte_size(spec);  // throws when it is past 64 bits
+  byte_size(spec);  // throws on 64-bit overflow
   return spec;
 }
 
@@ -99,7 +99,8 @@ Dims dims_of(int rank, const int values[], const char* parameter) {
 
 int to_int(std::int64_t value, const char* parameter) {
   if (value > std::numeric_limits<int>::max())
-    fail(CUDNN_STATUS_NOT_SUPPORTED, "{}: got {}, which an int does not hold", parameter, value);
+    fail(CUDNN_STATUS_NOT_SUPPORTED, "{}: got {}, expected a value that fits into an int",
+         parameter, value);
   return static_cast<int>(value);
 }
 
@@ -180,7 +181,7 @@ cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensor,
   });
 }
 
-// The first four axes of a tensor with more, zeros for those that one with fewer has not.
+// Returns the first four axes; missing axes are 0.
 cudnnStatus_t cudnnGetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t* dtype,
                                          int* n, int* c, int* h, int* w, int* stride_n,
                                          int* stride_c, int* stride_h, int* stride_w) {
@@ -220,7 +221,7 @@ cudnnStatus_t cudnnGetTensorSizeInBytes(cudnnTensorDescriptor_t tensor, size_t* 
   return guarded_legacy(__func__, [&] {
     const TensorSpec spec = spec_of(tensor, "tensorDesc");
     std::int64_t size = byte_size(spec);
-    // With a caller's strides NVIDIA's library counts a whole vector for every channel.
+    // With explicit strides NVIDIA's library counts a whole vector per channel.
     if (tensor->has_given_strides && spec.vector > 1) {
       TensorSpec channels = spec;
       channels.vector = 1;

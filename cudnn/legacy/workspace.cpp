@@ -16,7 +16,8 @@ Workspace::Workspace(void* memory, std::size_t bytes) {
 void* Workspace::take(std::int64_t bytes) {
   if (bytes > bytes_)
     fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-         "workSpaceSize: got {} bytes, expected at least {}", bytes_, padded_workspace_bytes(bytes));
+         "workSpaceSize: got {} bytes, expected at least {}", bytes_,
+         padded_workspace_bytes(bytes));
   void* start = memory_;
   const std::int64_t used = std::min(aligned_bytes(bytes), bytes_);
   memory_ += used;
@@ -39,7 +40,7 @@ void run_in(Call call, const std::function<void(Graph&)>& build, CompileOptions 
 }
 
 std::int64_t preferred_workspace_bytes(Call call, const std::function<void(Graph&)>& build,
-                         const CompileOptions& options) {
+                                       const CompileOptions& options) {
   return call.compile(build, options).workspace_size();
 }
 

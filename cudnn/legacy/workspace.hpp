@@ -1,4 +1,4 @@
-// Memory a caller lends to a call, and plans that run in it.
+// Workspace: an allocator over the caller's workspace, and plans that run in it.
 #pragma once
 
 #include "legacy/call.hpp"
@@ -11,13 +11,13 @@ constexpr std::int64_t aligned_bytes(std::int64_t bytes) {
   return (bytes + kWorkAlignment - 1) / kWorkAlignment * kWorkAlignment;
 }
 
-// What is left of a workspace, from an aligned address on.
+// The unused part of a workspace; its start is aligned.
 class Workspace {
  public:
   Workspace(void* memory, std::size_t bytes);
   void* data() const { return memory_; }
   std::int64_t bytes() const { return bytes_; }
-  // Cuts off the first bytes; throws Failure(SIZE_INSUFFICIENT) when there are fewer.
+  // Allocates the first `bytes`; throws Failure(SIZE_INSUFFICIENT) when fewer are left.
   void* take(std::int64_t bytes);
 
  private:
@@ -25,18 +25,18 @@ class Workspace {
   std::int64_t bytes_ = 0;
 };
 
-// What a caller has to lend so that `bytes` of it lie on an aligned address.
+// The workspace size to request from the caller so that `bytes` fit after alignment.
 constexpr std::size_t padded_workspace_bytes(std::int64_t bytes) {
   return bytes == 0 ? 0 : static_cast<std::size_t>(aligned_bytes(bytes) + kWorkAlignment);
 }
 
-// `call` has its key. Runs the plan that takes as much memory as it likes when that fits into the
-// workspace, else one that gets by with it.
+// Runs `call`, whose key is set: the plan without a workspace limit if it fits into `work`, else a
+// plan compiled for the size of `work`.
 void run_in(Call call, const std::function<void(Graph&)>& build, CompileOptions options,
             const std::function<void(Call&)>& bind, const Workspace& work);
 
-// The memory the plan likes to have.
+// The workspace bytes of the plan without a limit.
 std::int64_t preferred_workspace_bytes(Call call, const std::function<void(Graph&)>& build,
-                         const CompileOptions& options);
+                                       const CompileOptions& options);
 
 }  // namespace ashlar::cudnn

@@ -3,7 +3,8 @@
 // own.
 //
 //   g++ -std=c++20 -DCUDNN_WITHOUT_CUDA_HEADERS -Icudnn/include -Itests tests/clients/bad_calls.cpp
-//       tests/cudnn/scoped_descriptor.cpp tests/cudnn/bad_*calls.cpp tests/cudnn/bad_operation.cpp -lcudnn
+//       tests/cudnn/scoped_descriptor.cpp tests/cudnn/bad_*calls.cpp tests/cudnn/bad_operation.cpp
+//       -lcudnn
 #include <sys/wait.h>
 #include <unistd.h>
 

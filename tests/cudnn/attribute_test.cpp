@@ -14,8 +14,8 @@ namespace ashlar::cudnn {
 
 namespace {
 
-using test::ScopedDescriptor;
 using test::last_error;
+using test::ScopedDescriptor;
 using test::tensor;
 
 TEST(CudnnAttributeTable, HasEveryAttributeOnce) {
@@ -43,7 +43,8 @@ TEST(CudnnAttributes, MisuseOfEveryAttributeIsRejected) {
   const std::vector<char> room(4096, 0);
   for (const AttributeRow& row : attribute_rows()) {
     const ScopedDescriptor own(row.owner);
-    const auto set = [&](const ScopedDescriptor& on, int type, std::int64_t count, const void* elements) {
+    const auto set = [&](const ScopedDescriptor& on, int type, std::int64_t count,
+                         const void* elements) {
       return cudnnBackendSetAttribute(on, row.name, static_cast<cudnnBackendAttributeType_t>(type),
                                       count, elements);
     };
@@ -142,10 +143,10 @@ TEST(CudnnAttributes, AreReadAsTheyWereSet) {
 TEST(CudnnAttributes, DescriptorsAreReadIntoTheCallersOwn) {
   ScopedDescriptor x = tensor(7, {2, 3});
   const ScopedDescriptor y = tensor(8, {3, 2});
-  const ScopedDescriptor reshape =
-      ScopedDescriptor(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
-                {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y}})
-          .done();
+  const ScopedDescriptor reshape = ScopedDescriptor(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+                                                    {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x},
+                                                     {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y}})
+                                       .done();
   x = ScopedDescriptor(CUDNN_BACKEND_MATMUL_DESCRIPTOR);  // the operation keeps the tensor
   const ScopedDescriptor mine(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   cudnnBackendDescriptor_t out = mine;
@@ -167,7 +168,7 @@ TEST(CudnnAttributes, DescriptorsAreReadIntoTheCallersOwn) {
 
 TEST(CudnnAttributes, NumbersAreReadInEitherWidth) {
   const ScopedDescriptor op(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
-                     {{CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 0.25}});
+                            {{CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 0.25}});
   float narrow = 0;
   double wide = 0;
   EXPECT_EQ(cudnnBackendGetAttribute(op, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, CUDNN_TYPE_FLOAT, 1,

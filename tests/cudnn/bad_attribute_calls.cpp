@@ -17,7 +17,9 @@ std::function<cudnnStatus_t()> set(Owner owner, Attribute name, const Values& va
 }
 std::function<cudnnStatus_t()> set(Owner owner, Attribute name, cudnnBackendAttributeType_t type,
                                    std::int64_t count, const void* elements) {
-  return [=] { return cudnnBackendSetAttribute(ScopedDescriptor(owner), name, type, count, elements); };
+  return [=] {
+    return cudnnBackendSetAttribute(ScopedDescriptor(owner), name, type, count, elements);
+  };
 }
 // Asks a finalized tensor.
 std::function<cudnnStatus_t()> get(Attribute name, cudnnBackendAttributeType_t type,
@@ -29,8 +31,9 @@ std::function<cudnnStatus_t()> get(Attribute name, cudnnBackendAttributeType_t t
 // Asks a descriptor that is not finalized for what finalize computes.
 std::function<cudnnStatus_t()> get_early(Owner owner, Attribute name,
                                          cudnnBackendAttributeType_t type) {
-  return
-      [=] { return cudnnBackendGetAttribute(ScopedDescriptor(owner), name, type, 0, nullptr, nullptr); };
+  return [=] {
+    return cudnnBackendGetAttribute(ScopedDescriptor(owner), name, type, 0, nullptr, nullptr);
+  };
 }
 std::function<cudnnStatus_t()> set_unfinished(Owner owner, Attribute name, Owner element) {
   return [=] { return ScopedDescriptor(owner).set(name, ScopedDescriptor(element)); };
@@ -176,7 +179,7 @@ BadCalls bad_attribute_calls() {
          return ScopedDescriptor(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
              .set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
                   ScopedDescriptor(CUDNN_BACKEND_MATMUL_DESCRIPTOR,
-                            {{CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT}})
+                                   {{CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT}})
                       .done());
        }},
       {"convolution operation: a tensor for its parameters",
@@ -228,7 +231,7 @@ BadCalls bad_attribute_calls() {
        [] {
          const ScopedDescriptor x = tensor(1, {2});
          const ScopedDescriptor op(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
-                            {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}});
+                                   {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}});
          cudnnBackendDescriptor_t out = nullptr;
          return cudnnBackendGetAttribute(op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, nullptr, &out);
@@ -237,7 +240,7 @@ BadCalls bad_attribute_calls() {
        [] {
          const ScopedDescriptor x = tensor(1, {2});
          const ScopedDescriptor op(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
-                            {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}});
+                                   {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}});
          const ScopedDescriptor wrong(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
          cudnnBackendDescriptor_t out = wrong;
          return cudnnBackendGetAttribute(op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
@@ -247,7 +250,7 @@ BadCalls bad_attribute_calls() {
        [] {
          const ScopedDescriptor seed = tensor(1, {1}, CUDNN_DATA_INT64);
          const ScopedDescriptor op(CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
-                            {{CUDNN_ATTR_OPERATION_RNG_SEED, seed}});
+                                   {{CUDNN_ATTR_OPERATION_RNG_SEED, seed}});
          std::int64_t value = 0;
          return cudnnBackendGetAttribute(op, CUDNN_ATTR_OPERATION_RNG_SEED, CUDNN_TYPE_INT64, 1,
                                          nullptr, &value);

@@ -123,11 +123,13 @@ BadCalls bad_handle_calls() {
        }},
       {"set: attribute 10",
        [] {
-         return ScopedDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR).set(kNoAttribute, std::int64_t{1});
+         return ScopedDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+             .set(kNoAttribute, std::int64_t{1});
        }},
       {"set: attribute 4095",
        [] {
-         return ScopedDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR).set(kLargestAttribute, std::int64_t{1});
+         return ScopedDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+             .set(kLargestAttribute, std::int64_t{1});
        }},
       {"set: type 31",
        [] {

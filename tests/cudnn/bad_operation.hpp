@@ -19,7 +19,8 @@ struct TensorShape {
 };
 using Tensors = std::vector<std::pair<cudnnBackendAttributeName_t, TensorShape>>;
 // Descriptors of parameters, made when the call is.
-using Parameters = std::vector<std::pair<cudnnBackendAttributeName_t, std::function<ScopedDescriptor()>>>;
+using Parameters =
+    std::vector<std::pair<cudnnBackendAttributeName_t, std::function<ScopedDescriptor()>>>;
 
 // Tensors get uids 1, 2, ... in their order.
 Call operation(cudnnBackendDescriptorType_t type, Tensors tensors, Parameters parameters,

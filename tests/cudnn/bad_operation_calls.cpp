@@ -13,13 +13,13 @@ using Dims = std::vector<std::int64_t>;
 ScopedDescriptor convolution_parameters(std::int64_t spatial) {
   const Dims ones(static_cast<std::size_t>(spatial), 1);
   return ScopedDescriptor(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
-                   {{CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT},
-                    {CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION},
-                    {CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, spatial},
-                    {CUDNN_ATTR_CONVOLUTION_DILATIONS, ones},
-                    {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, ones},
-                    {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, ones},
-                    {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, ones}})
+                          {{CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT},
+                           {CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION},
+                           {CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, spatial},
+                           {CUDNN_ATTR_CONVOLUTION_DILATIONS, ones},
+                           {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, ones},
+                           {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, ones},
+                           {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, ones}})
       .done();
 }
 
@@ -52,9 +52,9 @@ Call pointwise(cudnnPointwiseMode_t mode, Tensors tensors) {
   return operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, std::move(tensors),
                    {{CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, [mode] {
                        return ScopedDescriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
-                                        {{CUDNN_ATTR_POINTWISE_MODE, mode},
-                                         {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT},
-                                         {CUDNN_ATTR_POINTWISE_AXIS, std::int64_t{3}}})
+                                               {{CUDNN_ATTR_POINTWISE_MODE, mode},
+                                                {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT},
+                                                {CUDNN_ATTR_POINTWISE_AXIS, std::int64_t{3}}})
                            .done();
                      }}});
 }
@@ -63,7 +63,7 @@ Call matmul(Tensors tensors) {
   return operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, std::move(tensors),
                    {{CUDNN_ATTR_OPERATION_MATMUL_DESC, [] {
                        return ScopedDescriptor(CUDNN_BACKEND_MATMUL_DESCRIPTOR,
-                                        {{CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT}})
+                                               {{CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT}})
                            .done();
                      }}});
 }
@@ -76,9 +76,10 @@ Call matmul(const Dims& a, const Dims& b, const Dims& c) {
 Call reduction(Tensors tensors) {
   return operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, std::move(tensors),
                    {{CUDNN_ATTR_OPERATION_REDUCTION_DESC, [] {
-                       return ScopedDescriptor(CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
-                                        {{CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_REDUCE_TENSOR_ADD},
-                                         {CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT}})
+                       return ScopedDescriptor(
+                                  CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
+                                  {{CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_REDUCE_TENSOR_ADD},
+                                   {CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT}})
                            .done();
                      }}});
 }
@@ -87,9 +88,9 @@ Call concat(std::int64_t axis, std::int64_t in_place_index, std::vector<Dims> in
   return [=] {
     std::vector<ScopedDescriptor> tensors;
     const ScopedDescriptor op(CUDNN_BACKEND_OPERATION_CONCAT_DESCRIPTOR,
-                       {{CUDNN_ATTR_OPERATION_CONCAT_AXIS, axis},
-                        {CUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX, in_place_index},
-                        {CUDNN_ATTR_OPERATION_CONCAT_OUTPUT_DESC, tensor(9, output)}});
+                              {{CUDNN_ATTR_OPERATION_CONCAT_AXIS, axis},
+                               {CUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX, in_place_index},
+                               {CUDNN_ATTR_OPERATION_CONCAT_OUTPUT_DESC, tensor(9, output)}});
     std::vector<cudnnBackendDescriptor_t> places;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       tensors.push_back(tensor(static_cast<std::int64_t>(i), inputs[i]));
@@ -106,13 +107,13 @@ Call concat(std::int64_t axis, std::int64_t in_place_index, std::vector<Dims> in
 ScopedDescriptor pooling(cudnnResampleMode_t mode) {
   using Fractions = std::initializer_list<cudnnFraction_t>;
   return ScopedDescriptor(CUDNN_BACKEND_RESAMPLE_DESCRIPTOR,
-                   {{CUDNN_ATTR_RESAMPLE_MODE, mode},
-                    {CUDNN_ATTR_RESAMPLE_COMP_TYPE, CUDNN_DATA_FLOAT},
-                    {CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, std::int64_t{1}},
-                    {CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, Fractions{{2, 1}}},
-                    {CUDNN_ATTR_RESAMPLE_STRIDES, Fractions{{2, 1}}},
-                    {CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, Fractions{{0, 1}}},
-                    {CUDNN_ATTR_RESAMPLE_POST_PADDINGS, Fractions{{0, 1}}}})
+                          {{CUDNN_ATTR_RESAMPLE_MODE, mode},
+                           {CUDNN_ATTR_RESAMPLE_COMP_TYPE, CUDNN_DATA_FLOAT},
+                           {CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, std::int64_t{1}},
+                           {CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, Fractions{{2, 1}}},
+                           {CUDNN_ATTR_RESAMPLE_STRIDES, Fractions{{2, 1}}},
+                           {CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, Fractions{{0, 1}}},
+                           {CUDNN_ATTR_RESAMPLE_POST_PADDINGS, Fractions{{0, 1}}}})
       .done();
 }
 Call pool(cudnnResampleMode_t mode, Tensors tensors) {

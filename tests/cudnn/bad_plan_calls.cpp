@@ -18,41 +18,42 @@ struct Handle {
 
 ScopedDescriptor exponential(std::int64_t from, std::int64_t to) {
   return ScopedDescriptor(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
-                   {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensor(from, {2, 3})},
-                    {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(to, {2, 3})},
-                    {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
-                     ScopedDescriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
-                               {{CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_EXP},
-                                {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT}})
-                         .done()}})
+                          {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensor(from, {2, 3})},
+                           {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(to, {2, 3})},
+                           {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+                            ScopedDescriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+                                             {{CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_EXP},
+                                              {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT}})
+                                .done()}})
       .done();
 }
 
 // y (2) = exp(x (1)), up to a plan.
 ScopedDescriptor small_graph() {
   return ScopedDescriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
-                   {{CUDNN_ATTR_OPERATIONGRAPH_OPS, exponential(1, 2)}})
+                          {{CUDNN_ATTR_OPERATIONGRAPH_OPS, exponential(1, 2)}})
       .done();
 }
 ScopedDescriptor small_engine() {
   return ScopedDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR,
-                   {{CUDNN_ATTR_ENGINE_OPERATION_GRAPH, small_graph()},
-                    {CUDNN_ATTR_ENGINE_GLOBAL_INDEX, std::int64_t{0}}})
+                          {{CUDNN_ATTR_ENGINE_OPERATION_GRAPH, small_graph()},
+                           {CUDNN_ATTR_ENGINE_GLOBAL_INDEX, std::int64_t{0}}})
       .done();
 }
 ScopedDescriptor small_plan() {
   return ScopedDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
-                   {{CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
-                     ScopedDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
-                               {{CUDNN_ATTR_ENGINECFG_ENGINE, small_engine()}})
-                         .done()}})
+                          {{CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                            ScopedDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                                             {{CUDNN_ATTR_ENGINECFG_ENGINE, small_engine()}})
+                                .done()}})
       .done();
 }
 
-ScopedDescriptor pack(const std::vector<std::int64_t>& uids, std::initializer_list<void*> pointers) {
+ScopedDescriptor pack(const std::vector<std::int64_t>& uids,
+                      std::initializer_list<void*> pointers) {
   return ScopedDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
-                   {{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids},
-                    {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, Values::pointers(pointers)}})
+                          {{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids},
+                           {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, Values::pointers(pointers)}})
       .done();
 }
 
@@ -105,14 +106,14 @@ BadCalls graph_calls() {
       {"heuristics: no mode",
        [] {
          return ScopedDescriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
-                          {{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, small_graph()}})
+                                 {{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, small_graph()}})
              .finalize();
        }},
       {"engine: empty", nothing(CUDNN_BACKEND_ENGINE_DESCRIPTOR)},
       {"engine: no index",
        [] {
          return ScopedDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR,
-                          {{CUDNN_ATTR_ENGINE_OPERATION_GRAPH, small_graph()}})
+                                 {{CUDNN_ATTR_ENGINE_OPERATION_GRAPH, small_graph()}})
              .finalize();
        }},
       {"config: empty", nothing(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)},
@@ -122,9 +123,10 @@ BadCalls graph_calls() {
                     CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
                     {{CUDNN_ATTR_ENGINECFG_ENGINE, small_engine()},
                      {CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                      ScopedDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
-                                {{CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_WORKSPACE},
-                                 {CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, std::int64_t{7}}})
+                      ScopedDescriptor(
+                          CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
+                          {{CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_WORKSPACE},
+                           {CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, std::int64_t{7}}})
                           .done()}})
              .finalize();
        }},

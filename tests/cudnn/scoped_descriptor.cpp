@@ -19,7 +19,7 @@ void must(cudnnStatus_t status) {
 }  // namespace
 
 ScopedDescriptor::ScopedDescriptor(cudnnBackendDescriptorType_t type,
-                     std::initializer_list<Attribute> attributes) {
+                                   std::initializer_list<Attribute> attributes) {
   must(cudnnBackendCreateDescriptor(type, &descriptor_));
   for (const auto& [name, values] : attributes) must(set(name, values));
 }
@@ -34,16 +34,17 @@ ScopedDescriptor ScopedDescriptor::done() && {
   return std::move(*this);
 }
 
-ScopedDescriptor tensor(std::int64_t uid, const std::vector<std::int64_t>& dims, cudnnDataType_t type) {
+ScopedDescriptor tensor(std::int64_t uid, const std::vector<std::int64_t>& dims,
+                        cudnnDataType_t type) {
   std::vector<std::int64_t> strides(dims.size(), 1);
   for (std::size_t axis = dims.size(); axis > 1; --axis)
     strides[axis - 2] = strides[axis - 1] * dims[axis - 1];
   return ScopedDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR,
-                   {{CUDNN_ATTR_TENSOR_DATA_TYPE, type},
-                    {CUDNN_ATTR_TENSOR_DIMENSIONS, dims},
-                    {CUDNN_ATTR_TENSOR_STRIDES, strides},
-                    {CUDNN_ATTR_TENSOR_UNIQUE_ID, uid},
-                    {CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{16}}})
+                          {{CUDNN_ATTR_TENSOR_DATA_TYPE, type},
+                           {CUDNN_ATTR_TENSOR_DIMENSIONS, dims},
+                           {CUDNN_ATTR_TENSOR_STRIDES, strides},
+                           {CUDNN_ATTR_TENSOR_UNIQUE_ID, uid},
+                           {CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{16}}})
       .done();
 }
 

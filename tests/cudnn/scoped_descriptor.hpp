@@ -93,8 +93,9 @@ class ScopedDescriptor {
   using Attribute = std::pair<cudnnBackendAttributeName_t, Values>;
 
   explicit ScopedDescriptor(cudnnBackendDescriptorType_t type,
-                     std::initializer_list<Attribute> attributes = {});
-  ScopedDescriptor(ScopedDescriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
+                            std::initializer_list<Attribute> attributes = {});
+  ScopedDescriptor(ScopedDescriptor&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
   ScopedDescriptor& operator=(ScopedDescriptor&& other) noexcept {
     std::swap(descriptor_, other.descriptor_);
     return *this;
@@ -112,10 +113,11 @@ class ScopedDescriptor {
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
-inline Values::Values(const ScopedDescriptor& v) : Values(static_cast<cudnnBackendDescriptor_t>(v)) {}
+inline Values::Values(const ScopedDescriptor& v)
+    : Values(static_cast<cudnnBackendDescriptor_t>(v)) {}
 
 // Row-major and finalized.
 ScopedDescriptor tensor(std::int64_t uid, const std::vector<std::int64_t>& dims,
-                 cudnnDataType_t type = CUDNN_DATA_FLOAT);
+                        cudnnDataType_t type = CUDNN_DATA_FLOAT);
 
 }  // namespace ashlar::cudnn::test

@@ -34,11 +34,11 @@ void check(const Attention& a) {
   // Paged keys and values have the shape of their containers, which is checked separately.
   if (!a.is_paged) {
     if (a.k.extent(0) != batch && a.k.extent(0) != 1)
-      a.k.fail_shape(fmt::format("batch {}", a.k.extent(0)), fmt::format("{}, the batch of q", batch));
+      a.k.fail_shape(fmt::format("batch {}", a.k.extent(0)),
+                     fmt::format("{}, the batch of q", batch));
     if (a.v.extent(0) != a.k.extent(0) || a.v.extent(2) != a.k.extent(2))
-      a.v.fail_shape(
-          "dims " + text_of(a.v.dims()),
-          fmt::format("batch {} and length {}, as k has", a.k.extent(0), a.k.extent(2)));
+      a.v.fail_shape("dims " + text_of(a.v.dims()),
+                     fmt::format("batch {} and length {}, as k has", a.k.extent(0), a.k.extent(2)));
   }
   a.o.require_dims(Extents{batch, a.q.extent(1), a.q.extent(2), a.v.extent(3)},
                    ", the dims of q with the width of v");

@@ -58,9 +58,9 @@ FinishedRef finalize_convolution(const Record& convolution) {
   require_within(convolution, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 1, kMaxSpatialDims);
   const std::int64_t spatial = convolution.integer(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS);
   for (const auto& [name, min] : {std::pair{CUDNN_ATTR_CONVOLUTION_DILATIONS, 1},
-                                    {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 1},
-                                    {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 0},
-                                    {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 0}}) {
+                                  {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 1},
+                                  {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 0},
+                                  {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 0}}) {
     require_set(convolution, {name});
     require_count(convolution.integers(name).size(), name, spatial,
                   "CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS");
@@ -86,9 +86,9 @@ FinishedRef finalize_resample(const Record& resample) {
   const std::int64_t spatial = resample.integer(CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS);
   const std::int64_t mode = resample.integer(CUDNN_ATTR_RESAMPLE_MODE);
   for (const auto& [name, min] : {std::pair{CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, 1},
-                                    {CUDNN_ATTR_RESAMPLE_STRIDES, 1},
-                                    {CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, 0},
-                                    {CUDNN_ATTR_RESAMPLE_POST_PADDINGS, 0}}) {
+                                  {CUDNN_ATTR_RESAMPLE_STRIDES, 1},
+                                  {CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, 0},
+                                  {CUDNN_ATTR_RESAMPLE_POST_PADDINGS, 0}}) {
     // Interpolation is defined by the shapes of its tensors.
     if (!is_pooling(mode) && !resample.has(name)) continue;
     require_set(resample, {name});

@@ -60,7 +60,8 @@ FinishedRef finalize_moe_grouped_matmul(const Record& operation) {
   const std::int64_t rows = mode == CUDNN_MOE_GROUPED_MATMUL_MODE_NONE     ? token.extent(1)
                             : mode == CUDNN_MOE_GROUPED_MATMUL_MODE_GATHER ? index.extent(1)
                                                                            : output.extent(1);
-  output.require_dims(Extents{token.extent(0), rows, weight.extent(2)}, ", the dims of token * weight");
+  output.require_dims(Extents{token.extent(0), rows, weight.extent(2)},
+                      ", the dims of token * weight");
   return attributes_only();
 }
 

@@ -37,7 +37,8 @@ void translate_reshape(Translation& translation, const Record& operation) {
   to_order = order(old_to);
   if (to_order.rank() == rank) {
     for (int position = 0; position < rank; ++position)
-      then.dims[static_cast<int>(to_order[position])] = now.dims[static_cast<int>(from_order[position])];
+      then.dims[static_cast<int>(to_order[position])] =
+          now.dims[static_cast<int>(from_order[position])];
   }
   translation.store(operation, kY, translation.reinterpreted(x, now, then));
 }

@@ -89,7 +89,8 @@ Pointwise attributes_of(const Record& operation) {
   const auto found = std::find_if(kModes.begin(), kModes.end(),
                                   [&](const ModePair& pair) { return pair.theirs == mode; });
   if (found == kModes.end())
-    fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_ATTR_POINTWISE_MODE: got {}, expected a cudnnPointwiseMode_t", mode);
+    fail(CUDNN_STATUS_BAD_PARAM,
+         "CUDNN_ATTR_POINTWISE_MODE: got {}, expected a cudnnPointwiseMode_t", mode);
   Pointwise op;
   op.mode = found->ours;
   op.alpha1 = operation.number_or(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 1.0);

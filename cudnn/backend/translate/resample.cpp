@@ -108,7 +108,8 @@ TensorId with_padding(Translation& translation, TensorId x, const ResampleAttrib
 void drop_padding(ResampleAttributes& op) {
   if (op.mode == ResampleMode::avgpool_exclude_padding)
     fail(CUDNN_STATUS_NOT_SUPPORTED_PADDING,
-         "CUDNN_ATTR_RESAMPLE_PRE_PADDINGS: got windows that contain only padding, which have no mean "
+         "CUDNN_ATTR_RESAMPLE_PRE_PADDINGS: got windows that contain only padding, which have no "
+         "mean "
          "when padding is excluded, "
          "expected less than CUDNN_ATTR_RESAMPLE_WINDOW_DIMS on every axis");
   op.padding = Dims::filled(op.window.rank(), 0);

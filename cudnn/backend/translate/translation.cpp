@@ -200,7 +200,8 @@ TensorId Translation::previous(const Record& operation, cudnnBackendAttributeNam
   const TensorFacts memory = facts(operation, attribute);
   if (memory.is_virtual)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "tensor {}: CUDNN_ATTR_TENSOR_IS_VIRTUAL: got true for a result that is blended with its old contents "
+         "tensor {}: CUDNN_ATTR_TENSOR_IS_VIRTUAL: got true for a result that is blended with its "
+         "old contents "
          "(beta is not "
          "0), expected false",
          memory.uid);
@@ -225,13 +226,15 @@ TensorId Translation::reread(const Record& operation, cudnnBackendAttributeName_
 TensorId Translation::result(const Record& operation, cudnnBackendAttributeName_t attribute,
                              std::optional<Dims> dims) {
   const TensorFacts produced = facts(operation, attribute);
-  const bool is_plain = !produced.is_virtual && produced.vector == 1 && produced.ragged_offset == nullptr;
+  const bool is_plain =
+      !produced.is_virtual && produced.vector == 1 && produced.ragged_offset == nullptr;
   TensorId id = kNoTensor;
   if (is_plain && !dims) {
     id = memory_of(produced, TensorKind::output, "");
   } else {
     Tensor tensor;
-    tensor.name = unique_name(fmt::format("t{}{}", produced.uid, produced.is_virtual ? "" : ".value"));
+    tensor.name =
+        unique_name(fmt::format("t{}{}", produced.uid, produced.is_virtual ? "" : ".value"));
     tensor.uid = produced.uid;
     tensor.dtype = produced.dtype;
     if (!produced.has_open_dims) tensor.dims = produced.dims;

@@ -151,7 +151,7 @@ CUDA12(cudaRuntimeGetVersion)(int* version) { return return_value(version, kVers
 CUDA12(cudaGetDeviceProperties_v2)(Properties12* out, int device);
 CUDA12(cudaGetDeviceProperties_v2)(Properties12* out, int device) {
   return out != nullptr && !is_device(device) ? record_error(cudaErrorInvalidDevice)
-                                                : return_value(out, properties());
+                                              : return_value(out, properties());
 }
 
 CUDA12(cudaEventElapsedTime_v2)(float* milliseconds, cudaEvent_t start, cudaEvent_t end);

@@ -12,7 +12,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) { return return_value(version, C
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* out, int device) {
   return out != nullptr && !is_device(device) ? record_error(cudaErrorInvalidDevice)
-                                                : return_value(out, device_properties());
+                                              : return_value(out, device_properties());
 }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,

@@ -15,7 +15,7 @@ CompileOptions Fusion::options() const {
   CompileOptions options;
   options.allow_winograd = false;
   if (constants_.conv) options.allow_tf32 = constants_.conv->math != CUDNN_FMA_MATH;
-  // Programs count on it that finalising needs no workspace.
+  // Programs rely on BN_FINALIZE needing no workspace.
   if (constants_.ops == CUDNN_FUSED_BN_FINALIZE_STATISTICS_TRAINING ||
       constants_.ops == CUDNN_FUSED_BN_FINALIZE_STATISTICS_INFERENCE)
     options.workspace_limit = 0;
@@ -49,7 +49,7 @@ void Fusion::build(Graph& graph) const {
   }
 }
 
-// y = conv(activation(x * eq_scale + eq_bias), w), and the sums of y and y^2 per channel.
+// y = conv(activation(x * eq_scale + eq_bias), w), with per-channel sums of y and y^2.
 void Fusion::build_conv_stats(Graph& graph) const {
   const TensorSpec x = tensor_of(constants_, CUDNN_PARAM_XDESC);
   const TensorSpec w = filter_of(constants_, CUDNN_PARAM_WDESC);
@@ -64,7 +64,7 @@ void Fusion::build_conv_stats(Graph& graph) const {
   const TensorSpec stats = per_channel(CUDNN_PARAM_YSTATS_DESC);
   const auto sums = graph.apply(GenStats{}, {{GenStats::x, result}},
                                 {{GenStats::sum, type_}, {GenStats::sq_sum, type_}}, in(type_));
-  // Both are always computed: one that nobody wants stays inside the graph.
+  // Both sums are always computed; one without an output pointer stays an intermediate.
   if (wants_sum) add_output(graph, "y_sum", sums[GenStats::sum], stats);
   if (wants_sq_sum) add_output(graph, "y_sq_sum", sums[GenStats::sq_sum], stats);
 }
@@ -143,7 +143,7 @@ void Fusion::build_conv_activation(Graph& graph) const {
   add_output(graph, "y", activated_value(graph, added), y);
 }
 
-// y = activation(x * eq_scale + eq_bias + z), and where the sum was above zero.
+// y = activation(x * eq_scale + eq_bias + z), with the bit mask of positive pre-activations.
 void Fusion::build_activation_mask(Graph& graph) const {
   const TensorSpec x = tensor_of(constants_, CUDNN_PARAM_XDESC);
   const TensorSpec y = tensor_of(constants_, CUDNN_PARAM_YDESC);
@@ -156,7 +156,7 @@ void Fusion::build_activation_mask(Graph& graph) const {
              bitmask(y.dims));
 }
 
-// The way back: dz = dy where the bit is set, and the gradients of the batch norm before it.
+// The backward of build_activation_mask: dz = dy where the bit is set, then batch-norm backward.
 void Fusion::build_norm_gradient(Graph& graph) const {
   const TensorSpec x = tensor_of(constants_, CUDNN_PARAM_XDESC);
   const TensorSpec dy = tensor_of(constants_, CUDNN_PARAM_DYDESC);
@@ -194,7 +194,7 @@ Value Fusion::scaled(Graph& graph, Value value, cudnnFusedOpsConstParamLabel_t d
                      cudnnFusedOpsConstParamLabel_t bias, const char* bias_name) const {
   const auto combined = [&](PointwiseMode mode, const char* name) {
     const TensorSpec spec = tensor_of(constants_, descriptor);
-    broadcast_spec(spec, value.dims(), name_of(descriptor));  // only to be sure that it can be
+    broadcast_spec(spec, value.dims(), name_of(descriptor));  // only for its check
     value = binary(graph, mode, value, add_input(graph, name, spec), type_);
   };
   if (has(constants_, scale)) combined(PointwiseMode::mul, scale_name);

@@ -63,9 +63,12 @@ const typename Map::mapped_type* find_in(const Map& map, Label label) {
 
 bool get(const FusedConstants& constants, const ConstantLabel& label, void* param) {
   switch (label.kind) {
-    case ConstantKind::tensor: return copy_to_caller(find_in(constants.tensors, label.label), param);
-    case ConstantKind::filter: return copy_to_caller(find_in(constants.filters, label.label), param);
-    case ConstantKind::convolution: return copy_to_caller(constants.conv ? &*constants.conv : nullptr, param);
+    case ConstantKind::tensor:
+      return copy_to_caller(find_in(constants.tensors, label.label), param);
+    case ConstantKind::filter:
+      return copy_to_caller(find_in(constants.filters, label.label), param);
+    case ConstantKind::convolution:
+      return copy_to_caller(constants.conv ? &*constants.conv : nullptr, param);
     case ConstantKind::activation:
       return copy_to_caller(constants.activation ? &*constants.activation : nullptr, param);
     case ConstantKind::bn_mode:

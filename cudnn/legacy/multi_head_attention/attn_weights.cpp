@@ -1,7 +1,7 @@
 #include "legacy/multi_head_attention/attn_weights.hpp"
 
-#include "core/guarded.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
 #include "legacy/descriptor_helpers.hpp"
@@ -24,7 +24,7 @@ AttnWeightLayout::AttnWeightLayout(const cudnnAttnStruct& attention) {
   // One matrix takes the vectors of all heads to the result.
   const std::int64_t columns = value_size(attention);
   append_part(CUDNN_MH_ATTN_O_WEIGHTS, {heads, attention.o_projected, columns},
-        {attention.o_projected * columns, 1, attention.o_projected});
+              {attention.o_projected * columns, 1, attention.o_projected});
   if ((attention.mode & CUDNN_ATTN_ENABLE_PROJ_BIASES) == 0) return;
   bias(CUDNN_MH_ATTN_Q_BIASES, heads, attention.q_projected);
   bias(CUDNN_MH_ATTN_K_BIASES, heads, attention.k_projected);
@@ -33,7 +33,7 @@ AttnWeightLayout::AttnWeightLayout(const cudnnAttnStruct& attention) {
 }
 
 void AttnWeightLayout::append_part(cudnnMultiHeadAttnWeightKind_t kind, const Dims& dims,
-                             const Dims& strides) {
+                                   const Dims& strides) {
   if (dims[1] == 0) return;
   parts_[static_cast<std::size_t>(kind)] = {count_, dims, strides};
   count_ += element_count(dims);

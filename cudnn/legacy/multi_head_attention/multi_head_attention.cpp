@@ -154,8 +154,8 @@ std::int64_t workspace_of(cudnnHandle_t handle, const cudnnAttnStruct& attention
   if (!training) return index_bytes(attention) + forward;
   std::int64_t maximum = std::max(forward, needed(Pass::backward_data));
   if (problem.has_weights())
-    maximum = std::max(maximum,
-                    aligned_bytes(weight_bytes(attention)) + needed(Pass::backward_weights, true));
+    maximum = std::max(
+        maximum, aligned_bytes(weight_bytes(attention)) + needed(Pass::backward_weights, true));
   return maximum;
 }
 
@@ -341,6 +341,7 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(
                                                                  {"d_o", dout},
                                                                  {"previous", previous},
                                                                  {"dweights", dweights}},
-                                                                reserve_space + kIndicesAt, reserve_space, work);
+                                                                reserve_space + kIndicesAt,
+                                                                reserve_space, work);
   });
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/guarded.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/objects.hpp"
 #include "legacy/descriptor_helpers.hpp"
 

@@ -1,4 +1,4 @@
-// The passes of a recurrent network.
+// cudnnRNNForward(), cudnnRNNBackwardData_v8() and cudnnRNNBackwardWeights_v8().
 #include <ashlar/runtime.hpp>
 
 #include "core/data_type.hpp"
@@ -29,14 +29,15 @@ RnnProblem problem_of(cudnnRNNDescriptor_t rnn, cudnnRNNDataDescriptor_t x_desc,
       padding_value);
 }
 
-// Checks the descriptor of y against that of x; returns what padding is to hold.
+// Checks yDesc against xDesc; returns the padding value.
 double padding_of(const RnnProblem& problem, cudnnRNNDataDescriptor_t x_desc,
                   cudnnRNNDataDescriptor_t y_desc) {
   const cudnnRNNDataStruct &x = sequences_of(x_desc, "xDesc"), &y = sequences_of(y_desc, "yDesc");
   if (y.type != x.type || y.layout != x.layout || y.max_length != x.max_length ||
       y.batch != x.batch || y.lengths != x.lengths)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "yDesc: got another dataType, layout, maxSeqLength, batchSize or seqLengthArray, expected "
+         "yDesc: got a different dataType, layout, maxSeqLength, batchSize or seqLengthArray, "
+         "expected "
          "those of xDesc");
   const std::int64_t features = problem.layout.directions() * problem.layout.output_size();
   if (y.vector_size != features)
@@ -44,8 +45,7 @@ double padding_of(const RnnProblem& problem, cudnnRNNDataDescriptor_t x_desc,
   return read_host_scalar(y.fill.data(), problem.y.dtype);
 }
 
-// A state as the caller's descriptor lays it out: [pseudo-layers, batch, size], and axes of 1 after
-// them.
+// The spec of a hidden or cell state: [pseudo-layers, batch, size] and trailing axes of extent 1.
 TensorSpec state_spec(cudnnTensorDescriptor_t descriptor, const char* parameter,
                       const TensorSpec& expected) {
   TensorSpec spec = spec_of(descriptor, parameter);
@@ -75,12 +75,12 @@ std::byte* check_reserve(const RnnProblem& problem, void* reserve, std::size_t b
   required(reserve, "reserveSpace");
   if (bytes < static_cast<std::size_t>(problem.reserve_bytes))
     fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-         "reserveSpaceSize: got {}, expected {}, as cudnnGetRNNTempSpaceSizes says", bytes,
+         "reserveSpaceSize: got {}, expected {} (cudnnGetRNNTempSpaceSizes)", bytes,
          problem.reserve_bytes);
   return static_cast<std::byte*>(reserve);
 }
 
-// One pass, from its key to its run.
+// One pass: key, compilation and execution.
 struct RnnCall {
   cudnnHandle_t handle;
   const RnnProblem& problem;
@@ -113,7 +113,7 @@ struct RnnCall {
   }
 
   using Pointers = std::initializer_list<std::pair<const char*, const void*>>;
-  // Null pointers stand for tensors that are not there. `lengths` and `random` are device memory.
+  // Null pointers mark absent tensors. `lengths` and `random` are device pointers.
   void run(Pointers pointers, const void* lengths, const std::byte* random,
            const Workspace& work) const {
     const auto bind = [&](Call& call) {
@@ -128,7 +128,7 @@ struct RnnCall {
   }
 };
 
-// All that a pass may have: what sizes are asked for.
+// All optional tensors present: the case that size queries assume.
 RnnStates all_states(const RnnProblem& problem) {
   const bool has_cell = problem.op.mode == RnnMode::lstm;
   return {problem.h, problem.c, true, has_cell, true, has_cell, true, has_cell};
@@ -169,7 +169,7 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor
   });
 }
 
-// Lengths are the descriptor's: the array of the device has to be a copy of them, and may be null.
+// Sequence lengths come from the descriptor. devSeqLengths must be a copy of them and may be null.
 cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                               cudnnForwardMode_t phase, const int32_t*,
                               cudnnRNNDataDescriptor_t x_desc, const void* x,
@@ -240,8 +240,8 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
     required(dy, "dy");
     required(dx, "dx");
     std::byte* reserve_space = check_reserve(problem, reserve, reserve_bytes);
-    // The gates' gradients go into the reserve space: callers may lend another workspace to the
-    // pass that makes the weights' gradients from them.
+    // The gate gradients are stored in the reserve space: the caller may pass another workspace to
+    // the backward-weights pass, which reads them.
     RnnCall{handle, problem, Pass::backward_data, states}.run(
         {{"dy", dy},
          {"weights", weights},
@@ -254,7 +254,8 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
          {"dhx", dhx},
          {"dcx", dcx},
          {"dgates", reserve_space + problem.dgates_at}},
-        reserve_space + problem.lengths_at, reserve_space + problem.random_at, Workspace(workspace, workspace_bytes));
+        reserve_space + problem.lengths_at, reserve_space + problem.random_at,
+        Workspace(workspace, workspace_bytes));
   });
 }
 
@@ -283,6 +284,7 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
          {"hx", hx},
          {"previous", adds ? dweights : nullptr},
          {"dweights", dweights}},
-        reserve_space + problem.lengths_at, reserve_space + problem.random_at, Workspace(workspace, workspace_bytes));
+        reserve_space + problem.lengths_at, reserve_space + problem.random_at,
+        Workspace(workspace, workspace_bytes));
   });
 }

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/guarded.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/objects.hpp"
 #include "legacy/descriptor_helpers.hpp"
 

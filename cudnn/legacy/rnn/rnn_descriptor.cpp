@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/guarded.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
 #include "legacy/descriptor_helpers.hpp"
@@ -49,8 +49,8 @@ void check(const cudnnRNNStruct& network) {
   const double directions = network.direction == CUDNN_BIDIRECTIONAL ? 2.0 : 1.0;
   const double hidden = network.hidden_size;
   if (directions * hidden > std::numeric_limits<int>::max())
-    fail(CUDNN_STATUS_BAD_PARAM, "hiddenSize: got {}, expected outputs that an int can count",
-         network.hidden_size);
+    fail(CUDNN_STATUS_BAD_PARAM,
+         "hiddenSize: got {}, expected an output size that fits into an int", network.hidden_size);
   constexpr double kMaxGates = 4.0;
   require_countable("weightSpace", {directions * network.layers, kMaxGates * hidden,
                                     network.input_size + (directions + 2.0) * hidden});
@@ -191,7 +191,7 @@ cudnnStatus_t cudnnGetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t*
 cudnnStatus_t cudnnRNNSetClip_v8(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t clip,
                                  cudnnNanPropagation_t nan, double lowest, double highest) {
   return guarded_legacy(__func__,
-                      [&] { set_clip(object(rnn, "rnnDesc"), clip, nan, lowest, highest); });
+                        [&] { set_clip(object(rnn, "rnnDesc"), clip, nan, lowest, highest); });
 }
 
 cudnnStatus_t cudnnRNNSetClip_v9(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t clip, double lowest,
@@ -217,7 +217,7 @@ cudnnStatus_t cudnnRNNGetClip_v9(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t* c
   return cudnnRNNGetClip_v8(rnn, clip, nullptr, lowest, highest);
 }
 
-// There is nothing to prepare: plans are made for the sizes a call has, and kept.
+// Nothing to prepare: each call compiles a plan for its sizes once and caches it.
 cudnnStatus_t cudnnBuildRNNDynamic(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, int batch) {
   return guarded_legacy(__func__, [&] {
     object(handle, "handle");

@@ -11,7 +11,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// What a row of a pseudo-layer leaves for the backward passes: docs/ops/recurrent.md.
+// Elements per row and pseudo-layer that the backward passes need: docs/ops/recurrent.md.
 std::int64_t record_width(const RnnAttributes& op) {
   switch (op.mode) {
     case RnnMode::lstm: return 6 * op.hidden_size + op.projection_size;
@@ -20,7 +20,7 @@ std::int64_t record_width(const RnnAttributes& op) {
   }
 }
 
-// Operands and results of one node, collected.
+// Collects the operands and results of one RNN node.
 class RnnNode {
  public:
   RnnNode(Graph& graph, const RnnProblem& problem) : graph_(graph), problem_(problem) {}
@@ -35,7 +35,7 @@ class RnnNode {
     results_.push_back({slot, name, spec});
     return *this;
   }
-  // Lengths, and what dropout draws from.
+  // Sequence lengths and the dropout generator state.
   template <class Rnn>
   void apply() {
     const bool drops = problem_.has_dropout();
@@ -49,7 +49,8 @@ class RnnNode {
     main.dtype = results_.front().spec.dtype;
     const std::vector<Value> values = graph_.apply(op, inputs_, wanted_, main);
     for (const Produced& produced : results_)
-      add_output(graph_, produced.name, values[static_cast<std::size_t>(produced.slot)], produced.spec);
+      add_output(graph_, produced.name, values[static_cast<std::size_t>(produced.slot)],
+                 produced.spec);
   }
 
  private:

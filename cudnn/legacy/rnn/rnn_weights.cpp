@@ -1,7 +1,7 @@
 #include "legacy/rnn/rnn_weights.hpp"
 
-#include "core/guarded.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
 #include "legacy/descriptor_helpers.hpp"
@@ -91,10 +91,10 @@ std::int64_t weight_bytes(const cudnnRNNStruct& network) {
   return bytes_of(require_floating(network.dtype, "dataType"), layout_of(network).count());
 }
 
-// A part as a tensor [1, rows, columns]; one that does not exist has no axes and the address null.
-// Without weights addresses count from 0.
+// Returns a part as a tensor [1, rows, columns] and its address. A part that does not exist has
+// rank 0 and a null address. With null weights the address is an offset.
 void return_part(const RnnPart& part, cudnnDataType_t type, const void* weights,
-               cudnnTensorDescriptor_t descriptor, const char* descriptor_name, void** address) {
+                 cudnnTensorDescriptor_t descriptor, const char* descriptor_name, void** address) {
   if (address == nullptr && descriptor == nullptr) return;
   TensorSpec spec;
   spec.dtype = require_dtype(type, "dataType");
@@ -140,7 +140,7 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
       fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "weightSpaceSize: got {}, expected {}",
            weights_bytes, weight_bytes(network));
     return_part(layout.matrix(pseudo_layer, gate), network.dtype, weights, matrix_desc, "mDesc",
-              matrix);
+                matrix);
     return_part(layout.bias(pseudo_layer, gate), network.dtype, weights, bias_desc, "bDesc", bias);
   });
 }

@@ -15,10 +15,10 @@ static const Shape kTiles = {
     1,     0};
 
 /* What holds of every list: each algorithm once, the usable ones first, the others marked. */
-#define CHECK_LIST(results, count, max, is_measured)                                           \
+#define CHECK_LIST(results, count, max, is_measured)                                            \
   do {                                                                                          \
     int seen = 0, usable = 1;                                                                   \
-    CHECK((count) == (max));                                                                   \
+    CHECK((count) == (max));                                                                    \
     for (int i = 0; i < (count); ++i) {                                                         \
       seen |= 1 << (results)[i].algo;                                                           \
       if ((results)[i].status != CUDNN_STATUS_SUCCESS) usable = 0;                              \
@@ -28,7 +28,7 @@ static const Shape kTiles = {
       if (!usable) CHECK((results)[i].status == CUDNN_STATUS_NOT_SUPPORTED);                    \
       if (usable && i > 0) CHECK(!(is_measured) || (results)[i].time >= (results)[i - 1].time); \
     }                                                                                           \
-    CHECK(seen == (1 << (max)) - 1);                                                           \
+    CHECK(seen == (1 << (max)) - 1);                                                            \
     CHECK((results)[0].status == CUDNN_STATUS_SUCCESS);                                         \
   } while (0)
 
@@ -97,8 +97,8 @@ static void test_backward_lists(const Shape* shape) {
       cudnnFindConvolutionBackwardDataAlgorithm(handle, d.w, d.y, d.conv, d.x, max, &count, data));
   CHECK_LIST(data, count, max, 1);
   SUCCEEDS(cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(handle, &max));
-  SUCCEEDS(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, d.x, d.y, d.conv, d.w, max,
-                                                         &count, filter));
+  SUCCEEDS(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, d.x, d.y, d.conv, d.w, max, &count,
+                                                         filter));
   CHECK_LIST(filter, count, max, 0);
   SUCCEEDS(cudnnFindConvolutionBackwardFilterAlgorithm(handle, d.x, d.y, d.conv, d.w, max, &count,
                                                        filter));

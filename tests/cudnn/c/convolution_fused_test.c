@@ -81,12 +81,14 @@ static void test_fused(const Shape* shape, const char* result_type, const Act* a
 }
 
 /* The filter of `k` x `c` x 3 x 3 as NVIDIA's reordering leaves it, done by plain loops. */
-static void reorder_reference(const signed char* from, signed char* to, int k, int c, int positions) {
+static void reorder_reference(const signed char* from, signed char* to, int k, int c,
+                              int positions) {
   for (int o = 0; o < k; ++o)
     for (int i = 0; i < c; ++i)
       for (int s = 0; s < positions; ++s) {
         const size_t before =
-            ((size_t)(o * (c / 32) + i / 32) * (size_t)positions + (size_t)s) * 32 + (size_t)(i % 32);
+            ((size_t)(o * (c / 32) + i / 32) * (size_t)positions + (size_t)s) * 32 +
+            (size_t)(i % 32);
         size_t after = (size_t)(i / 32) * (size_t)positions + (size_t)s;
         after = after * (size_t)(k / 8) + (size_t)(o / 8);
         after = after * 2 + (size_t)(o % 2);

@@ -79,7 +79,8 @@ static cudnnCTCLossDescriptor_t descriptor_for(const Case* c) {
   SUCCEEDS(cudnnCreateCTCLossDescriptor(&descriptor));
   const cudnnDataType_t type = data_type(number_type(c->dtype));
   if (c->on_device)
-    SUCCEEDS(cudnnSetCTCLossDescriptor_v9(descriptor, type, c->normalization, c->too_short, MAX_LABELS));
+    SUCCEEDS(
+        cudnnSetCTCLossDescriptor_v9(descriptor, type, c->normalization, c->too_short, MAX_LABELS));
   else
     SUCCEEDS(cudnnSetCTCLossDescriptorEx(descriptor, type, c->normalization,
                                          (cudnnNanPropagation_t)c->too_short));
@@ -217,8 +218,9 @@ static void test_misuse(void) {
   SUCCEEDS(cudnnCreateCTCLossDescriptor(&ctc));
   SUCCEEDS(cudnnSetCTCLossDescriptorEx(ctc, CUDNN_DATA_FLOAT, CUDNN_LOSS_NORMALIZATION_SOFTMAX,
                                        CUDNN_NOT_PROPAGATE_NAN));
-#define SIZE(probs, gradients, lengths, times, algorithm) \
-  cudnnGetCTCLossWorkspaceSize(handle, probs, gradients, labels, lengths, times, algorithm, ctc, &bytes)
+#define SIZE(probs, gradients, lengths, times, algorithm)                                        \
+  cudnnGetCTCLossWorkspaceSize(handle, probs, gradients, labels, lengths, times, algorithm, ctc, \
+                               &bytes)
   SUCCEEDS(SIZE(desc, desc, label_lengths, input_lengths, algo));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, SIZE(desc, wrong, label_lengths, input_lengths, algo));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, SIZE(four, four, label_lengths, input_lengths, algo));

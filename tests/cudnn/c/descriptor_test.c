@@ -8,12 +8,15 @@ typedef struct {
   int rank, dims[8], strides[8];
 } TensorFields;
 
-static int fields_match(cudnnTensorDescriptor_t tensor, const TensorFields* expected, size_t expected_bytes) {
+static int fields_match(cudnnTensorDescriptor_t tensor, const TensorFields* expected,
+                        size_t expected_bytes) {
   TensorFields reported = {CUDNN_DATA_FLOAT, 0, {0}, {0}};
   size_t bytes = 0;
-  SUCCEEDS(cudnnGetTensorNdDescriptor(tensor, 8, &reported.type, &reported.rank, reported.dims, reported.strides));
+  SUCCEEDS(cudnnGetTensorNdDescriptor(tensor, 8, &reported.type, &reported.rank, reported.dims,
+                                      reported.strides));
   SUCCEEDS(cudnnGetTensorSizeInBytes(tensor, &bytes));
-  int same = reported.type == expected->type && reported.rank == expected->rank && bytes == expected_bytes;
+  int same =
+      reported.type == expected->type && reported.rank == expected->rank && bytes == expected_bytes;
   for (int axis = 0; axis < expected->rank; ++axis)
     same = same && reported.dims[axis] == expected->dims[axis] &&
            reported.strides[axis] == expected->strides[axis];
@@ -58,7 +61,8 @@ static void layouts(void) {
   const TensorFields gaps = {CUDNN_DATA_FLOAT, 4, {2, 2, 2, 2}, {100, 40, 10, 3}};
   SUCCEEDS(cudnnSetTensor4dDescriptorEx(tensor, CUDNN_DATA_FLOAT, 2, 2, 2, 2, 100, 40, 10, 3));
   CHECK(fields_match(tensor, &gaps, 4 * (100 + 40 + 10 + 3 + 1)));
-  const TensorFields eight = {CUDNN_DATA_INT64, 8, {1, 2, 1, 2, 1, 2, 1, 2}, {16, 8, 8, 4, 4, 2, 2, 1}};
+  const TensorFields eight = {
+      CUDNN_DATA_INT64, 8, {1, 2, 1, 2, 1, 2, 1, 2}, {16, 8, 8, 4, 4, 2, 2, 1}};
   SUCCEEDS(cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_INT64, 8, eight.dims, eight.strides));
   CHECK(fields_match(tensor, &eight, 128));
   const TensorFields one = {CUDNN_DATA_FLOAT, 1, {9}, {2}};

@@ -36,7 +36,8 @@ static const char* json_channels(const char* name, const char* kind, const char*
 static cudnnActivationDescriptor_t relu(void) {
   cudnnActivationDescriptor_t descriptor;
   SUCCEEDS(cudnnCreateActivationDescriptor(&descriptor));
-  SUCCEEDS(cudnnSetActivationDescriptor(descriptor, CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN, 0.0));
+  SUCCEEDS(
+      cudnnSetActivationDescriptor(descriptor, CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN, 0.0));
   return descriptor;
 }
 

@@ -72,7 +72,8 @@ static void check_output_dims(cudnnPoolingDescriptor_t how, int shape, cudnnTens
   CHECK(rank == shapes[shape].axes + 2);
   for (int axis = 0; axis < rank; ++axis) CHECK(reported[axis] == dims[axis]);
   if (rank != 4) return;
-  SUCCEEDS(cudnnGetPooling2dForwardOutputDim(how, x, &reported[0], &reported[1], &reported[2], &reported[3]));
+  SUCCEEDS(cudnnGetPooling2dForwardOutputDim(how, x, &reported[0], &reported[1], &reported[2],
+                                             &reported[3]));
   for (int axis = 0; axis < rank; ++axis) CHECK(reported[axis] == dims[axis]);
 }
 

@@ -23,8 +23,8 @@ static cudnnReduceTensorDescriptor_t reduction(int op, cudnnDataType_t compute,
                                                cudnnIndicesType_t type) {
   cudnnReduceTensorDescriptor_t descriptor = NULL;
   SUCCEEDS(cudnnCreateReduceTensorDescriptor(&descriptor));
-  SUCCEEDS(
-      cudnnSetReduceTensorDescriptor(descriptor, (cudnnReduceTensorOp_t)op, compute, nan, indices, type));
+  SUCCEEDS(cudnnSetReduceTensorDescriptor(descriptor, (cudnnReduceTensorOp_t)op, compute, nan,
+                                          indices, type));
   return descriptor;
 }
 

@@ -36,8 +36,8 @@ static inline cudnnTensorDescriptor_t descriptor_of(const Tensor* tensor) {
     strides[i] = stride;
     stride *= tensor->dims[i];
   }
-  SUCCEEDS(cudnnSetTensorNdDescriptor(descriptor, data_type(tensor->dtype), tensor->rank, tensor->dims,
-                                      strides));
+  SUCCEEDS(cudnnSetTensorNdDescriptor(descriptor, data_type(tensor->dtype), tensor->rank,
+                                      tensor->dims, strides));
   return descriptor;
 }
 

@@ -138,8 +138,9 @@ enum { MOVES = sizeof moves / sizeof *moves };
 static cudnnTensorTransformDescriptor_t transform(int move, cudnnTensorFormat_t format) {
   cudnnTensorTransformDescriptor_t descriptor = NULL;
   SUCCEEDS(cudnnCreateTensorTransformDescriptor(&descriptor));
-  SUCCEEDS(cudnnSetTensorTransformDescriptor(descriptor, 4, format, moves[move].before, moves[move].after,
-                                             moves[move].folds, moves[move].direction));
+  SUCCEEDS(cudnnSetTensorTransformDescriptor(descriptor, 4, format, moves[move].before,
+                                             moves[move].after, moves[move].folds,
+                                             moves[move].direction));
   return descriptor;
 }
 

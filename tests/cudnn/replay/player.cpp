@@ -103,7 +103,8 @@ Outcome Player::play() {
 void Player::create(const json& call) {
   cudnnBackendDescriptor_t created = nullptr;
   const auto type = static_cast<cudnnBackendDescriptorType_t>(call.at("t").get<int>());
-  if (expect(call, cudnnBackendCreateDescriptor(type, &created))) descriptors_[call.at("d")] = created;
+  if (expect(call, cudnnBackendCreateDescriptor(type, &created)))
+    descriptors_[call.at("d")] = created;
 }
 
 void Player::set(const json& call) {

@@ -93,25 +93,26 @@ double flops_of(const std::vector<json>& calls) {
       case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
         maximum = std::max(
             maximum, 2 * product(dims(operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC)) *
-                      dims(operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC).back().get<double>());
+                         dims(operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC).back().get<double>());
         break;
       case CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR: {
         const json k = dims(operation, CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC);
-        maximum = std::max(maximum, 4 * product(dims(operation, CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC)) *
+        maximum =
+            std::max(maximum, 4 * product(dims(operation, CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC)) *
                                   k[2].get<double>());
         break;
       }
       case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
         maximum = std::max(maximum, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-                                   CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W));
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W));
         break;
       case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
         maximum = std::max(maximum, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W));
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W));
         break;
       case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
         maximum = std::max(maximum, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW));
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW));
         break;
       case CUDNN_BACKEND_TENSOR_DESCRIPTOR:  // an element costs what a few products do
         maximum = std::max(maximum, 16 * product(operation.at(CUDNN_ATTR_TENSOR_DIMENSIONS)));
@@ -214,8 +215,10 @@ Recording read_recording(const fs::path& file, double max_flops) {
 std::vector<fs::path> recordings() {
   const fs::path source = ASHLAR_SOURCE_DIR;
   const char* requested = std::getenv("ASHLAR_REPLAY");
-  fs::path folder = requested != nullptr ? fs::path(requested) : source.parent_path() / "shared" / "replay";
-  if (requested == nullptr && !fs::is_directory(folder)) folder = source / "tests" / "data" / "replay";
+  fs::path folder =
+      requested != nullptr ? fs::path(requested) : source.parent_path() / "shared" / "replay";
+  if (requested == nullptr && !fs::is_directory(folder))
+    folder = source / "tests" / "data" / "replay";
   std::vector<fs::path> files;
   std::error_code error;
   for (const fs::path& file : fs::directory_iterator(folder, error))
