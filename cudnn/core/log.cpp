@@ -54,7 +54,7 @@ struct Log {
   }
   ~Log() {
     if (file != nullptr && (file_mask & CUDNN_SEV_INFO_EN) != 0)
-      fmt::print(file, "ashlar libcudnn: {} calls completed\n", detail::calls.load());
+      fmt::print(file, "ashlar libcudnn: {} calls answered\n", detail::calls.load());
     detail::enabled_severities = 0;
     if (is_own_file) std::fclose(file);
   }

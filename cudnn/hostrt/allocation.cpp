@@ -1,4 +1,4 @@
-// Allocating, freeing and describing memory.
+// Memory allocation, freeing and queries.
 
 #include "device.hpp"
 #include "error.hpp"
@@ -27,7 +27,7 @@ cudaError_t release(void* pointer, bool host) {
                           : cudaErrorInvalidValue);
 }
 
-// Rows of `width` bytes; false where the bytes of all rows are no number of this machine.
+// The pitch for rows of `width` bytes; false when the total size overflows.
 bool pitched(size_t width, size_t rows, size_t* pitch, size_t* bytes) {
   return !__builtin_add_overflow(width, Memory::kAlignment - 1, pitch) &&
          (*pitch -= *pitch % Memory::kAlignment, !__builtin_mul_overflow(*pitch, rows, bytes));
@@ -191,7 +191,7 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
   return record_error(pool == &the_pool ? cudaSuccess : cudaErrorInvalidValue);
 }
 
-// The pool keeps nothing back, whatever it is told to.
+// The pool holds no freed memory, whatever its release threshold.
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   if (pool != &the_pool || value == nullptr ||
       attribute < cudaMemPoolReuseFollowEventDependencies ||

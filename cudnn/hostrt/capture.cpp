@@ -1,4 +1,4 @@
-// Capturing streams.
+// Stream capture.
 
 #include <atomic>
 

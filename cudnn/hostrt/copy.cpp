@@ -1,5 +1,5 @@
-// Copies and fills. A range is looked up before it is touched: what would be an error on a GPU is
-// one here.
+// Memory copies and fills. Every range is checked against the known allocations first, so that an
+// error on a GPU is also an error here.
 
 #include <cstring>
 
@@ -12,13 +12,13 @@ using namespace ashlar::hostrt;
 
 namespace {
 
-// A box of bytes in memory: `depth` times `height` rows of `width` bytes.
+// A 3-d range of bytes: `depth` slices of `height` rows of `width` bytes.
 struct Box {
   const void* pointer;
   size_t row_pitch;    // bytes from row to row
   size_t slice_pitch;  // bytes from slice to slice
 
-  // Bytes from the first to the last one used; false where that is no number of this machine.
+  // Bytes from the first to the last one used; false on overflow.
   bool span(const cudaExtent& extent, size_t* bytes) const {
     size_t rows = 0;
     size_t slices = 0;
@@ -94,7 +94,7 @@ cudaError_t fill(const Box& box, int value, const cudaExtent& extent, cudaStream
 
 Box line(const void* pointer, size_t bytes) { return {pointer, bytes, bytes}; }
 
-// The part of a pitched volume that begins at `position`.
+// The range of a pitched volume that starts at `position`.
 Box part(const cudaPitchedPtr& volume, const cudaPos& position) {
   const size_t slice = volume.pitch * volume.ysize;
   const char* first = static_cast<const char*>(volume.ptr);
@@ -144,7 +144,7 @@ cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* request) {
 
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* request, cudaStream_t stream) {
   if (request == nullptr || request->srcArray != nullptr || request->dstArray != nullptr) {
-    return record_error(cudaErrorInvalidValue);  // arrays are made of textures, which are a GPU's
+    return record_error(cudaErrorInvalidValue);  // cudaArray copies need texture memory
   }
   return record_error(copy(part(request->dstPtr, request->dstPos),
                            part(request->srcPtr, request->srcPos), request->extent, request->kind,

@@ -16,8 +16,8 @@ namespace {
 constexpr char kPciBusId[] = "0000:00:00.0";
 constexpr int kMaxPitch = 0x7fffffff;
 
-// The limits of compute capability 9.0, so that programs which plan for a GPU plan something
-// sensible; memory and processors are the host's.
+// The limits of compute capability 9.0, so that programs which size their work by them behave
+// sensibly. Memory size and SM count are the host's memory and CPU count.
 cudaDeviceProp make_properties() {
   cudaDeviceProp p{};
   std::snprintf(p.name, sizeof p.name, "Ashlar host CPU");
@@ -69,7 +69,7 @@ cudaDeviceProp make_properties() {
   return p;
 }
 
-// Attributes that are no property, or known to be 0, answer 0.
+// Attributes that are neither a property nor known are 0.
 int attribute_value(cudaDeviceAttr attribute) {
   const cudaDeviceProp& p = device_properties();
   switch (attribute) {
@@ -215,7 +215,7 @@ cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
   }
 }
 
-// The limits shape what kernels get, and there are none.
+// Limits apply to kernels, which do not exist here: any known limit is accepted and ignored.
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t) {
   size_t unused = 0;
   return cudaDeviceGetLimit(&unused, limit);

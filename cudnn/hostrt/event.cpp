@@ -13,7 +13,7 @@ using namespace ashlar::hostrt;
 struct CUevent_st {
   unsigned int flags;
   std::mutex mutex;
-  std::weak_ptr<Capture> capture;            // that it was last recorded in
+  std::weak_ptr<Capture> capture;            // the one it was last recorded in
   std::atomic<int64_t> nanoseconds{kNever};  // when it was recorded
 
   static constexpr int64_t kNever = -1;
@@ -23,7 +23,7 @@ namespace {
 
 Registry<CUevent_st>& events() { return Registry<CUevent_st>::instance(); }
 
-// Work is done when it is asked for, so an event that exists has happened.
+// Work runs synchronously, so an existing event is always complete.
 cudaError_t happened(cudaEvent_t event) {
   return record_error(is_event(event) ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
@@ -87,7 +87,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
     object->capture = capture_of(stream);
   }
   if (capture_of(stream) != nullptr) {
-    return cudaSuccess;  // a mark in the graph, not a time
+    return cudaSuccess;  // a dependency in the graph, not a time stamp
   }
   object->nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(
                             std::chrono::steady_clock::now().time_since_epoch())

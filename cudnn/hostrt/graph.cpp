@@ -1,4 +1,4 @@
-// Graphs: work that was captured from streams, done again in its order.
+// Graphs: work captured from streams, replayed in capture order.
 
 #include <mutex>
 #include <vector>
@@ -55,7 +55,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return record_error(graphs().remove(graph) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
-// How many nodes there are; they are not handed out.
+// Returns the number of nodes only; the nodes themselves are not exposed.
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
   const auto object = graphs().find(graph);
   if (object == nullptr || count == nullptr) {
@@ -101,9 +101,9 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   });
 }
 
-// For our libcudnn: work of a call on this stream. 1: it is written down, with `data`, which is
-// released in the end; 0: the stream is not captured, and the caller does its work itself. Without
-// work, the question alone.
+// For our libcudnn: records work of a call on this stream. Returns 1 when the work is recorded with
+// `data`, which the graph releases; 0 when the stream is not being captured and the caller runs the
+// work itself. With null `work` it only queries.
 extern "C" int ashlar_hostrt_capture(cudaStream_t stream, void (*work)(void*), void* data,
                                      void (*release)(void*));
 extern "C" int ashlar_hostrt_capture(cudaStream_t stream, void (*work)(void*), void* data,

@@ -17,7 +17,7 @@ struct CUstream_st {
   int priority;
   unsigned long long id;
   std::mutex mutex = {};
-  std::shared_ptr<Capture> capture = {};  // may be over
+  std::shared_ptr<Capture> capture = {};  // may have ended
 
   CUstream_st(unsigned int flags_, int priority_, unsigned long long id_)
       : flags(flags_), priority(priority_), id(id_) {}
@@ -27,12 +27,13 @@ namespace {
 
 Registry<CUstream_st>& streams() { return Registry<CUstream_st>::instance(); }
 
-// The null stream and the two with fixed names: always there, never destroyed.
+// The null stream, cudaStreamLegacy and cudaStreamPerThread: they always exist.
 bool is_built_in(cudaStream_t stream) {
   return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
 }
 
-// There is nothing to wait for, except for work that is not being done.
+// Work runs synchronously, so there is nothing to wait for; waiting on a captured stream is an
+// error.
 cudaError_t wait(cudaStream_t stream) {
   if (const auto capture = capture_of(stream)) {
     capture->is_invalid = true;
@@ -41,7 +42,7 @@ cudaError_t wait(cudaStream_t stream) {
   return check(stream);
 }
 
-// Reads something of a stream; `built_in` is the answer for those without an object.
+// Reads a property of a stream; `built_in` is the value for the built-in streams.
 template <typename T, typename Read>
 cudaError_t get(cudaStream_t stream, T* out, T built_in, Read&& read) {
   if (out == nullptr) {
@@ -97,7 +98,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) 
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority) {
-  static std::atomic<unsigned long long> next_id{3};  // after the streams with fixed names
+  static std::atomic<unsigned long long> next_id{3};  // after the built-in streams
   if (stream == nullptr || (flags & ~static_cast<unsigned int>(cudaStreamNonBlocking)) != 0) {
     return record_error(cudaErrorInvalidValue);
   }

@@ -1,11 +1,11 @@
-// What only a GPU can do: kernels and what is made of them, graphs built by hand, arrays for
-// textures, memory shared between processes. Each is exported, so that programs which contain the
-// calls start, and answers cudaErrorNotSupported after saying which call it was.
+// Functions that need a GPU: kernels, explicitly built graphs, texture arrays, memory shared
+// between processes. They are exported so that programs which contain the calls load; each prints
+// its name and returns cudaErrorNotSupported.
 
 #include "error.hpp"
 
-// The arguments are not looked at, so that none are declared; a caller of this platform's C
-// convention passes what it likes.
+// Arguments are not declared because they are not read: in this platform's C calling convention the
+// caller cleans them up.
 #define UNSUPPORTED(name)            \
   extern "C" cudaError_t name(void); \
   extern "C" cudaError_t name(void) { return ashlar::hostrt::unsupported(#name); }
@@ -173,7 +173,7 @@ UNSUPPORTED(cudaUserObjectCreate)
 UNSUPPORTED(cudaUserObjectRelease)
 UNSUPPORTED(cudaUserObjectRetain)
 
-// There is no driver, so nothing is found in it: that is an answer, not an error.
+// Driver entry points: there is no driver, so every lookup succeeds with "symbol not found".
 extern "C" {
 cudaError_t cudaGetDriverEntryPoint(const char*, void** function, unsigned long long flags,
                                     int* found);
@@ -199,7 +199,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
   return cudaGetDriverEntryPoint(name, function, flags, found);
 }
 
-// Programs with kernels register them before main(). That is allowed; a launch is refused.
+// Programs register their kernels before main(). Registration succeeds; a launch is unsupported.
 extern "C" {
 void** __cudaRegisterFatBinary(void*);
 void __cudaRegisterFatBinaryEnd(void**);

@@ -29,8 +29,8 @@ TensorSpec strided_spec(cudnnDataType_t type, const Dims& dims, const Dims& stri
 void set(cudnnTensorStruct& descriptor, cudnnDataType_t type, const TensorSpec& spec,
          bool has_given_strides = false);
 
-// Extents out of a caller's array of `rank` ints; throws Failure(NOT_SUPPORTED) for a rank outside
-// 1 to CUDNN_DIM_MAX.
+// Dims from the caller's array of `rank` ints; throws Failure(NOT_SUPPORTED) unless 1 <= rank <=
+// CUDNN_DIM_MAX.
 Dims dims_of(int rank, const int values[], const char* parameter);
 // Copies the first `capacity` values to the caller's array.
 void copy_out(const Dims& values, int capacity, int into[], const char* parameter);

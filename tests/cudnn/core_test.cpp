@@ -44,8 +44,8 @@ TEST(CudnnCore, DestroyedHandleReturnsAStatus) {
   ASSERT_EQ(cudnnCreate(&handle), CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(cudnnDestroy(handle), CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(cudnnSetStream(handle, nullptr), CUDNN_STATUS_BAD_PARAM);
-  EXPECT_THAT(last_error(), HasSubstr("cudnnSetStream: handle: got a pointer that is no "
-                                      "cudnnHandle_t, or one that was destroyed"));
+  EXPECT_THAT(last_error(), HasSubstr("cudnnSetStream: handle: got a pointer that is not a live "
+                                      "cudnnHandle_t"));
   EXPECT_EQ(cudnnDestroy(handle), CUDNN_STATUS_BAD_PARAM);
   EXPECT_EQ(cudnnSetStream(nullptr, nullptr), CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
 }

@@ -1,5 +1,5 @@
-// The calls whose meaning changed between CUDA 12 and 13, as 12 has them. Its header is not ours:
-// programs made for CUDA 12 bring these calls along from there.
+// CUDA 12 versions of the functions that changed in CUDA 13. Our headers declare CUDA 13; programs
+// built for CUDA 12 compile against NVIDIA's CUDA 12 headers.
 
 #include <algorithm>
 
@@ -14,8 +14,7 @@ namespace {
 
 constexpr int kVersion = 12090;
 
-// The properties of a device in the layout of CUDA 12. Textures and surfaces, of which there are
-// none, are only room.
+// cudaDeviceProp in the layout of CUDA 12. The texture and surface fields are padding.
 struct Properties12 {
   char name[256];
   cudaUUID_t uuid;
@@ -142,7 +141,7 @@ Properties12 properties() {
 
 }  // namespace
 
-// Under the names that CUDA 12's library has, with their C linkage and its own signatures.
+// Exported with the names, C linkage and signatures of CUDA 12.
 #define CUDA12(name) extern "C" cudaError_t name
 
 CUDA12(cudaDriverGetVersion)(int* version) { return return_value(version, kVersion); }

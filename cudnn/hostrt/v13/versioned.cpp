@@ -1,4 +1,4 @@
-// The calls whose meaning changed between CUDA 12 and 13, as 13 has them.
+// CUDA 13 versions of the functions that changed from CUDA 12.
 
 #include "device.hpp"
 #include "error.hpp"

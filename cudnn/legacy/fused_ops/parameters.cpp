@@ -9,7 +9,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// A descriptor in a map, copied from the caller's or forgotten when that is null.
+// Stores a copy of the caller's descriptor in the map, or erases it when `param` is null.
 template <class Map, class Label>
 void store_copy(Map& map, Label label, const void* param) {
   using Descriptor = typename Map::mapped_type;
@@ -26,7 +26,7 @@ void store_copy(std::optional<Descriptor>& stored, const void* param) {
     stored = set_object(static_cast<Descriptor*>(const_cast<void*>(param)), "param");
 }
 
-// A caller's number that has to be one of an enumeration's, whatever it holds.
+// An enumeration that the caller passed by pointer, checked before it is used.
 template <class Enum>
 Enum read_enum(const void* param, Enum last) {
   const int number = *static_cast<const int*>(required(param, "param"));
@@ -48,7 +48,7 @@ void set(FusedConstants& constants, const ConstantLabel& label, const void* para
   }
 }
 
-// Copies into the caller's descriptor; false where there is nothing to copy.
+// Copies to the caller's descriptor; false when nothing is stored.
 template <class Descriptor>
 bool copy_to_caller(const Descriptor* stored, void* param) {
   if (stored == nullptr) return false;
@@ -93,7 +93,7 @@ template <class Map>
 TensorSpec spec_in(const Map& map, cudnnFusedOpsConstParamLabel_t label) {
   const auto* descriptor = find_in(map, label);
   if (descriptor == nullptr)
-    fail(CUDNN_STATUS_BAD_PARAM, "{}: got none, expected a descriptor", name_of(label));
+    fail(CUDNN_STATUS_BAD_PARAM, "{}: not set, expected a descriptor", name_of(label));
   return descriptor->spec;
 }
 
@@ -117,7 +117,7 @@ TensorSpec filter_of(const FusedConstants& constants, cudnnFusedOpsConstParamLab
 
 const cudnnConvolutionStruct& conv_of(const FusedConstants& constants) {
   if (!constants.conv)
-    fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_PARAM_CONV_DESC: got none, expected a descriptor");
+    fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_PARAM_CONV_DESC: not set, expected a descriptor");
   return *constants.conv;
 }
 
@@ -171,7 +171,7 @@ cudnnStatus_t cudnnDestroyFusedOpsVariantParamPack(cudnnFusedOpsVariantParamPack
   return guarded_legacy(__func__, [&] { destroy_object(variants, "varPack"); });
 }
 
-// Numbers are read here, so that they need not outlive the call.
+// Scalars are copied here, so that they need not outlive the call.
 cudnnStatus_t cudnnSetFusedOpsVariantParamPackAttribute(cudnnFusedOpsVariantParamPack_t variants,
                                                         cudnnFusedOpsVariantParamLabel_t label,
                                                         void* ptr) {

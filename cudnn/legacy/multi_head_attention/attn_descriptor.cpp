@@ -48,12 +48,14 @@ void check(const cudnnAttnStruct& attention) {
   const int k = attention.k_projected > 0 ? attention.k_projected : attention.k_size;
   if (q != k)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "qProjSize, kProjSize: got queries of {} and keys of {} elements, expected as many", q, k);
+         "qProjSize, kProjSize: got queries of {} and keys of {} elements, expected equal sizes", q,
+         k);
   const double heads = attention.heads, batch = attention.max_batch, beams = attention.max_beam,
                queries = attention.max_q_length, keys = attention.max_kv_length,
                values = static_cast<double>(value_size(attention));
   if (heads * values > std::numeric_limits<int>::max())
-    fail(CUDNN_STATUS_BAD_PARAM, "nHeads, vSize: got {} heads of {}, expected as an int can count",
+    fail(CUDNN_STATUS_BAD_PARAM,
+         "nHeads, vSize: got {} heads of {}, expected a product that fits into an int",
          attention.heads, values);
   const double widest = std::max({attention.q_size, attention.k_size, attention.v_size, q,
                                   attention.v_projected, attention.o_projected});

@@ -21,7 +21,7 @@ AttnWeightLayout::AttnWeightLayout(const cudnnAttnStruct& attention) {
   input(CUDNN_MH_ATTN_Q_WEIGHTS, attention.q_projected, attention.q_size);
   input(CUDNN_MH_ATTN_K_WEIGHTS, attention.k_projected, attention.k_size);
   input(CUDNN_MH_ATTN_V_WEIGHTS, attention.v_projected, attention.v_size);
-  // One matrix takes the vectors of all heads to the result.
+  // The output projection is one matrix over the concatenated heads.
   const std::int64_t columns = value_size(attention);
   append_part(CUDNN_MH_ATTN_O_WEIGHTS, {heads, attention.o_projected, columns},
               {attention.o_projected * columns, 1, attention.o_projected});
@@ -46,7 +46,7 @@ Value AttnWeightLayout::transposed(Graph& graph, Value weights, bool from_column
     const Part& part = parts_[static_cast<std::size_t>(kind)];
     const std::int64_t count = element_count(part.dims);
     if (count == 0) continue;
-    // Column-major: the columns of all heads one after the other, each of `rows` elements.
+    // Column-major: the columns of all heads are consecutive, each of `rows` elements.
     const std::int64_t rows = part.strides[2], columns = count / rows;
     end = part.offset + count;
     const Value flat = graph.slice(weights, {part.offset}, {end});
@@ -76,7 +76,8 @@ std::int64_t weight_bytes(const cudnnAttnStruct& attention) {
 
 using namespace ashlar::cudnn;
 
-// Without weights addresses count from 0. What does not exist has no axes and the address null.
+// With null weights the address is an offset. A part that does not exist has rank 0 and a null
+// address.
 cudnnStatus_t cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle, cudnnAttnDescriptor_t attention,
                                            cudnnMultiHeadAttnWeightKind_t kind,
                                            size_t weights_bytes, const void* weights,

@@ -1,6 +1,6 @@
-// The passes of multi-head attention. Windows and lengths are given on the host (lengths by the
-// descriptors, of which the arrays on the device have to be copies): training keeps them in the
-// reserve space, because the gradients of the weights are asked for without them.
+// cudnnMultiHeadAttn*: the three passes of multi-head attention. Windows and lengths come from host
+// memory (lengths from the descriptors; the device arrays must be copies of them). Training stores
+// them in the reserve space, because cudnnMultiHeadAttnBackwardWeights() does not get them.
 #include <algorithm>
 #include <ashlar/runtime.hpp>
 
@@ -16,7 +16,7 @@ namespace {
 
 enum class Pass : std::uint8_t { forward, backward_data, backward_weights };
 
-// The reserve space: where the generators of both dropouts stood, then the indices.
+// The reserve space: the generator states of both dropouts, then the indices.
 constexpr std::int64_t kPostRandomAt = kWorkAlignment, kIndicesAt = 2 * kWorkAlignment;
 
 std::int64_t index_bytes(const cudnnAttnStruct& attention) {
@@ -54,12 +54,12 @@ std::byte* check_reserve(const cudnnAttnStruct& attention, void* reserve, std::s
   required(reserve, "reserveSpace");
   if (bytes < static_cast<std::size_t>(reserve_bytes_of(attention)))
     fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-         "reserveSpaceSizeInBytes: got {}, expected {}, as cudnnGetMultiHeadAttnBuffers says",
-         bytes, reserve_bytes_of(attention));
+         "reserveSpaceSizeInBytes: got {}, expected {} (cudnnGetMultiHeadAttnBuffers)", bytes,
+         reserve_bytes_of(attention));
   return static_cast<std::byte*>(reserve);
 }
 
-// One pass, from its key to its run.
+// One pass: key, compilation and execution.
 struct AttnCall {
   cudnnHandle_t handle;
   const AttnProblem& problem;
@@ -90,7 +90,7 @@ struct AttnCall {
   }
 
   using Pointers = std::initializer_list<std::pair<const char*, const void*>>;
-  // Null pointers stand for tensors that are not there. `indices` and `random` are device memory.
+  // Null pointers mark absent tensors. `indices` and `random` are device pointers.
   void run(Pointers pointers, const std::byte* indices, const std::byte* random,
            const Workspace& work) const {
     const AttnIndices at = problem.indices();
@@ -114,7 +114,7 @@ struct AttnCall {
   }
 };
 
-// Sequences as large as the descriptor allows.
+// Sequence data of the maximum sizes that the descriptor allows.
 struct LargestData {
   cudnnSeqDataStruct q, k, v, o;
   explicit LargestData(const cudnnAttnStruct& attention) {
@@ -137,7 +137,7 @@ struct LargestData {
     data.dims[CUDNN_SEQDATA_BEAM_DIM] = beams;
     data.dims[CUDNN_SEQDATA_TIME_DIM] = steps;
     data.dims[CUDNN_SEQDATA_VECT_DIM] = size;
-    data.lengths = {0};  // some sequence is shorter: plans that mask need the most
+    data.lengths = {0};  // one sequence is shorter: plans that mask need the largest workspace
     return data;
   }
 };
@@ -159,7 +159,7 @@ std::int64_t workspace_of(cudnnHandle_t handle, const cudnnAttnStruct& attention
   return maximum;
 }
 
-// Windows and lengths as the device reads them. `step` is the only query step, or negative.
+// The windows and lengths in the device layout. `step` is the only query step, or negative for all.
 std::vector<std::int32_t> numbers_of(const AttnData& data, int step, const int window_begin[],
                                      const int window_end[]) {
   const int first = std::max(step, 0), end = step < 0 ? data.q.steps() : step + 1;
@@ -178,7 +178,8 @@ bool are_open(const AttnData& data, int step, const int window_begin[], const in
   return true;
 }
 
-// dweights' old contents in memory of their own: the pass may write its result in parts.
+// A copy of the old contents of dweights: the pass may write dweights before it has read all of
+// them.
 const void* saved(cudnnHandle_t handle, const AttnProblem& problem, const void* dweights,
                   Workspace& work) {
   void* copy = work.take(bytes_of(problem.weights.dtype, element_count(problem.weights.dims)));
@@ -239,7 +240,7 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
            "residuals: got vectors of {} elements as qDesc says, expected {} as in oDesc",
            data.q.vector_size(), data.o.vector_size());
 
-    // One step is a problem of its own, further on in memory.
+    // A single step is a smaller problem at an offset in memory.
     const auto at_step = [&](const void* memory, const TensorSpec& spec, const char* parameter) {
       const std::int64_t elements = step > 0 ? step * spec.strides[2] : 0;
       return static_cast<const std::byte*>(required(memory, parameter)) +
@@ -327,7 +328,7 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(
     check_weights(known, weights, weights_bytes, "weights");
     check_weights(known, dweights, weights_bytes, "dweights");
     std::byte* reserve_space = check_reserve(known, reserve, reserve_bytes);
-    if (!problem.has_weights()) return;  // nothing is projected
+    if (!problem.has_weights()) return;  // no projections
     required(queries, "queries");
     required(keys, "keys");
     required(values, "values");
