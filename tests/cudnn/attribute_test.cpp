@@ -1,4 +1,4 @@
-// Attributes: the table, and how values are set and read.
+// The attribute table, and cudnnBackendSetAttribute() and cudnnBackendGetAttribute().
 #include <gtest/gtest.h>
 
 #include <set>
@@ -28,7 +28,7 @@ TEST(CudnnAttributeTable, HasEveryAttributeOnce) {
     EXPECT_LE(row.count.min, row.count.max) << row.text;
     const bool is_descriptor = row.elements.accepts(CUDNN_TYPE_BACKEND_DESCRIPTOR);
     EXPECT_EQ(is_descriptor, row.elements.descriptors != 0) << row.text;
-    // Attributes carry the name of their descriptor, which is how programs find them.
+    // Attribute names start with the name of their descriptor type.
     EXPECT_EQ(std::string(row.text).rfind("CUDNN_ATTR_", 0), 0U);
   }
   EXPECT_EQ(names.size(), 293U);
@@ -38,7 +38,7 @@ TEST(CudnnAttributeTable, HasEveryAttributeOnce) {
   EXPECT_EQ(find_attribute(1 << 20), nullptr);
 }
 
-// Every attribute refuses every type but its own, every other descriptor, wrong counts and null.
+// Every attribute rejects other element types, other descriptors, wrong counts and null.
 TEST(CudnnAttributes, MisuseOfEveryAttributeIsRejected) {
   const std::vector<char> room(4096, 0);
   for (const AttributeRow& row : attribute_rows()) {
@@ -83,7 +83,7 @@ TEST(CudnnAttributes, MisuseOfEveryAttributeIsRejected) {
     const ScopedDescriptor other(other_type);
     EXPECT_EQ(set(other, row.elements.type, 1, room.data()), CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE)
         << row.text;
-    // Elements that are enumerations, descriptors or handles are looked at.
+    // Enumerations, descriptors and handles are validated.
     if (element_size(row.elements.type) == 4 && !is_value_of(row.elements.type, 1 << 20)) {
       const std::int32_t none = 1 << 20;
       EXPECT_EQ(set(own, row.elements.type, 1, &none), CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND)
@@ -105,7 +105,7 @@ TEST(CudnnAttributes, MisuseOfEveryAttributeIsRejected) {
   }
 }
 
-TEST(CudnnAttributes, AreReadAsTheyWereSet) {
+TEST(CudnnAttributes, GetReturnsWhatWasSet) {
   const ScopedDescriptor x = tensor(7, {2, 3, 4}, CUDNN_DATA_HALF);
   std::int64_t count = 0, dims[8] = {};
   ASSERT_EQ(
@@ -113,7 +113,7 @@ TEST(CudnnAttributes, AreReadAsTheyWereSet) {
       CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(count, 3);
   EXPECT_EQ(dims[2], 4);
-  // Fewer places than elements: those that fit, and how many there are.
+  // A small capacity: writes the elements that fit and returns the total count.
   dims[1] = -5;
   ASSERT_EQ(
       cudnnBackendGetAttribute(x, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 1, &count, dims),
@@ -131,7 +131,7 @@ TEST(CudnnAttributes, AreReadAsTheyWereSet) {
                                      nullptr, &type),
             CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(type, CUDNN_DATA_HALF);
-  // What was not set has its default.
+  // An attribute that is not set has its default.
   bool is_virtual = true;
   EXPECT_EQ(cudnnBackendGetAttribute(x, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &count,
                                      &is_virtual),
@@ -140,7 +140,7 @@ TEST(CudnnAttributes, AreReadAsTheyWereSet) {
   EXPECT_FALSE(is_virtual);
 }
 
-TEST(CudnnAttributes, DescriptorsAreReadIntoTheCallersOwn) {
+TEST(CudnnAttributes, DescriptorsAreReadIntoTheCallersDescriptors) {
   ScopedDescriptor x = tensor(7, {2, 3});
   const ScopedDescriptor y = tensor(8, {3, 2});
   const ScopedDescriptor reshape = ScopedDescriptor(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
@@ -166,7 +166,7 @@ TEST(CudnnAttributes, DescriptorsAreReadIntoTheCallersOwn) {
             CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE);
 }
 
-TEST(CudnnAttributes, NumbersAreReadInEitherWidth) {
+TEST(CudnnAttributes, FloatAndDoubleAreInterchangeable) {
   const ScopedDescriptor op(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
                             {{CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 0.25}});
   float narrow = 0;
@@ -189,7 +189,7 @@ TEST(CudnnAttributes, InitializeEmptiesADescriptor) {
   EXPECT_EQ(x.finalize(), CUDNN_STATUS_BAD_PARAM);  // without dims
 }
 
-// What finalize computes comes from what it made.
+// Computed attributes come from the object that finalize built.
 TEST(CudnnAttributes, ComputedAttributesComeFromFinalize) {
   struct Notes : Finished {
     std::optional<AttributeValue> computed(cudnnBackendAttributeName_t name) const override {
@@ -215,7 +215,7 @@ TEST(CudnnAttributes, ComputedAttributesComeFromFinalize) {
   EXPECT_EQ(count, 0);
 }
 
-TEST(CudnnDescriptors, ThreadsWithTheirOwnDoNotMeet) {
+TEST(CudnnDescriptors, ThreadsWithSeparateDescriptorsAreIndependent) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([t] {
@@ -231,8 +231,7 @@ TEST(CudnnDescriptors, ThreadsWithTheirOwnDoNotMeet) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// A descriptor that one thread fills, finalizes and destroys while another does the same gives
-// statuses, in any order.
+// Two threads that set, finalize and destroy the same descriptor get statuses, in any interleaving.
 TEST(CudnnDescriptors, OneDescriptorInTwoThreadsReturnsStatuses) {
   for (int round = 0; round < 100; ++round) {
     cudnnBackendDescriptor_t x = nullptr;
@@ -255,7 +254,7 @@ TEST(CudnnDescriptors, OneDescriptorInTwoThreadsReturnsStatuses) {
     std::thread two([&] { second = use(); });
     one.join();
     two.join();
-    // Exactly one of them destroyed it.
+    // Exactly one destroy succeeded.
     EXPECT_NE(first == CUDNN_STATUS_SUCCESS, second == CUDNN_STATUS_SUCCESS);
   }
 }

@@ -1,4 +1,4 @@
-// Attributes that are set or read as they cannot be.
+// Bad calls of cudnnBackendSetAttribute() and cudnnBackendGetAttribute().
 #include <limits>
 
 #include "cudnn/bad_calls.hpp"
@@ -21,14 +21,14 @@ std::function<cudnnStatus_t()> set(Owner owner, Attribute name, cudnnBackendAttr
     return cudnnBackendSetAttribute(ScopedDescriptor(owner), name, type, count, elements);
   };
 }
-// Asks a finalized tensor.
+// Reads an attribute of a finalized tensor.
 std::function<cudnnStatus_t()> get(Attribute name, cudnnBackendAttributeType_t type,
                                    std::int64_t capacity) {
   return [=] {
     return cudnnBackendGetAttribute(tensor(1, {2, 3}), name, type, capacity, nullptr, nullptr);
   };
 }
-// Asks a descriptor that is not finalized for what finalize computes.
+// Reads a computed attribute before finalize.
 std::function<cudnnStatus_t()> get_early(Owner owner, Attribute name,
                                          cudnnBackendAttributeType_t type) {
   return [=] {

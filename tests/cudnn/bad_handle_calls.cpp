@@ -1,4 +1,4 @@
-// Handles, versions, and descriptors as a whole.
+// Bad calls with handles, versions and descriptor creation.
 #include "cudnn/bad_calls.hpp"
 #include "cudnn/scoped_descriptor.hpp"
 
@@ -28,11 +28,11 @@ cudnnBackendDescriptor_t destroyed_descriptor() {
   return descriptor;
 }
 
-int foreign = 0;  // a place in memory that is no object of the library
+int foreign = 0;  // an address that is not an object of the library
 const auto foreign_handle = reinterpret_cast<cudnnHandle_t>(&foreign);
 const cudnnBackendDescriptor_t foreign_descriptor = &foreign;
 
-// Numbers that the enumerations do not have, small enough to be of their types.
+// Values outside the enumerations, but inside the range of their underlying types.
 constexpr auto kNoProperty = static_cast<libraryPropertyType>(3);
 constexpr auto kNoDescriptorType = static_cast<cudnnBackendDescriptorType_t>(44);
 constexpr auto kLargestDescriptorType = static_cast<cudnnBackendDescriptorType_t>(63);

@@ -1,4 +1,5 @@
-// Operations whose tensors do not agree: convolutions, products, element-wise and the like.
+// Operations with inconsistent tensors: convolutions, matmuls, pointwise, reductions, pooling and
+// data movement.
 #include <map>
 
 #include "cudnn/bad_calls.hpp"

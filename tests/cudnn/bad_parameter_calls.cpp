@@ -1,4 +1,4 @@
-// Tensors, parameters of operations and variant packs that finalize refuses.
+// Tensors, operation parameters and variant packs that finalize rejects.
 #include <cmath>
 #include <limits>
 
@@ -13,7 +13,7 @@ using Attribute = ScopedDescriptor::Attribute;
 using Call = std::function<cudnnStatus_t()>;
 constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 
-// Finalizes a descriptor with good attributes, then those that are to be bad.
+// Sets the good attributes, then the bad ones, and finalizes.
 Call finalize(cudnnBackendDescriptorType_t type, std::vector<Attribute> good,
               std::vector<Attribute> bad) {
   return [=] {
@@ -25,7 +25,7 @@ Call finalize(cudnnBackendDescriptorType_t type, std::vector<Attribute> good,
   };
 }
 
-// A good one of 2 x 3 with an attribute that is bad.
+// A valid 2 x 3 tensor with one bad attribute.
 Call tensor_with(std::vector<Attribute> bad) {
   return finalize(CUDNN_BACKEND_TENSOR_DESCRIPTOR,
                   {{CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT},
@@ -66,7 +66,7 @@ Call pack_with(std::vector<Attribute> bad) {
   return finalize(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, {}, std::move(bad));
 }
 
-// Overrides of one tensor's shape.
+// A variant pack with shape overrides.
 Call override_with(std::vector<std::int64_t> uids, std::vector<std::vector<std::int64_t>> shapes,
                    std::vector<std::vector<std::int64_t>> strides) {
   return [=]() mutable {

@@ -1,4 +1,4 @@
-// Graphs, engines, plans and executions that cannot be.
+// Invalid graphs, engines, plans and executions.
 #include <array>
 
 #include "cudnn/bad_calls.hpp"
@@ -28,7 +28,7 @@ ScopedDescriptor exponential(std::int64_t from, std::int64_t to) {
       .done();
 }
 
-// y (2) = exp(x (1)), up to a plan.
+// The graph y (uid 2) = exp(x (uid 1)).
 ScopedDescriptor small_graph() {
   return ScopedDescriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
                           {{CUDNN_ATTR_OPERATIONGRAPH_OPS, exponential(1, 2)}})

@@ -1,4 +1,4 @@
-// Handles, versions, errors and the log: what every call of libcudnn goes through.
+// Handles, versions, errors, the log and the plan cache of libcudnn.
 #include <cudnn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(CudnnCore, DestroyedHandleReturnsAStatus) {
   EXPECT_EQ(cudnnSetStream(nullptr, nullptr), CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
 }
 
-TEST(CudnnCore, LastErrorIsCutToTheCapacity) {
+TEST(CudnnCore, LastErrorIsTruncatedToTheCapacity) {
   cudnnSetStream(nullptr, nullptr);
   std::string text(8, 'z');
   cudnnGetLastErrorString(text.data(), 5);
@@ -77,7 +77,7 @@ TEST(CudnnCore, CallbackReceivesTheSeveritiesOfItsMask) {
   EXPECT_EQ(logged[1], "cudnnDestroy()");
 }
 
-TEST(CudnnCore, EveryDataTypeGoesThereAndBack) {
+TEST(CudnnCore, EveryDataTypeRoundTrips) {
   for (int value = 0; value <= CUDNN_DATA_COMPLEX_FP64; ++value) {
     const auto type = static_cast<cudnnDataType_t>(value);
     const auto dtype = ashlar::cudnn::dtype_of(type);
@@ -106,7 +106,7 @@ TEST(CudnnCore, PlansAreCompiledOncePerKey) {
       cudnn::cached_plan(key.add(2), []() -> Plan { throw Error(ErrorCode::internal, ""); }),
       Error);
   cudnn::cached_plan(key, make);
-  EXPECT_EQ(compiled, 2) << "a failure is not kept";
+  EXPECT_EQ(compiled, 2) << "a failure is not cached";
 }
 
 }  // namespace

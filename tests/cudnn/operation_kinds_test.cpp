@@ -1,4 +1,4 @@
-// Operations that no recording has: each is built, planned, run and compared with the oracle.
+// Operations that no recording covers: each is built, planned, run and compared with the oracle.
 #include <gtest/gtest.h>
 
 #include "backend/descriptor.hpp"
@@ -16,7 +16,8 @@ using test::BackendClient;
 constexpr auto kFloat = CUDNN_DATA_FLOAT;
 constexpr auto kDescriptor = CUDNN_TYPE_BACKEND_DESCRIPTOR;
 
-// Runs one operation on memory that suits it; empty when every result is within its bound.
+// Runs one operation on random inputs; returns an empty string when every result is within its
+// bound.
 std::string compared(BackendClient& client, cudnnBackendDescriptor_t operation) {
   const auto descriptor = client.plan({operation});
   const auto record = cudnn::finalized(descriptor, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "plan");

@@ -1,4 +1,4 @@
-// Descriptors of the graph interface, short to write in tests.
+// RAII descriptors of the graph API for tests.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -15,7 +15,7 @@ std::string last_error();
 
 class ScopedDescriptor;
 
-// The elements of an attribute, as a call takes them.
+// The elements of an attribute in the caller's array.
 class Values {
  public:
   Values(std::initializer_list<std::int64_t> v) { all(CUDNN_TYPE_INT64, v); }
@@ -55,7 +55,7 @@ class Values {
     values.all(CUDNN_TYPE_BACKEND_DESCRIPTOR, v);
     return values;
   }
-  // A number where an element of a type of 4 bytes stands, be it a value of the type or not.
+  // An int32 as an element of a 4-byte type, valid or not.
   static Values raw(cudnnBackendAttributeType_t type, std::int32_t v) {
     Values values;
     values.one(type, v);
@@ -87,7 +87,7 @@ class Values {
   std::vector<char> bytes_;
 };
 
-// A descriptor, destroyed at the end.
+// A descriptor that is destroyed at scope exit.
 class ScopedDescriptor {
  public:
   using Attribute = std::pair<cudnnBackendAttributeName_t, Values>;
@@ -106,7 +106,7 @@ class ScopedDescriptor {
 
   cudnnStatus_t set(cudnnBackendAttributeName_t name, const Values& values) const;
   cudnnStatus_t finalize() const { return cudnnBackendFinalize(descriptor_); }
-  // Finalized; a failure is the test's own fault and ends it.
+  // Finalizes it; throws on failure, which is a bug of the test.
   ScopedDescriptor done() &&;
 
  private:
@@ -116,7 +116,7 @@ class ScopedDescriptor {
 inline Values::Values(const ScopedDescriptor& v)
     : Values(static_cast<cudnnBackendDescriptor_t>(v)) {}
 
-// Row-major and finalized.
+// A finalized row-major tensor.
 ScopedDescriptor tensor(std::int64_t uid, const std::vector<std::int64_t>& dims,
                         cudnnDataType_t type = CUDNN_DATA_FLOAT);
 

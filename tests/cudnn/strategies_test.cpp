@@ -1,4 +1,5 @@
-// The ways a graph can be compiled, as engines of libcudnn: each works, and a filter leaves one.
+// Strategies behind the engines of libcudnn: each computes the right result, and filtering by notes
+// always leaves one. Also the JSON of device properties.
 #include <gtest/gtest.h>
 #include <ashlar/check.hpp>
 
@@ -66,10 +67,10 @@ TEST(CudnnStrategies, FilteringByNotesLeavesAStrategy) {
   }
 }
 
-TEST(CudnnDeviceProp, JsonGoesThereAndBack) {
+TEST(CudnnDeviceProp, JsonRoundTrips) {
   const Device h200 = Device::named("h200");
   DeviceProps elsewhere = h200.props();
-  elsewhere.compute_units = 7;  // no machine has it
+  elsewhere.compute_units = 7;  // no real device has it
   EXPECT_FALSE(device_from_json(device_to_json(Device(elsewhere))).props().present);
   const Device back = device_from_json(device_to_json(h200));
   EXPECT_EQ(back.props().compute_units, h200.props().compute_units);

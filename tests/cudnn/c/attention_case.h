@@ -1,4 +1,4 @@
-/* A multi-head attention in cuDNN's words and as a graph for the oracle. */
+/* A multi-head attention as cuDNN descriptors and as a graph for the oracle. */
 #ifndef ASHLAR_TESTS_CUDNN_C_ATTENTION_CASE_H
 #define ASHLAR_TESTS_CUDNN_C_ATTENTION_CASE_H
 
@@ -13,7 +13,7 @@ typedef struct {
   int q_size, k_size, v_size, q_projected, k_projected, v_projected, o_projected;
   int queries, keys, batch, beams;
   int has_residual, has_lengths, has_windows;
-  int axes; /* which order of axes */
+  int axes; /* index into kOrders */
   float dropout, output_dropout;
   cudnnWgradMode_t accumulation;
 } AttentionCase;
@@ -27,7 +27,7 @@ typedef struct {
   int low[MAX_STEPS], high[MAX_STEPS], q_lengths[MAX_SEQUENCES], kv_lengths[MAX_SEQUENCES];
   size_t weights_bytes, workspace_bytes, reserve_bytes;
   void *workspace, *reserve;
-  void *weights, *dweights; /* as cuDNN orders them */
+  void *weights, *dweights; /* in cuDNN's order */
 } Attention;
 
 Attention attention_create(cudnnHandle_t handle, const AttentionCase* test, int is_training);

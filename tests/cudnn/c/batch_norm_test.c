@@ -1,5 +1,5 @@
-/* Batch normalization by both families of calls: training, inference and gradients, with and
- * without an activation and a sum before it. */
+/* cudnnBatchNormalization* and cudnnNormalization*: training, inference and gradients, with and
+ * without an activation and a residual add before it. */
 #include <math.h>
 
 #include "tensors.h"
@@ -86,8 +86,8 @@ static void tear_down(Setup* s) {
   cudaFree(s->reserve);
 }
 
-/* A tensor as norm nodes see it: with one axis for the elements of a sample where each has its own
- * statistics. `back` says that a result is brought into shape again. */
+/* A tensor as norm nodes read it: in per-activation mode the elements of a sample are one axis.
+ * `back` reshapes a result back. */
 static void shaped(Json* json, const Case* c, const char* from, const char* to, const Tensor* full,
                    int back) {
   char dims[64] = "";
@@ -219,7 +219,7 @@ static void test_training(const Case* c) {
   tear_down(&s);
 }
 
-/* With a factor of 1 the statistics before may be anything. */
+/* With an averaging factor of 1 the old running statistics are not read. */
 static void test_first_average(void) {
   const Case c = {{"f32", 0, 4, {3, 4, 2, 3}},
                   SPATIAL,
@@ -299,8 +299,8 @@ static void json_number(Json* json, const char* name, const char* dtype, int ran
            name, dtype, kOnes[rank], value);
 }
 
-/* The graph's input `dy` after the activation: for a relu it passes where y was positive, for
- * others the test gives it as the input dz. Returns its name. */
+/* The gradient at the input of the activation: dy where y > 0 for relu; for other modes the test
+ * provides it as the input dz. Returns its name. */
 static const char* before_activation(Json* json, const Case* c) {
   if (c->ops == BN) return "dy";
   if (c->activation != CUDNN_ACTIVATION_RELU) {
@@ -394,7 +394,7 @@ static void call_backward(const Case* c, const Setup* s, Oracle* o, void* dz) {
         s->workspace_bytes, s->reserve, s->reserve_bytes));
 }
 
-/* dz = dy * (1 - y^2), in f32 without gaps. */
+/* dz = dy * (1 - y^2), contiguous f32. */
 static void check_tanh_gradient(Oracle* forward, Oracle* o) {
   const float *y = oracle_host(forward, "y"), *dy = oracle_host(o, "dy"),
               *dz = oracle_host(o, "dz");
@@ -426,7 +426,7 @@ static void test_backward(const Case* c) {
   const int is_relu = c->activation == CUDNN_ACTIVATION_RELU;
   if (c->ops != BN && is_relu) copy_tensor(o, "y", forward, "y");
   call_backward(c, &s, o, c->ops == BN_ADD_ACTIVATION ? oracle_device(o, "dz") : NULL);
-  if (c->ops != BN && !is_relu) { /* here dz is what the graph begins with */
+  if (c->ops != BN && !is_relu) { /* here dz is an input of the graph */
     oracle_download(o, "dz");
     check_tanh_gradient(forward, o);
   }
@@ -453,12 +453,12 @@ static void test_derive(void) {
   SUCCEEDS(cudnnGetTensorNdDescriptor(other, 5, &type, &rank, dims, strides));
   CHECK(type == CUDNN_DATA_FLOAT && dims[0] == 1 && dims[2] == 4 && dims[4] == 6);
   CHECK(strides[1] == 120 && strides[4] == 1);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnDeriveBNTensorDescriptor(NULL, from, CUDNN_BATCHNORM_SPATIAL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDeriveBNTensorDescriptor(to, from, (cudnnBatchNormMode_t)7));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnDeriveBNTensorDescriptor(to, from, (cudnnBatchNormMode_t)7));
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnDeriveNormTensorDescriptor(to, other, from, CUDNN_NORM_PER_CHANNEL, 0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnDeriveNormTensorDescriptor(to, other, from, CUDNN_NORM_PER_CHANNEL, 2));
   SUCCEEDS(cudnnDestroyTensorDescriptor(from));
   SUCCEEDS(cudnnDestroyTensorDescriptor(to));
@@ -489,34 +489,34 @@ static void test_misuse(void) {
                                           params_desc, m + 128, m + 160, m + 192, m + 224,        \
                                           smallest)
   SUCCEEDS(INFERENCE(s.x, m, s.params, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, NULL, s.params, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(NULL, m, s.params, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, m, s.x, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.params, m, s.params, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, m, s.params, -1.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, NULL, s.params, 0.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, INFERENCE(NULL, m, s.params, 0.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, m, s.x, 0.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.params, m, s.params, 0.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, m, s.params, -1.0));
 #define TRAINING(z, running_mean, running_variance, activation, reserve_bytes)                    \
   cudnnBatchNormalizationForwardTrainingEx(                                                       \
       handle, mode, ops, &one, &zero, s.x, m, z, m + 32, s.x, m + 64, s.params, m + 128, m + 160, \
       0.1, running_mean, running_variance, 1e-5, NULL, NULL, activation, s.workspace,             \
       s.workspace_bytes, s.reserve, reserve_bytes)
   SUCCEEDS(TRAINING(s.x, m + 256, m + 288, s.activation, s.reserve_bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.x, m + 256, NULL, s.activation, s.reserve_bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, TRAINING(NULL, m + 256, m + 288, s.activation, s.reserve_bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.x, m + 256, m + 288, NULL, s.reserve_bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.params, NULL, NULL, s.activation, s.reserve_bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.x, m + 256, NULL, s.activation, s.reserve_bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, TRAINING(NULL, m + 256, m + 288, s.activation, s.reserve_bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.x, m + 256, m + 288, NULL, s.reserve_bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.params, NULL, NULL, s.activation, s.reserve_bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
           TRAINING(s.x, NULL, NULL, s.activation, s.reserve_bytes - 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnBatchNormalizationBackward(
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnBatchNormalizationBackward(
                                       handle, mode, &one, &zero, &one, &zero, s.x, m, s.x, m, s.x,
                                       m + 64, s.params, m + 128, NULL, m + 160, 1e-5, NULL, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnBatchNormalizationBackward(handle, mode, &one, &zero, &one, &zero, s.x, m, s.x, m,
                                           s.x, m + 64, s.params, m + 128, m + 192, m + 160, 1e-5,
                                           m + 224, NULL));
   size_t bytes = 0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
                                       handle, mode, (cudnnBatchNormOps_t)3, NULL, s.x, &bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
                                       handle, mode, CUDNN_BATCHNORM_OPS_BN, NULL, s.x, NULL));
   cudaFree(m);
   tear_down(&s);
@@ -590,7 +590,7 @@ int main(void) {
     test_training(&cases[i]);
     test_backward(&cases[i]);
     if (cases[i].newer || cases[i].ops == BN) test_inference(&cases[i]);
-    if (failures > before) fprintf(stderr, "that was case %d\n", (int)i);
+    if (failures > before) fprintf(stderr, "in case %d\n", (int)i);
   }
   test_first_average();
   test_derive();

@@ -25,7 +25,7 @@ cudnnDataType_t type_of(const char* dtype) {
                {"bf16", CUDNN_DATA_BFLOAT16}, {"i8", CUDNN_DATA_INT8},  {"i32", CUDNN_DATA_INT32}};
   for (size_t i = 0; i < sizeof known / sizeof known[0]; ++i)
     if (strcmp(known[i].name, dtype) == 0) return known[i].type;
-  fprintf(stderr, "no type is named %s\n", dtype);
+  fprintf(stderr, "dtype: got %s, expected a known type\n", dtype);
   exit(2);
 }
 

@@ -1,4 +1,4 @@
-/* What is said about algorithms: lists that are honest, times that were measured, and refusals. */
+/* Algorithm queries: predicted and measured lists, workspace sizes, and rejections. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,12 +9,12 @@ static cudnnHandle_t handle;
 static const Shape kShape = {
     "f32", 0, 2, 2, 16, 16, 1, {9, 10}, {3, 3}, {1, 1}, {2, 1}, {1, 1}, CUDNN_CROSS_CORRELATION,
     1,     0};
-/* Stride 1 and 3 x 3: where Winograd tiles can be. */
+/* Stride 1 and 3 x 3: a shape that Winograd supports. */
 static const Shape kTiles = {
     "f32", 0, 2, 1, 32, 32, 1, {16, 16}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, CUDNN_CROSS_CORRELATION,
     1,     0};
 
-/* What holds of every list: each algorithm once, the usable ones first, the others marked. */
+/* Invariants of every list: each algorithm once, supported ones first, the others marked. */
 #define CHECK_LIST(results, count, max, is_measured)                                            \
   do {                                                                                          \
     int seen = 0, usable = 1;                                                                   \
@@ -65,7 +65,7 @@ static void test_forward_lists(const Shape* shape) {
   SUCCEEDS(cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, w, d.conv, d.y, y, max,
                                                   &count, results, workspace, largest));
   CHECK_LIST(results, count, max, 1);
-  /* Without a workspace those that want one say so, and one that wants none is first. */
+  /* Without a workspace, algorithms that need one report it, and one that needs none is first. */
   SUCCEEDS(cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, w, d.conv, d.y, y, max,
                                                   &count, results, NULL, 0));
   CHECK(count == max && results[0].status == CUDNN_STATUS_SUCCESS && results[0].memory == 0);
@@ -74,7 +74,7 @@ static void test_forward_lists(const Shape* shape) {
   SUCCEEDS(
       cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, 1, &count, results));
   CHECK(count == 1);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, NULL, d.conv, d.y, y, max,
                                                  &count, results, NULL, 0));
   cudaFree(x);
@@ -125,7 +125,7 @@ static void test_backward_lists(const Shape* shape) {
   destroy_descriptors(&d);
 }
 
-/* Winograd's result is near the plain one, though not as near as the oracle wants. */
+/* The Winograd result is close to the direct one, but outside the oracle's bound. */
 static void test_tiles(void) {
   Descriptors d = make_descriptors(&kTiles);
   Oracle* oracle = oracle_graph(
@@ -163,37 +163,37 @@ static void test_misuse(void) {
   int count = 0;
   size_t bytes = 0;
   void* memory = device_memory(1 << 16);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithmMaxCount(NULL, &count));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithmMaxCount(handle, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithmMaxCount(NULL, &count));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithmMaxCount(handle, NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv,
                                                                          d.y, 0, &count, &result));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, 1, NULL, &result));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnFindConvolutionForwardAlgorithm(handle, d.x, d.w, d.conv, d.y, 1, &count, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithm_v7(handle, NULL, d.w, d.conv,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithm_v7(handle, NULL, d.w, d.conv,
                                                                          d.y, 1, &count, &result));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetConvolutionForwardWorkspaceSize(handle, d.x, d.w, d.conv, d.y,
                                                   CUDNN_CONVOLUTION_FWD_ALGO_COUNT, &bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetConvolutionForwardWorkspaceSize(handle, d.x, d.w, d.conv, d.y,
                                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL));
-  /* x in place of y: extents that contradict each other. */
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  /* x in place of y: inconsistent extents. */
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnConvolutionForward(handle, &one, d.x, memory, d.w, memory, d.conv,
                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.x, memory));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnConvolutionForward(handle, NULL, d.x, memory, d.w, memory, d.conv,
                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.y, memory));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnConvolutionForward(handle, &one, d.x, memory, d.w, memory, d.conv,
                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.y, NULL));
   SUCCEEDS(cudnnSetConvolutionGroupCount(d.conv, 3));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnConvolutionForward(handle, &one, d.x, memory, d.w, memory, d.conv,
                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.y, memory));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnConvolutionBackwardBias(handle, &one, d.y, memory, &zero, d.x, memory));
   cudaFree(memory);
   destroy_descriptors(&d);

@@ -1,4 +1,4 @@
-/* Fused-ops plans: the seven fusions. */
+/* Fused-ops plans: all seven fused ops. */
 #include "fused_ops.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static cudnnActivationDescriptor_t relu(void) {
   return descriptor;
 }
 
-/* What stands in front of a convolution: activation(x * eq_scale + eq_bias), or x. */
+/* The prologue of a convolution: activation(x * eq_scale + eq_bias), or x. */
 typedef struct {
   const char *tensors, *nodes, *result;
 } Prologue;
@@ -74,7 +74,7 @@ static void add_prologue(Fusion* fusion, const Oracle* oracle, int with_scale,
         oracle_device(oracle, "eq_bias"));
 }
 
-/* A convolution with sums behind it, then its filter's gradient. */
+/* A convolution with per-channel sums, then backward filter. */
 static void test_convolutions(const Shape* shape, int with_scale, int with_workspace) {
   Descriptors d = make_descriptors(shape);
   cudnnTensorDescriptor_t equivalent = channels(type_of(shape->dtype), shape->c);
@@ -160,7 +160,7 @@ static void test_conv_activation(const Shape* shape) {
   destroy_descriptors(&d);
 }
 
-/* Sums become a scale and a bias; running statistics change in place. */
+/* BN_FINALIZE: sums to scale and bias; running statistics are updated in place. */
 static void test_finalize(int is_training) {
   const int count = 12;
   Shape shape = kHalf;
@@ -243,7 +243,7 @@ static void test_finalize(int is_training) {
   SUCCEEDS(cudnnDestroyTensorDescriptor(equivalent));
 }
 
-/* ReLU with its bits, and the way back through them and a batch norm. */
+/* ReLU with its bit mask, and the backward through the mask and a batch norm. */
 static void test_bitmask(const Shape* shape) {
   Descriptors d = make_descriptors(shape);
   cudnnTensorDescriptor_t equivalent = channels(CUDNN_DATA_HALF, shape->c), bits;
@@ -251,7 +251,7 @@ static void test_bitmask(const Shape* shape) {
   cudnnActivationDescriptor_t activation = relu();
   const int positions = shape->n * shape->in[0] * shape->in[1];
   SUCCEEDS(cudnnCreateTensorDescriptor(&bits));
-  /* Two words of 32 bits per place: the channels filled up to 64, the places to 32. */
+  /* Two 32-bit words per pixel: channels are padded to 64, pixels to 32. */
   const int rows = (positions + 31) / 32 * 32;
   SUCCEEDS(cudnnSetTensorNdDescriptor(bits, CUDNN_DATA_INT32, 3, (const int[]){rows, 2, 1},
                                       (const int[]){2, 1, 1}));

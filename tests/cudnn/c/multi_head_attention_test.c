@@ -114,7 +114,7 @@ static void test_dropout(void) {
   infer(&test); /* without dropout */
 }
 
-/* Rows past the end of a sequence hold what the descriptor says. */
+/* Rows past the end of a sequence hold the paddingFill of the descriptor. */
 static void test_fill(void) {
   AttentionCase test = kPlain;
   test.has_lengths = 1;
@@ -190,10 +190,10 @@ static void test_weights(void) {
     CHECK(fabs((double)((const float*)oracle_host(oracle, "o"))[i] - sum) < 1e-5);
   }
   void* address = NULL;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetMultiHeadAttnWeights(handle, attn.attention, (cudnnMultiHeadAttnWeightKind_t)8,
                                        attn.weights_bytes, base, desc, &address));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
           cudnnGetMultiHeadAttnWeights(handle, attn.attention, CUDNN_MH_ATTN_Q_WEIGHTS,
                                        attn.weights_bytes - 1, base, desc, &address));
   SUCCEEDS(cudnnDestroyTensorDescriptor(desc));
@@ -204,24 +204,24 @@ static void test_weights(void) {
 
 static void test_descriptors(void) {
   cudnnSeqDataDescriptor_t data;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateSeqDataDescriptor(NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnCreateSeqDataDescriptor(NULL));
   SUCCEEDS(cudnnCreateSeqDataDescriptor(&data));
   const int dims[4] = {4, 3, 2, 5}, lengths[6] = {4, 3, 2, 1, 0, 4}, long_one[6] = {5};
   const cudnnSeqDataAxis_t twice[4] = {CUDNN_SEQDATA_TIME_DIM, CUDNN_SEQDATA_TIME_DIM,
                                        CUDNN_SEQDATA_BEAM_DIM, CUDNN_SEQDATA_VECT_DIM};
   const cudnnDataType_t type = CUDNN_DATA_FLOAT;
   float fill = 3.0F;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetSeqDataDescriptor(data, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetSeqDataDescriptor(data, type, 3, dims, kOrders[0], 6, lengths, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetSeqDataDescriptor(data, type, 4, dims, twice, 6, lengths, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetSeqDataDescriptor(data, type, 4, dims, kOrders[0], 5, lengths, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetSeqDataDescriptor(data, type, 4, dims, kOrders[0], 6, long_one, NULL));
-  ANSWERS(CUDNN_STATUS_NOT_SUPPORTED,
+  RETURNS(CUDNN_STATUS_NOT_SUPPORTED,
           cudnnSetSeqDataDescriptor(data, CUDNN_DATA_INT8, 4, dims, kOrders[0], 6, lengths, NULL));
   SUCCEEDS(cudnnSetSeqDataDescriptor(data, type, 4, dims, kOrders[2], 6, lengths, &fill));
   int rank = 0, got_dims[4] = {0}, got_lengths[6] = {0};
@@ -234,23 +234,23 @@ static void test_descriptors(void) {
         memcmp(lengths, got_lengths, sizeof lengths) == 0 &&
         memcmp(axes, kOrders[2], sizeof axes) == 0);
   SUCCEEDS(cudnnDestroySeqDataDescriptor(data));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDestroySeqDataDescriptor(data));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnDestroySeqDataDescriptor(data));
 
   cudnnAttnDescriptor_t attention;
   SUCCEEDS(cudnnCreateAttnDescriptor(&attention));
   size_t bytes = 0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetMultiHeadAttnBuffers(handle, attention, &bytes, &bytes, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, /* keys and queries do not fit */
+  RETURNS(CUDNN_STATUS_BAD_PARAM, /* keys and queries of different sizes */
           cudnnSetAttnDescriptor(attention, 0, 1, 1.0, type, type, CUDNN_DEFAULT_MATH, NULL, NULL,
                                  4, 5, 4, 0, 0, 0, 0, 3, 3, 1, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetAttnDescriptor(attention, 8, 1, 1.0, type, type, CUDNN_DEFAULT_MATH, NULL, NULL,
                                  4, 4, 4, 0, 0, 0, 0, 3, 3, 1, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetAttnDescriptor(attention, 0, 0, 1.0, type, type, CUDNN_DEFAULT_MATH, NULL, NULL,
                                  4, 4, 4, 0, 0, 0, 0, 3, 3, 1, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetAttnDescriptor(attention, 0, 2147483647, 1.0, type, type, CUDNN_DEFAULT_MATH,
                                  NULL, NULL, 4, 4, 2147483647, 0, 0, 0, 2147483647, 3, 3,
                                  2147483647, 2147483647));
@@ -275,26 +275,26 @@ static void test_misuse(void) {
   Attention attn = attention_create(handle, &test, 1);
   Oracle* oracle = attention_oracle(&attn, 1);
   Attention bad = attn;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&attn, oracle, 0)); /* one step while training */
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&attn, oracle, 0)); /* one step while training */
   bad.reserve_bytes -= 1;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, -1));
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, -1));
   bad = attn;
   bad.weights_bytes -= 1;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, -1));
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, -1));
   bad = attn;
   bad.q = attn.k;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, -1));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, -1));
   bad = attn;
   bad.o = attn.v;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, -1));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, -1));
   bad = attn;
   bad.v = NULL;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, -1));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, -1));
   bad = attn;
   bad.reserve = NULL;
   bad.reserve_bytes = 0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, test.queries));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, test.queries));
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnMultiHeadAttnForward(handle, attn.attention, -1, NULL, attn.high, NULL, NULL, attn.q,
                                     oracle_device(oracle, "q"), NULL, attn.k,
                                     oracle_device(oracle, "k"), attn.v, oracle_device(oracle, "v"),
