@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Checks libcudnn.so.9 as a file: what it exports, what it brings along, how large it is.
+"""Checks the file libcudnn.so.9: its exports, its dependencies and its size.
 
     check_cudnn_library.py LIBRARY [--no-size]
 
 - SONAME libcudnn.so.9; every name of cudnn/exports.map is defined, with its version, and nothing else is;
 - the only libraries it needs are the C and C++ runtimes and OpenMP's;
-- stripped it is under 20 MB (--no-size: not asked, for sanitizer builds).
-Ends 1 with a line for each thing that is not so.
+- stripped it is under 20 MB (--no-size: neither size nor dependencies are checked, for sanitizer builds).
+Exits with 1 and prints one line per violation.
 """
 import argparse
 import pathlib
@@ -37,7 +37,7 @@ def listed_exports():
 
 
 def defined_exports(library):
-    """What the library defines: {name: version}."""
+    """The symbols that the library defines: {name: version}."""
     exports = {}
     for line in output_of("nm", "-D", "--defined-only", "--with-symbol-versions", library).splitlines():
         name, _, version = line.split()[-1].partition("@@")
@@ -75,7 +75,7 @@ def problems(library, with_size):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
-    parser.add_argument("--no-size", action="store_true", help="a sanitizer build: ask neither size nor needs")
+    parser.add_argument("--no-size", action="store_true", help="sanitizer build: check neither size nor dependencies")
     arguments = parser.parse_args()
     found = list(problems(arguments.library, not arguments.no_size))
     print("\n".join(found))
