@@ -154,13 +154,14 @@ def nvidia_folder(given):
     if given:
         return pathlib.Path(given).resolve()
     site = pathlib.Path(sysconfig.get_paths()["purelib"])
-    places = [os.environ.get("ASHLAR_NVIDIA_CUDNN_INCLUDE"), site / "nvidia" / "cudnn" / "include",
-              "/usr/include", "/usr/include/x86_64-linux-gnu",
-              "/usr/include/aarch64-linux-gnu", "/usr/local/cuda/include"]
-    for place in filter(None, places):
-        version = pathlib.Path(place) / "cudnn_version.h"
+    candidates = [os.environ.get("ASHLAR_NVIDIA_CUDNN_INCLUDE"),
+                  site / "nvidia" / "cudnn" / "include", "/usr/include",
+                  "/usr/include/x86_64-linux-gnu", "/usr/include/aarch64-linux-gnu",
+                  "/usr/local/cuda/include"]
+    for candidate in filter(None, candidates):
+        version = pathlib.Path(candidate) / "cudnn_version.h"
         if version.is_file() and "ASHLAR" not in version.read_text(encoding="utf-8"):
-            return pathlib.Path(place).resolve()
+            return pathlib.Path(candidate).resolve()
     return None
 
 

@@ -1,5 +1,6 @@
-// Strategies: the alternative ways to compile a graph that a client may choose from. cuDNN calls
-// them engines; the index of a strategy is the global index of its engine.
+// Strategies: the alternative engine and option choices to compile a graph with, from which a
+// client chooses. cuDNN calls them engines; the index of a strategy is the global index of its
+// engine.
 #pragma once
 
 #include <ashlar/outline.hpp>

@@ -41,8 +41,8 @@ bool is_captured(const Device& device, cudaStream_t stream) {
 void record_work(cudaStream_t stream, std::function<void()> work) {
   const auto run = [](void* data) { (*static_cast<Work*>(data))(); };
   const auto release = [](void* data) { delete static_cast<Work*>(data); };
-  auto held = std::make_unique<Work>(std::move(work));
-  if (find_hostrt_capture()(stream, run, held.get(), release) != 0) held.release();
+  auto owner = std::make_unique<Work>(std::move(work));
+  if (find_hostrt_capture()(stream, run, owner.get(), release) != 0) owner.release();
 }
 
 }  // namespace ashlar::cudnn

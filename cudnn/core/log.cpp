@@ -72,19 +72,19 @@ Log& shared_log() {
 
 constexpr std::array kNames = {"fatal", "error", "warning", "info"};
 
-cudnnDebug_t who(std::chrono::system_clock::time_point start, cudnnStatus_t status) {
+cudnnDebug_t debug_info(std::chrono::system_clock::time_point start, cudnnStatus_t status) {
   using namespace std::chrono;
   const auto now = system_clock::now();
   const auto micros = duration_cast<microseconds>(now.time_since_epoch()).count();
-  cudnnDebug_t who{};
-  who.cudnn_version = static_cast<unsigned>(cudnnGetVersion());
-  who.cudnnStatus = status;
-  who.time_sec = static_cast<unsigned>(micros / 1'000'000);
-  who.time_usec = static_cast<unsigned>(micros % 1'000'000);
-  who.time_delta = static_cast<unsigned>(duration_cast<seconds>(now - start).count());
-  who.pid = static_cast<unsigned long long>(::getpid());
-  who.tid = std::hash<std::thread::id>()(std::this_thread::get_id());
-  return who;
+  cudnnDebug_t debug_info{};
+  debug_info.cudnn_version = static_cast<unsigned>(cudnnGetVersion());
+  debug_info.cudnnStatus = status;
+  debug_info.time_sec = static_cast<unsigned>(micros / 1'000'000);
+  debug_info.time_usec = static_cast<unsigned>(micros % 1'000'000);
+  debug_info.time_delta = static_cast<unsigned>(duration_cast<seconds>(now - start).count());
+  debug_info.pid = static_cast<unsigned long long>(::getpid());
+  debug_info.tid = std::hash<std::thread::id>()(std::this_thread::get_id());
+  return debug_info;
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ void log_line(cudnnSeverity_t severity, cudnnStatus_t status, const std::string&
     }
   }
   if (listener.function == nullptr || (listener.mask & (1U << severity)) == 0) return;
-  const cudnnDebug_t debug = who(log.start, status);
+  const cudnnDebug_t debug = debug_info(log.start, status);
   // The callback's format: lines that each end with a zero, and an empty line at the end.
   const std::string message = line + '\0';
   listener.function(severity, listener.user_data, &debug, message.c_str());

@@ -112,7 +112,7 @@ extern "C" int ashlar_hostrt_capture(cudaStream_t stream, void (*work)(void*), v
   if (capture == nullptr || work == nullptr) {
     return capture != nullptr ? 1 : 0;
   }
-  const std::shared_ptr<void> held(data, release);
-  record_work(*capture, [work, held] { work(held.get()); });
+  const std::shared_ptr<void> owner(data, release);
+  record_work(*capture, [work, owner] { work(owner.get()); });
   return 1;
 }

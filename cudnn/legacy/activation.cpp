@@ -143,10 +143,10 @@ cudnnStatus_t cudnnGetActivationDescriptor(cudnnActivationDescriptor_t activatio
                                            cudnnActivationMode_t* mode, cudnnNanPropagation_t* nan,
                                            double* coefficient) {
   return guarded_legacy(__func__, [&] {
-    const Activation known = activation_of(activation, "activationDesc");
-    *required(mode, "mode") = known.mode;
-    *required(nan, "reluNanOpt") = known.nan;
-    *required(coefficient, "coef") = known.coefficient;
+    const Activation fields = activation_of(activation, "activationDesc");
+    *required(mode, "mode") = fields.mode;
+    *required(nan, "reluNanOpt") = fields.nan;
+    *required(coefficient, "coef") = fields.coefficient;
   });
 }
 

@@ -114,18 +114,18 @@ cudnnStatus_t cudnnGetConvolution2dDescriptor(cudnnConvolutionDescriptor_t conv,
                                               cudnnConvolutionMode_t* mode,
                                               cudnnDataType_t* compute) {
   return guarded_legacy(__func__, [&] {
-    const auto& known = convolution_of(conv, "convDesc");
-    if (known.padding.rank() != kImageRank - kBatchAndChannels)
+    const auto& fields = convolution_of(conv, "convDesc");
+    if (fields.padding.rank() != kImageRank - kBatchAndChannels)
       fail(CUDNN_STATUS_BAD_PARAM, "convDesc: got {} spatial axes, expected 2",
-           known.padding.rank());
-    *required(pad_h, "pad_h") = to_int(known.padding[0], "pad_h");
-    *required(pad_w, "pad_w") = to_int(known.padding[1], "pad_w");
-    *required(stride_h, "u") = to_int(known.stride[0], "u");
-    *required(stride_w, "v") = to_int(known.stride[1], "v");
-    *required(dilation_h, "dilation_h") = to_int(known.dilation[0], "dilation_h");
-    *required(dilation_w, "dilation_w") = to_int(known.dilation[1], "dilation_w");
-    *required(mode, "mode") = known.mode;
-    *required(compute, "computeType") = known.compute;
+           fields.padding.rank());
+    *required(pad_h, "pad_h") = to_int(fields.padding[0], "pad_h");
+    *required(pad_w, "pad_w") = to_int(fields.padding[1], "pad_w");
+    *required(stride_h, "u") = to_int(fields.stride[0], "u");
+    *required(stride_w, "v") = to_int(fields.stride[1], "v");
+    *required(dilation_h, "dilation_h") = to_int(fields.dilation[0], "dilation_h");
+    *required(dilation_w, "dilation_w") = to_int(fields.dilation[1], "dilation_w");
+    *required(mode, "mode") = fields.mode;
+    *required(compute, "computeType") = fields.compute;
   });
 }
 
@@ -134,13 +134,14 @@ cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
                                               const int dilations[], cudnnConvolutionMode_t mode,
                                               cudnnDataType_t compute) {
   return guarded_legacy(__func__, [&] {
-    auto& known = object(conv, "convDesc");
+    auto& fields = object(conv, "convDesc");
     if (spatial_rank < 1)
       fail(CUDNN_STATUS_BAD_PARAM, "arrayLength: got {}, expected at least 1", spatial_rank);
     if (spatial_rank > CUDNN_DIM_MAX - kBatchAndChannels)
       fail(CUDNN_STATUS_NOT_SUPPORTED, "arrayLength: got {}, expected at most {}", spatial_rank,
            CUDNN_DIM_MAX - kBatchAndChannels);
-    set(known, dims_of(spatial_rank, pads, "padA"), dims_of(spatial_rank, strides, "filterStrideA"),
+    set(fields, dims_of(spatial_rank, pads, "padA"),
+        dims_of(spatial_rank, strides, "filterStrideA"),
         dims_of(spatial_rank, dilations, "dilationA"), mode, compute);
   });
 }
@@ -150,24 +151,24 @@ cudnnStatus_t cudnnGetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
                                               int dilations[], cudnnConvolutionMode_t* mode,
                                               cudnnDataType_t* compute) {
   return guarded_legacy(__func__, [&] {
-    const auto& known = convolution_of(conv, "convDesc");
-    copy_out(known.padding, capacity, pads, "padA");
-    copy_out(known.stride, capacity, strides, "strideA");
-    copy_out(known.dilation, capacity, dilations, "dilationA");
+    const auto& fields = convolution_of(conv, "convDesc");
+    copy_out(fields.padding, capacity, pads, "padA");
+    copy_out(fields.stride, capacity, strides, "strideA");
+    copy_out(fields.dilation, capacity, dilations, "dilationA");
     // Entries beyond the descriptor's spatial axes are 0.
-    for (int axis = known.padding.rank(); axis < std::min(capacity, CUDNN_DIM_MAX - 2); ++axis)
+    for (int axis = fields.padding.rank(); axis < std::min(capacity, CUDNN_DIM_MAX - 2); ++axis)
       pads[axis] = strides[axis] = dilations[axis] = 0;
-    *required(spatial_rank, "arrayLength") = known.padding.rank();
-    *required(mode, "mode") = known.mode;
-    *required(compute, "computeType") = known.compute;
+    *required(spatial_rank, "arrayLength") = fields.padding.rank();
+    *required(mode, "mode") = fields.mode;
+    *required(compute, "computeType") = fields.compute;
   });
 }
 
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, int groups) {
   return guarded_legacy(__func__, [&] {
-    auto& known = object(conv, "convDesc");
+    auto& fields = object(conv, "convDesc");
     if (groups < 1) fail(CUDNN_STATUS_BAD_PARAM, "groupCount: got {}, expected at least 1", groups);
-    known.groups = groups;
+    fields.groups = groups;
   });
 }
 
@@ -178,8 +179,8 @@ cudnnStatus_t cudnnGetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, i
 
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t conv, cudnnMathType_t math) {
   return guarded_legacy(__func__, [&] {
-    auto& known = object(conv, "convDesc");
-    known.math = require_enum(math, CUDNN_FMA_MATH, "mathType");
+    auto& fields = object(conv, "convDesc");
+    fields.math = require_enum(math, CUDNN_FMA_MATH, "mathType");
   });
 }
 
@@ -192,8 +193,8 @@ cudnnStatus_t cudnnGetConvolutionMathType(cudnnConvolutionDescriptor_t conv,
 cudnnStatus_t cudnnSetConvolutionReorderType(cudnnConvolutionDescriptor_t conv,
                                              cudnnReorderType_t reordering) {
   return guarded_legacy(__func__, [&] {
-    auto& known = object(conv, "convDesc");
-    known.reordering = require_enum(reordering, CUDNN_NO_REORDER, "reorderType");
+    auto& fields = object(conv, "convDesc");
+    fields.reordering = require_enum(reordering, CUDNN_NO_REORDER, "reorderType");
   });
 }
 
@@ -209,8 +210,8 @@ cudnnStatus_t cudnnGetConvolution2dForwardOutputDim(cudnnConvolutionDescriptor_t
                                                     cudnnFilterDescriptor_t w_desc, int* n, int* c,
                                                     int* h, int* w) {
   return guarded_legacy(__func__, [&] {
-    const auto& known = convolution_of(conv, "convDesc");
-    const Dims dims = forward_dims(known, spec_of(x_desc, "inputTensorDesc"), "inputTensorDesc",
+    const auto& fields = convolution_of(conv, "convDesc");
+    const Dims dims = forward_dims(fields, spec_of(x_desc, "inputTensorDesc"), "inputTensorDesc",
                                    spec_of(w_desc, "filterDesc"), "filterDesc");
     if (dims.rank() != kImageRank)
       fail(CUDNN_STATUS_BAD_PARAM, "inputTensorDesc.nbDims: got {}, expected 4", dims.rank());
@@ -226,8 +227,8 @@ cudnnStatus_t cudnnGetConvolutionNdForwardOutputDim(cudnnConvolutionDescriptor_t
                                                     cudnnFilterDescriptor_t w_desc, int rank,
                                                     int dims[]) {
   return guarded_legacy(__func__, [&] {
-    const auto& known = convolution_of(conv, "convDesc");
-    const Dims result = forward_dims(known, spec_of(x_desc, "inputTensorDesc"), "inputTensorDesc",
+    const auto& fields = convolution_of(conv, "convDesc");
+    const Dims result = forward_dims(fields, spec_of(x_desc, "inputTensorDesc"), "inputTensorDesc",
                                      spec_of(w_desc, "filterDesc"), "filterDesc");
     if (rank != result.rank())
       fail(CUDNN_STATUS_BAD_PARAM, "nbDims: got {}, expected {} as inputTensorDesc has", rank,

@@ -32,7 +32,7 @@ cudnnNanPropagation_t nan_of(cudnnCTCGradMode_t mode) {
   return static_cast<cudnnNanPropagation_t>(static_cast<int>(mode));
 }
 
-const cudnnCTCLossStruct& known(cudnnCTCLossDescriptor_t ctc) {
+const cudnnCTCLossStruct& fields(cudnnCTCLossDescriptor_t ctc) {
   return set_object(ctc, "ctcLossDesc");
 }
 
@@ -85,14 +85,14 @@ cudnnStatus_t cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDa
 }
 
 cudnnStatus_t cudnnGetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute) {
-  return guarded_legacy(__func__, [&] { write_optional(compute, known(ctc).compute); });
+  return guarded_legacy(__func__, [&] { write_optional(compute, fields(ctc).compute); });
 }
 
 cudnnStatus_t cudnnGetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute,
                                           cudnnLossNormalizationMode_t* normalization,
                                           cudnnNanPropagation_t* out_of_bounds) {
   return guarded_legacy(__func__, [&] {
-    const cudnnCTCLossStruct& descriptor = known(ctc);
+    const cudnnCTCLossStruct& descriptor = fields(ctc);
     write_optional(compute, descriptor.compute);
     write_optional(normalization, descriptor.normalization);
     write_optional(out_of_bounds, nan_of(descriptor.too_short));
@@ -104,7 +104,7 @@ cudnnStatus_t cudnnGetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDa
                                            cudnnNanPropagation_t* out_of_bounds,
                                            int* max_label_length) {
   return guarded_legacy(__func__, [&] {
-    const cudnnCTCLossStruct& descriptor = known(ctc);
+    const cudnnCTCLossStruct& descriptor = fields(ctc);
     write_optional(compute, descriptor.compute);
     write_optional(normalization, descriptor.normalization);
     write_optional(out_of_bounds, nan_of(descriptor.too_short));
@@ -117,7 +117,7 @@ cudnnStatus_t cudnnGetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDa
                                            cudnnCTCGradMode_t* out_of_bounds,
                                            int* max_label_length) {
   return guarded_legacy(__func__, [&] {
-    const cudnnCTCLossStruct& descriptor = known(ctc);
+    const cudnnCTCLossStruct& descriptor = fields(ctc);
     write_optional(compute, descriptor.compute);
     write_optional(normalization, descriptor.normalization);
     write_optional(out_of_bounds, descriptor.too_short);

@@ -67,11 +67,11 @@ struct Problem {
   cudnnCTCLossAlgo_t algo;
 
   Problem(cudnnCTCLossDescriptor_t ctc, cudnnTensorDescriptor_t probs_desc,
-          cudnnTensorDescriptor_t gradients_desc, cudnnCTCLossAlgo_t way)
+          cudnnTensorDescriptor_t gradients_desc, cudnnCTCLossAlgo_t algorithm)
       : setting(set_object(ctc, "ctcLossDesc")),
         probs(spec_of(probs_desc, "probsDesc")),
         gradients(optional_spec_of(gradients_desc, "gradientsDesc")),
-        algo(way) {
+        algo(algorithm) {
     if (probs.dims.rank() != 3)
       fail(CUDNN_STATUS_BAD_PARAM, "probsDesc.dims: got {}, expected [time, batch, classes]",
            to_string(probs.dims));

@@ -107,10 +107,10 @@ cudnnStatus_t cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t op_tensor, cu
 cudnnStatus_t cudnnGetOpTensorDescriptor(cudnnOpTensorDescriptor_t op_tensor, cudnnOpTensorOp_t* op,
                                          cudnnDataType_t* compute, cudnnNanPropagation_t* nan) {
   return guarded_legacy(__func__, [&] {
-    const OpTensor& known = set_object(op_tensor, "opTensorDesc");
-    *required(op, "opTensorOp") = known.op;
-    *required(compute, "opTensorCompType") = known.compute;
-    *required(nan, "opTensorNanOpt") = known.nan;
+    const OpTensor& fields = set_object(op_tensor, "opTensorDesc");
+    *required(op, "opTensorOp") = fields.op;
+    *required(compute, "opTensorCompType") = fields.compute;
+    *required(nan, "opTensorNanOpt") = fields.nan;
   });
 }
 

@@ -68,11 +68,11 @@ cudnnStatus_t cudnnSetLRNDescriptor(cudnnLRNDescriptor_t lrn, unsigned n, double
 cudnnStatus_t cudnnGetLRNDescriptor(cudnnLRNDescriptor_t lrn, unsigned* n, double* alpha,
                                     double* beta, double* k) {
   return guarded_legacy(__func__, [&] {
-    const LocalNormAttributes known = attributes_of(lrn);
-    *required(n, "lrnN") = static_cast<unsigned>(known.window);
-    *required(alpha, "lrnAlpha") = known.alpha;
-    *required(beta, "lrnBeta") = known.beta;
-    *required(k, "lrnK") = known.k;
+    const LocalNormAttributes fields = attributes_of(lrn);
+    *required(n, "lrnN") = static_cast<unsigned>(fields.window);
+    *required(alpha, "lrnAlpha") = fields.alpha;
+    *required(beta, "lrnBeta") = fields.beta;
+    *required(k, "lrnK") = fields.k;
   });
 }
 

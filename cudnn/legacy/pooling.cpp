@@ -152,17 +152,17 @@ cudnnStatus_t cudnnGetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling,
                                           int* window_h, int* window_w, int* pad_h, int* pad_w,
                                           int* stride_h, int* stride_w) {
   return guarded_legacy(__func__, [&] {
-    const Pooling& known = set_object(pooling, "poolingDesc");
-    if (known.window.rank() != 2)
-      fail(CUDNN_STATUS_BAD_PARAM, "poolingDesc.nbDims: got {}, expected 2", known.window.rank());
-    *required(mode, "mode") = known.mode;
-    *required(nan, "maxpoolingNanOpt") = known.nan;
-    *required(window_h, "windowHeight") = to_int(known.window[0], "windowHeight");
-    *required(window_w, "windowWidth") = to_int(known.window[1], "windowWidth");
-    *required(pad_h, "verticalPadding") = to_int(known.padding[0], "verticalPadding");
-    *required(pad_w, "horizontalPadding") = to_int(known.padding[1], "horizontalPadding");
-    *required(stride_h, "verticalStride") = to_int(known.stride[0], "verticalStride");
-    *required(stride_w, "horizontalStride") = to_int(known.stride[1], "horizontalStride");
+    const Pooling& fields = set_object(pooling, "poolingDesc");
+    if (fields.window.rank() != 2)
+      fail(CUDNN_STATUS_BAD_PARAM, "poolingDesc.nbDims: got {}, expected 2", fields.window.rank());
+    *required(mode, "mode") = fields.mode;
+    *required(nan, "maxpoolingNanOpt") = fields.nan;
+    *required(window_h, "windowHeight") = to_int(fields.window[0], "windowHeight");
+    *required(window_w, "windowWidth") = to_int(fields.window[1], "windowWidth");
+    *required(pad_h, "verticalPadding") = to_int(fields.padding[0], "verticalPadding");
+    *required(pad_w, "horizontalPadding") = to_int(fields.padding[1], "horizontalPadding");
+    *required(stride_h, "verticalStride") = to_int(fields.stride[0], "verticalStride");
+    *required(stride_w, "horizontalStride") = to_int(fields.stride[1], "horizontalStride");
   });
 }
 
@@ -170,13 +170,13 @@ cudnnStatus_t cudnnGetPoolingNdDescriptor(cudnnPoolingDescriptor_t pooling, int 
                                           cudnnPoolingMode_t* mode, cudnnNanPropagation_t* nan,
                                           int* rank, int window[], int pads[], int strides[]) {
   return guarded_legacy(__func__, [&] {
-    const Pooling& known = set_object(pooling, "poolingDesc");
-    copy_out(known.window, capacity, window, "windowDimA");
-    copy_out(known.padding, capacity, pads, "paddingA");
-    copy_out(known.stride, capacity, strides, "strideA");
-    *required(mode, "mode") = known.mode;
-    *required(nan, "maxpoolingNanOpt") = known.nan;
-    *required(rank, "nbDims") = known.window.rank();
+    const Pooling& fields = set_object(pooling, "poolingDesc");
+    copy_out(fields.window, capacity, window, "windowDimA");
+    copy_out(fields.padding, capacity, pads, "paddingA");
+    copy_out(fields.stride, capacity, strides, "strideA");
+    *required(mode, "mode") = fields.mode;
+    *required(nan, "maxpoolingNanOpt") = fields.nan;
+    *required(rank, "nbDims") = fields.window.rank();
   });
 }
 
@@ -184,8 +184,8 @@ cudnnStatus_t cudnnGetPoolingNdForwardOutputDim(cudnnPoolingDescriptor_t pooling
                                                 cudnnTensorDescriptor_t x_desc, int rank,
                                                 int dims[]) {
   return guarded_legacy(__func__, [&] {
-    const Pooling& known = set_object(pooling, "poolingDesc");
-    const Dims pooled = pooled_dims(known, spec_of(x_desc, "inputDesc"));
+    const Pooling& fields = set_object(pooling, "poolingDesc");
+    const Dims pooled = pooled_dims(fields, spec_of(x_desc, "inputDesc"));
     if (rank != pooled.rank())
       fail(CUDNN_STATUS_BAD_PARAM, "nbDims: got {}, expected {}", rank, pooled.rank());
     copy_out(pooled, rank, dims, "outDimA");
@@ -196,8 +196,8 @@ cudnnStatus_t cudnnGetPooling2dForwardOutputDim(cudnnPoolingDescriptor_t pooling
                                                 cudnnTensorDescriptor_t x_desc, int* n, int* c,
                                                 int* h, int* w) {
   return guarded_legacy(__func__, [&] {
-    const Pooling& known = set_object(pooling, "poolingDesc");
-    const Dims pooled = pooled_dims(known, spec_of(x_desc, "inputDesc"));
+    const Pooling& fields = set_object(pooling, "poolingDesc");
+    const Dims pooled = pooled_dims(fields, spec_of(x_desc, "inputDesc"));
     if (pooled.rank() != 4)
       fail(CUDNN_STATUS_BAD_PARAM, "inputDesc.nbDims: got {}, expected 4", pooled.rank());
     *required(n, "outN") = to_int(pooled[0], "outN");

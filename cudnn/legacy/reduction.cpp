@@ -159,12 +159,12 @@ cudnnStatus_t cudnnGetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduc
                                              cudnnReduceTensorIndices_t* indices,
                                              cudnnIndicesType_t* indices_type) {
   return guarded_legacy(__func__, [&] {
-    const Reduce& known = set_object(reduction, "reduceTensorDesc");
-    *required(op, "reduceTensorOp") = known.op;
-    *required(compute, "reduceTensorCompType") = known.compute;
-    *required(nan, "reduceTensorNanOpt") = known.nan;
-    *required(indices, "reduceTensorIndices") = known.indices;
-    *required(indices_type, "reduceTensorIndicesType") = known.indices_type;
+    const Reduce& fields = set_object(reduction, "reduceTensorDesc");
+    *required(op, "reduceTensorOp") = fields.op;
+    *required(compute, "reduceTensorCompType") = fields.compute;
+    *required(nan, "reduceTensorNanOpt") = fields.nan;
+    *required(indices, "reduceTensorIndices") = fields.indices;
+    *required(indices_type, "reduceTensorIndicesType") = fields.indices_type;
   });
 }
 

@@ -9,11 +9,11 @@ namespace ashlar::cudnn {
 // (T::is_set).
 template <class T>
 const T& set_object(T* descriptor, const char* parameter) {
-  const T& known = object(descriptor, parameter);
-  if (!known.is_set)
+  const T& fields = object(descriptor, parameter);
+  if (!fields.is_set)
     fail(CUDNN_STATUS_BAD_PARAM, "{}: got a {} that was never set, expected one that is set",
          parameter, T::kTypeName);
-  return known;
+  return fields;
 }
 
 // Throws Failure(BAD_PARAM) unless the value lies in 0 to `last`.

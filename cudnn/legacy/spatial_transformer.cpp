@@ -26,9 +26,9 @@ struct Transformer {
   TensorSpec grid, theta;
 
   explicit Transformer(cudnnSpatialTransformerDescriptor_t descriptor) {
-    const cudnnSpatialTransformerStruct& known = set_object(descriptor, "stDesc");
-    dtype = known.dtype;
-    dims = known.dims;
+    const cudnnSpatialTransformerStruct& fields = set_object(descriptor, "stDesc");
+    dtype = fields.dtype;
+    dims = fields.dims;
     const std::int64_t axes = dims.rank() - 2;
     Dims grid_dims = {dims[0]};
     for (int axis = 2; axis < dims.rank(); ++axis) {

@@ -187,13 +187,13 @@ cudnnStatus_t cudnnGetTensorTransformDescriptor(cudnnTensorTransformDescriptor_t
                                                 uint32_t folds[],
                                                 cudnnFoldingDirection_t* direction) {
   return guarded_legacy(__func__, [&] {
-    const Transform& known = set_object(transform, "transformDesc");
-    if (to_format != nullptr) *to_format = known.to_format;
-    copy_if_wanted(known.pads_before, capacity, pads_before);
-    copy_if_wanted(known.pads_after, capacity, pads_after);
-    copy_if_wanted(known.folds, capacity, folds);
+    const Transform& fields = set_object(transform, "transformDesc");
+    if (to_format != nullptr) *to_format = fields.to_format;
+    copy_if_wanted(fields.pads_before, capacity, pads_before);
+    copy_if_wanted(fields.pads_after, capacity, pads_after);
+    copy_if_wanted(fields.folds, capacity, folds);
     if (direction != nullptr)
-      *direction = known.unfolds ? CUDNN_TRANSFORM_UNFOLD : CUDNN_TRANSFORM_FOLD;
+      *direction = fields.unfolds ? CUDNN_TRANSFORM_UNFOLD : CUDNN_TRANSFORM_FOLD;
   });
 }
 

@@ -114,8 +114,8 @@ def add_convolution(label, dtype, x, w, channels_last=False, transposed=False, s
     taps = math.prod(w[2:])
     channels = (w[0] if transposed else w[1] * groups) // groups
     filters = (w[1] * groups if transposed else w[0]) // groups
-    places = x[2:] if transposed else output
-    length = max(channels * taps, filters * taps, x[0] * math.prod(places))
+    pixels = x[2:] if transposed else output
+    length = max(channels * taps, filters * taps, x[0] * math.prod(pixels))
     parameters = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
     if transposed:
         parameters["output_padding"] = output_padding

@@ -193,8 +193,8 @@ def bound(case, result, reference):
              "torch.float64": "f64"}
     own = ROUNDING[kinds[str(result.dtype)]]
     sums = ROUNDING["f64" if case.dtype == "f64" else "f32"]
-    way = ROUNDING[case.rounded or ("tf32" if case.tf32 else case.dtype)]
-    relative = 2 * own + 4 * sums * math.sqrt(case.length) + 2 * way * math.sqrt(case.stages)
+    intermediate = ROUNDING[case.rounded or ("tf32" if case.tf32 else case.dtype)]
+    relative = 2 * own + 4 * sums * math.sqrt(case.length) + 2 * intermediate * math.sqrt(case.stages)
     return case.gain * relative * max(reference.abs().max().item(), 1e-30)
 
 

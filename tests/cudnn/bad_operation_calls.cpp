@@ -92,15 +92,15 @@ Call concat(std::int64_t axis, std::int64_t in_place_index, std::vector<Dims> in
                               {{CUDNN_ATTR_OPERATION_CONCAT_AXIS, axis},
                                {CUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX, in_place_index},
                                {CUDNN_ATTR_OPERATION_CONCAT_OUTPUT_DESC, tensor(9, output)}});
-    std::vector<cudnnBackendDescriptor_t> places;
+    std::vector<cudnnBackendDescriptor_t> descriptors;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       tensors.push_back(tensor(static_cast<std::int64_t>(i), inputs[i]));
-      places.push_back(tensors.back());
+      descriptors.push_back(tensors.back());
     }
-    if (!places.empty())
+    if (!descriptors.empty())
       cudnnBackendSetAttribute(op, CUDNN_ATTR_OPERATION_CONCAT_INPUT_DESCS,
                                CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                               static_cast<std::int64_t>(places.size()), places.data());
+                               static_cast<std::int64_t>(descriptors.size()), descriptors.data());
     return op.finalize();
   };
 }

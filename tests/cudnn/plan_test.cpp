@@ -177,9 +177,9 @@ TEST(ExecutionPlan, MissingTensorsAreNamed) {
   try {
     client.run(plan, memory);
     FAIL() << "ran without tensor 2";
-  } catch (const CallFailed& refused) {
-    EXPECT_EQ(refused.status, CUDNN_STATUS_BAD_PARAM);
-    EXPECT_THAT(refused.what(), HasSubstr("tensor 2"));
+  } catch (const CallFailed& failed) {
+    EXPECT_EQ(failed.status, CUDNN_STATUS_BAD_PARAM);
+    EXPECT_THAT(failed.what(), HasSubstr("tensor 2"));
   }
 }
 

@@ -114,22 +114,22 @@ void Fusion::build_finalize(Graph& graph, NormPhase phase) const {
     }
   }
   const auto results = graph.apply(op, operands, wanted, in(type_));
-  const auto give = [&](cudnnFusedOpsConstParamLabel_t placeholder, const char* name, int slot,
-                        const TensorSpec& spec) {
+  const auto add_result = [&](cudnnFusedOpsConstParamLabel_t placeholder, const char* name,
+                              int slot, const TensorSpec& spec) {
     if (has(constants_, placeholder))
       add_output(graph, name, results[static_cast<std::size_t>(slot)], spec);
   };
-  give(CUDNN_PARAM_BN_EQSCALE_PLACEHOLDER, "eq_scale", BnFinalize::eq_scale, equivalent);
-  give(CUDNN_PARAM_BN_EQBIAS_PLACEHOLDER, "eq_bias", BnFinalize::eq_bias, equivalent);
+  add_result(CUDNN_PARAM_BN_EQSCALE_PLACEHOLDER, "eq_scale", BnFinalize::eq_scale, equivalent);
+  add_result(CUDNN_PARAM_BN_EQBIAS_PLACEHOLDER, "eq_bias", BnFinalize::eq_bias, equivalent);
   if (!is_training) return;
-  give(CUDNN_PARAM_BN_SAVED_MEAN_PLACEHOLDER, "saved_mean", BnFinalize::saved_mean, stats);
-  give(CUDNN_PARAM_BN_SAVED_INVSTD_PLACEHOLDER, "saved_inv_std", BnFinalize::saved_inv_variance,
-       stats);
+  add_result(CUDNN_PARAM_BN_SAVED_MEAN_PLACEHOLDER, "saved_mean", BnFinalize::saved_mean, stats);
+  add_result(CUDNN_PARAM_BN_SAVED_INVSTD_PLACEHOLDER, "saved_inv_std",
+             BnFinalize::saved_inv_variance, stats);
   if (!has_running) return;
-  give(CUDNN_PARAM_BN_RUNNING_MEAN_PLACEHOLDER, "running_mean.next", BnFinalize::next_running_mean,
-       stats);
-  give(CUDNN_PARAM_BN_RUNNING_VAR_PLACEHOLDER, "running_var.next", BnFinalize::next_running_var,
-       stats);
+  add_result(CUDNN_PARAM_BN_RUNNING_MEAN_PLACEHOLDER, "running_mean.next",
+             BnFinalize::next_running_mean, stats);
+  add_result(CUDNN_PARAM_BN_RUNNING_VAR_PLACEHOLDER, "running_var.next",
+             BnFinalize::next_running_var, stats);
 }
 
 // y = activation(conv(x, w) * eq_scale + eq_bias + z)

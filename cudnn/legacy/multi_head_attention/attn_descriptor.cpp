@@ -120,7 +120,7 @@ cudnnStatus_t cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attention, unsigned m
                                      int v_projected, int o_projected, int max_q_length,
                                      int max_kv_length, int max_batch, int max_beam) {
   return guarded_legacy(__func__, [&] {
-    cudnnAttnStruct& known = object(attention, "attnDesc");
+    cudnnAttnStruct& fields = object(attention, "attnDesc");
     const cudnnAttnStruct wanted{.is_set = true,
                                  .mode = mode,
                                  .heads = heads,
@@ -142,7 +142,7 @@ cudnnStatus_t cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attention, unsigned m
                                  .max_batch = max_batch,
                                  .max_beam = max_beam};
     check(wanted);
-    known = wanted;
+    fields = wanted;
   });
 }
 
@@ -155,25 +155,25 @@ cudnnStatus_t cudnnGetAttnDescriptor(cudnnAttnDescriptor_t attention, unsigned* 
                                      int* v_projected, int* o_projected, int* max_q_length,
                                      int* max_kv_length, int* max_batch, int* max_beam) {
   return guarded_legacy(__func__, [&] {
-    const cudnnAttnStruct& known = attention_of(attention);
-    write_optional(mode, known.mode);
-    write_optional(heads, known.heads);
-    write_optional(softmax_scale, known.softmax_scale);
-    write_optional(dtype, known.dtype);
-    write_optional(compute, known.compute);
-    write_optional(math, known.math);
-    write_optional(attention_dropout, known.attention_dropout);
-    write_optional(output_dropout, known.output_dropout);
-    write_optional(q_size, known.q_size);
-    write_optional(k_size, known.k_size);
-    write_optional(v_size, known.v_size);
-    write_optional(q_projected, known.q_projected);
-    write_optional(k_projected, known.k_projected);
-    write_optional(v_projected, known.v_projected);
-    write_optional(o_projected, known.o_projected);
-    write_optional(max_q_length, known.max_q_length);
-    write_optional(max_kv_length, known.max_kv_length);
-    write_optional(max_batch, known.max_batch);
-    write_optional(max_beam, known.max_beam);
+    const cudnnAttnStruct& fields = attention_of(attention);
+    write_optional(mode, fields.mode);
+    write_optional(heads, fields.heads);
+    write_optional(softmax_scale, fields.softmax_scale);
+    write_optional(dtype, fields.dtype);
+    write_optional(compute, fields.compute);
+    write_optional(math, fields.math);
+    write_optional(attention_dropout, fields.attention_dropout);
+    write_optional(output_dropout, fields.output_dropout);
+    write_optional(q_size, fields.q_size);
+    write_optional(k_size, fields.k_size);
+    write_optional(v_size, fields.v_size);
+    write_optional(q_projected, fields.q_projected);
+    write_optional(k_projected, fields.k_projected);
+    write_optional(v_projected, fields.v_projected);
+    write_optional(o_projected, fields.o_projected);
+    write_optional(max_q_length, fields.max_q_length);
+    write_optional(max_kv_length, fields.max_kv_length);
+    write_optional(max_batch, fields.max_batch);
+    write_optional(max_beam, fields.max_beam);
   });
 }

@@ -84,25 +84,25 @@ cudnnStatus_t cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle, cudnnAttnDescri
                                            cudnnTensorDescriptor_t w_desc, void** address) {
   return guarded_legacy(__func__, [&] {
     object(handle, "handle");
-    const cudnnAttnStruct& known = attention_of(attention);
+    const cudnnAttnStruct& fields = attention_of(attention);
     if (kind < CUDNN_MH_ATTN_Q_WEIGHTS || kind > CUDNN_MH_ATTN_O_BIASES)
       fail(CUDNN_STATUS_BAD_PARAM, "wKind: got {}, expected 0 to {}", static_cast<int>(kind),
            CUDNN_ATTN_WKIND_COUNT - 1);
-    if (weights_bytes < static_cast<size_t>(weight_bytes(known)))
+    if (weights_bytes < static_cast<size_t>(weight_bytes(fields)))
       fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "weightSizeInBytes: got {}, expected {}",
-           weights_bytes, weight_bytes(known));
+           weights_bytes, weight_bytes(fields));
     cudnnTensorStruct& descriptor = object(w_desc, "wDesc");
     required(address, "wAddr");
-    const AttnWeightLayout layout(known);
+    const AttnWeightLayout layout(fields);
     const AttnWeightLayout::Part& part = layout.part(kind);
     TensorSpec spec;
-    spec.dtype = require_dtype(known.dtype, "dataType");
+    spec.dtype = require_dtype(fields.dtype, "dataType");
     const bool exists = part.dims[0] > 0;
     if (exists) {
       spec.dims = part.dims;
       spec.strides = part.strides;
     }
-    set(descriptor, known.dtype, spec);
+    set(descriptor, fields.dtype, spec);
     *address = exists ? address_behind(weights, bytes_of(spec.dtype, part.offset)) : nullptr;
   });
 }

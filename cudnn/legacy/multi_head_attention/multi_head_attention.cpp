@@ -203,11 +203,11 @@ cudnnStatus_t cudnnGetMultiHeadAttnBuffers(cudnnHandle_t handle, cudnnAttnDescri
                                            size_t* reserve_bytes) {
   return guarded_legacy(__func__, [&] {
     object(handle, "handle");
-    const cudnnAttnStruct& known = attention_of(attention);
-    *required(weights_bytes, "weightSizeInBytes") = static_cast<size_t>(weight_bytes(known));
+    const cudnnAttnStruct& fields = attention_of(attention);
+    *required(weights_bytes, "weightSizeInBytes") = static_cast<size_t>(weight_bytes(fields));
     *required(workspace_bytes, "workSpaceSizeInBytes") =
-        padded_workspace_bytes(workspace_of(handle, known, reserve_bytes != nullptr));
-    if (reserve_bytes != nullptr) *reserve_bytes = static_cast<size_t>(reserve_bytes_of(known));
+        padded_workspace_bytes(workspace_of(handle, fields, reserve_bytes != nullptr));
+    if (reserve_bytes != nullptr) *reserve_bytes = static_cast<size_t>(reserve_bytes_of(fields));
   });
 }
 
@@ -220,18 +220,18 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
     size_t reserve_bytes, void* reserve) {
   return guarded_legacy(__func__, [&] {
     const cudnnContext& context = object(handle, "handle");
-    const cudnnAttnStruct& known = attention_of(attention);
+    const cudnnAttnStruct& fields = attention_of(attention);
     const AttnData data{sequences_of(q_desc, "qDesc"), sequences_of(k_desc, "kDesc"),
                         sequences_of(v_desc, "vDesc"), sequences_of(o_desc, "oDesc")};
     const bool training = reserve != nullptr;
-    AttnProblem problem = problem_of(known, data, training);
+    AttnProblem problem = problem_of(fields, data, training);
     if (step >= data.q.steps() || (step >= 0 && training))
       fail(CUDNN_STATUS_BAD_PARAM, "currIdx: got {}, expected {}", step,
            training ? "a negative number in training" : "less than the steps of qDesc");
     required(window_begin, "loWinIdx");
     required(window_end, "hiWinIdx");
-    check_weights(known, weights, weights_bytes, "weights");
-    std::byte* reserve_space = training ? check_reserve(known, reserve, reserve_bytes) : nullptr;
+    check_weights(fields, weights, weights_bytes, "weights");
+    std::byte* reserve_space = training ? check_reserve(fields, reserve, reserve_bytes) : nullptr;
     problem.padding_value = read_host_scalar(data.o.fill.data(), problem.o.dtype);
     problem.has_windows = training || !are_open(data, step, window_begin, window_end);
     problem.has_residual = residuals != nullptr;
@@ -262,11 +262,11 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
       indices = static_cast<const std::byte*>(device_indices);
     }
     if (problem.op.attention_dropout > 0.0)
-      record_draws(handle, known.attention_dropout, "attnDesc.attnDropoutDesc",
+      record_draws(handle, fields.attention_dropout, "attnDesc.attnDropoutDesc",
                    problem.attention_draws(), reserve_space);
     if (problem.op.post_dropout > 0.0)
-      record_draws(handle, known.output_dropout, "attnDesc.postDropoutDesc", problem.output_draws(),
-                   reserve_space + kPostRandomAt);
+      record_draws(handle, fields.output_dropout, "attnDesc.postDropoutDesc",
+                   problem.output_draws(), reserve_space + kPostRandomAt);
     AttnCall{handle, problem, Pass::forward}.run(
         {{"q", q},
          {"k", required(keys, "keys")},
@@ -288,14 +288,14 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardData(
     void* reserve) {
   return guarded_legacy(__func__, [&] {
     object(handle, "handle");
-    const cudnnAttnStruct& known = attention_of(attention);
+    const cudnnAttnStruct& fields = attention_of(attention);
     const AttnData data{sequences_of(dq_desc, "dqDesc"), sequences_of(dk_desc, "dkDesc"),
                         sequences_of(dv_desc, "dvDesc"), sequences_of(dout_desc, "doDesc")};
-    const AttnProblem problem = problem_of(known, data, true);
+    const AttnProblem problem = problem_of(fields, data, true);
     required(window_begin, "loWinIdx");
     required(window_end, "hiWinIdx");
-    check_weights(known, weights, weights_bytes, "weights");
-    std::byte* reserve_space = check_reserve(known, reserve, reserve_bytes);
+    check_weights(fields, weights, weights_bytes, "weights");
+    std::byte* reserve_space = check_reserve(fields, reserve, reserve_bytes);
     AttnCall{handle, problem, Pass::backward_data}.run(
         {{"q", required(queries, "queries")},
          {"k", required(keys, "keys")},
@@ -317,17 +317,17 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(
     void* dweights, size_t workspace_bytes, void* workspace, size_t reserve_bytes, void* reserve) {
   return guarded_legacy(__func__, [&] {
     object(handle, "handle");
-    const cudnnAttnStruct& known = attention_of(attention);
+    const cudnnAttnStruct& fields = attention_of(attention);
     if (accumulation != CUDNN_WGRAD_MODE_ADD && accumulation != CUDNN_WGRAD_MODE_SET)
       fail(CUDNN_STATUS_BAD_PARAM, "addGrad: got {}, expected 0 or 1",
            static_cast<int>(accumulation));
     const bool adds = accumulation == CUDNN_WGRAD_MODE_ADD;
     const AttnData data{sequences_of(q_desc, "qDesc"), sequences_of(k_desc, "kDesc"),
                         sequences_of(v_desc, "vDesc"), sequences_of(dout_desc, "doDesc")};
-    const AttnProblem problem = problem_of(known, data, true);
-    check_weights(known, weights, weights_bytes, "weights");
-    check_weights(known, dweights, weights_bytes, "dweights");
-    std::byte* reserve_space = check_reserve(known, reserve, reserve_bytes);
+    const AttnProblem problem = problem_of(fields, data, true);
+    check_weights(fields, weights, weights_bytes, "weights");
+    check_weights(fields, dweights, weights_bytes, "dweights");
+    std::byte* reserve_space = check_reserve(fields, reserve, reserve_bytes);
     if (!problem.has_weights()) return;  // no projections
     required(queries, "queries");
     required(keys, "keys");

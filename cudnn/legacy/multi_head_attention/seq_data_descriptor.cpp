@@ -94,7 +94,7 @@ cudnnStatus_t cudnnSetSeqDataDescriptor(cudnnSeqDataDescriptor_t data, cudnnData
                                         int rank, const int dims[], const cudnnSeqDataAxis_t axes[],
                                         size_t count, const int lengths[], void* fill) {
   return guarded_legacy(__func__, [&] {
-    cudnnSeqDataStruct& known = object(data, "seqDataDesc");
+    cudnnSeqDataStruct& fields = object(data, "seqDataDesc");
     cudnnSeqDataStruct sequences;
     require_floating(dtype, "dataType");
     sequences.type = dtype;
@@ -104,7 +104,7 @@ cudnnStatus_t cudnnSetSeqDataDescriptor(cudnnSeqDataDescriptor_t data, cudnnData
     sequences.has_fill = fill != nullptr;
     if (fill != nullptr) std::memcpy(sequences.fill.data(), fill, element_bytes(dtype));
     sequences.is_set = true;
-    known = std::move(sequences);
+    fields = std::move(sequences);
   });
 }
 

@@ -197,9 +197,9 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
     Workspace work(workspace, workspace_bytes);
     void* lengths = nullptr;
     if (problem.has_lengths) {
-      const std::vector<int>& known = sequences_of(x_desc, "xDesc").lengths;
+      const std::vector<int>& host_lengths = sequences_of(x_desc, "xDesc").lengths;
       lengths = training ? reserve_space + problem.lengths_at : work.take(problem.lengths_bytes());
-      ashlar::upload(context.device, lengths, known.data(), problem.lengths_bytes(),
+      ashlar::upload(context.device, lengths, host_lengths.data(), problem.lengths_bytes(),
                      context.stream);
     }
     std::byte* random = training ? reserve_space + problem.random_at : nullptr;

@@ -82,7 +82,7 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnData
                                         cudnnRNNDataLayout_t layout, int max_length, int batch,
                                         int vector_size, const int lengths[], void* fill) {
   return guarded_legacy(__func__, [&] {
-    cudnnRNNDataStruct& known = object(data, "rnnDataDesc");
+    cudnnRNNDataStruct& fields = object(data, "rnnDataDesc");
     cudnnRNNDataStruct sequences;
     sequences.type = dtype;
     sequences.layout = layout;
@@ -98,7 +98,7 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnData
              n, lengths[n], max_length);
     if (fill != nullptr) std::memcpy(sequences.fill.data(), fill, element_bytes(dtype));
     sequences.is_set = true;
-    known = std::move(sequences);
+    fields = std::move(sequences);
   });
 }
 

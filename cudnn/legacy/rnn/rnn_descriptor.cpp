@@ -139,8 +139,8 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t 
                                        int32_t projected_size, int32_t layers,
                                        cudnnDropoutDescriptor_t dropout, uint32_t flags) {
   return guarded_legacy(__func__, [&] {
-    cudnnRNNStruct& known = object(rnn, "rnnDesc");
-    cudnnRNNStruct network = known;
+    cudnnRNNStruct& fields = object(rnn, "rnnDesc");
+    cudnnRNNStruct network = fields;
     network.algo = algo;
     network.cell = cell;
     network.bias_mode = bias_mode;
@@ -157,7 +157,7 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t 
     network.flags = flags;
     check(network);
     network.is_set = true;
-    known = network;
+    fields = network;
   });
 }
 

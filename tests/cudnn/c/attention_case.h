@@ -33,10 +33,10 @@ typedef struct {
 Attention attention_create(cudnnHandle_t handle, const AttentionCase* test, int is_training);
 void attention_destroy(Attention* attn);
 /* Inputs q, k, v, weights; output o. With gradients: also inputs d_o and (WGRAD_MODE_ADD) before,
- * outputs dq, dk, dv, dweights. The residual is q. made->weights gets the weights, made->dweights
+ * outputs dq, dk, dv, dweights. The residual is q. attn->weights gets the weights, attn->dweights
  * what they add to. */
 Oracle* attention_oracle(const Attention* attn, int with_gradients);
-/* made->dweights becomes the oracle's output. */
+/* attn->dweights becomes the oracle's output. */
 void attention_copy_gradient(const Attention* attn, Oracle* oracle);
 
 int attention_output_size(const AttentionCase* test);

@@ -29,8 +29,8 @@ int output_extent(const Shape* shape, int axis);
 Descriptors make_descriptors(const Shape* shape);
 void destroy_descriptors(Descriptors* descriptors);
 
-/* "[2,3,5,5]", and with a name, kind, dtype and layout a whole tensor. The strings are from a ring
- * of static buffers, valid for some more calls. */
+/* "[2,3,5,5]", and with a name, kind, dtype and layout a whole tensor. The strings are in static
+ * buffers that later calls reuse. */
 const char* json_list(const int* values, int count);
 const char* json_tensor(const char* name, const char* kind, const char* dtype, const Shape* shape,
                         int dim0, int dim1, const int* spatial);

@@ -161,7 +161,7 @@ static void test_int8(const char* result_type) {
 }
 
 /* Padded rows of x and y, as in a crop of a larger image; the padding of y is not written. */
-static void test_gaps(void) {
+static void test_padded_rows(void) {
   const Shape shape = {"f32",  0,      2,      1,      2,     3, 1, {4, 5},
                        {3, 3}, {1, 1}, {1, 1}, {1, 1}, CROSS, 1, 0};
   Descriptors d = make_descriptors(&shape);
@@ -216,7 +216,7 @@ int main(void) {
   test_int8("i8");
   test_int8("f32");
   test_int8("i32");
-  test_gaps();
+  test_padded_rows();
   SUCCEEDS(cudnnDestroy(handle));
   return failures;
 }

@@ -58,9 +58,9 @@ static void layouts(void) {
       cudnnSetTensorNdDescriptorEx(tensor, CUDNN_TENSOR_NHWC, CUDNN_DATA_BFLOAT16, 5, ndhwc.dims));
   CHECK(fields_match(tensor, &ndhwc, 1440));
   /* With padding, the size ends after the last element. */
-  const TensorFields gaps = {CUDNN_DATA_FLOAT, 4, {2, 2, 2, 2}, {100, 40, 10, 3}};
+  const TensorFields padded = {CUDNN_DATA_FLOAT, 4, {2, 2, 2, 2}, {100, 40, 10, 3}};
   SUCCEEDS(cudnnSetTensor4dDescriptorEx(tensor, CUDNN_DATA_FLOAT, 2, 2, 2, 2, 100, 40, 10, 3));
-  CHECK(fields_match(tensor, &gaps, 4 * (100 + 40 + 10 + 3 + 1)));
+  CHECK(fields_match(tensor, &padded, 4 * (100 + 40 + 10 + 3 + 1)));
   const TensorFields eight = {
       CUDNN_DATA_INT64, 8, {1, 2, 1, 2, 1, 2, 1, 2}, {16, 8, 8, 4, 4, 2, 2, 1}};
   SUCCEEDS(cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_INT64, 8, eight.dims, eight.strides));

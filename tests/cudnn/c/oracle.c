@@ -137,11 +137,11 @@ Oracle* oracle_variant(const Variant* variant, const char* json, ...) {
 }
 
 const void* factor_of(const Variant* variant, double value) {
-  enum { PLACES = 16 };
-  static float floats[PLACES];
-  static double doubles[PLACES];
+  enum { SLOTS = 16 };
+  static float floats[SLOTS];
+  static double doubles[SLOTS];
   static int slot = 0;
-  slot = (slot + 1) % PLACES;
+  slot = (slot + 1) % SLOTS;
   floats[slot] = (float)value;
   doubles[slot] = value;
   return strcmp(variant->dtype, "f64") == 0 ? (const void*)&doubles[slot] : &floats[slot];
