@@ -28,7 +28,7 @@ class Pointers {
   explicit Pointers(std::size_t count) : count_(count) {
     if (count > inline_.size()) heap_.resize(count);
   }
-  void*& operator[](std::size_t binding) { return all()[binding]; }
+  void*& operator[](std::size_t index) { return all()[index]; }
   std::span<void* const> span() { return {all(), count_}; }
 
  private:

@@ -141,10 +141,10 @@ std::shared_ptr<const BoundPlan> ExecutionPlan::other(const Device& device,
   // rest.
   CompileOptions options = config.options;
   options.workspace_limit = std::min(options.workspace_limit, plan_.plan->workspace_size());
-  auto other = std::make_shared<const BoundPlan>(compiled(translated, device, options));
+  auto bound_plan = std::make_shared<const BoundPlan>(compiled(translated, device, options));
   const std::scoped_lock lock(mutex_);
   if (others_.size() >= kMaxOthers) others_.clear();
-  return others_.emplace(std::move(key), std::move(other)).first->second;
+  return others_.emplace(std::move(key), std::move(bound_plan)).first->second;
 }
 
 std::optional<AttributeValue> ExecutionPlan::computed(cudnnBackendAttributeName_t name) const {
