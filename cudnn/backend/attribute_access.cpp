@@ -76,7 +76,7 @@ AttributeValue load_value(const AttributeRow& row, cudnnBackendAttributeType_t t
 }
 
 // Writes one element into the caller's array, converted to the attribute type `type`.
-struct Storing {
+struct ElementWriter {
   const AttributeRow& row;
   cudnnBackendAttributeType_t type;
   void* elements;
@@ -186,7 +186,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                  element_type_name(type));
           if (elements != nullptr)
             for (std::int64_t i = 0; i < std::min(total, capacity); ++i)
-              Storing{row, type, elements}(i, all[static_cast<std::size_t>(i)]);
+              ElementWriter{row, type, elements}(i, all[static_cast<std::size_t>(i)]);
           if (count != nullptr) *count = total;
         },
         value);

@@ -9,8 +9,8 @@ namespace ashlar::cudnn {
 
 namespace {
 
-constexpr std::size_t kNumbers = 3000;  // all enumerators of attributes are below this
-using RowsByName = std::array<const AttributeRow*, kNumbers>;
+constexpr std::size_t kMaxAttribute = 3000;  // all enumerators of attributes are below this
+using RowsByName = std::array<const AttributeRow*, kMaxAttribute>;
 
 const RowsByName& rows_by_name() {
   static const RowsByName once = [] {
@@ -75,7 +75,7 @@ constexpr std::array kDescriptorNames = {
 
 const AttributeRow* find_attribute(std::int64_t name) {
   const auto number = static_cast<std::size_t>(name);
-  return number < kNumbers ? rows_by_name()[number] : nullptr;
+  return number < kMaxAttribute ? rows_by_name()[number] : nullptr;
 }
 
 const char* attribute_name(std::int64_t name) {

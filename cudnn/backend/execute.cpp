@@ -19,8 +19,8 @@ namespace ashlar::cudnn {
 
 namespace {
 
-constexpr std::uintptr_t kLine = 64;
-constexpr std::size_t kLargestScalar = 16;  // bytes of a pass-by-value tensor
+constexpr std::uintptr_t kWorkspaceAlignment = 64;
+constexpr std::size_t kMaxScalarBytes = 16;  // bytes of a pass-by-value tensor
 
 // The pointers of one execution, in a fixed array up to its size and on the heap beyond.
 class Pointers {
@@ -68,7 +68,8 @@ void* aligned_workspace(const BoundPlan& plan, void* provided) {
          "CUDNN_ATTR_VARIANT_PACK_WORKSPACE: got null, expected a pointer to {} bytes",
          plan.workspace_size());
   const auto address = reinterpret_cast<std::uintptr_t>(provided);
-  return reinterpret_cast<void*>((address + kLine - 1) / kLine * kLine);
+  return reinterpret_cast<void*>((address + kWorkspaceAlignment - 1) / kWorkspaceAlignment *
+                                 kWorkspaceAlignment);
 }
 
 ShapeOverrides overrides_of(const VariantPack& pack) {
@@ -126,7 +127,7 @@ std::function<void()> deferred_run(const BoundPlan& bound, std::span<void* const
   struct Run {
     std::shared_ptr<const Plan> plan;
     std::vector<void*> pointers;
-    std::vector<std::array<std::byte, kLargestScalar>> numbers;
+    std::vector<std::array<std::byte, kMaxScalarBytes>> numbers;
   };
   auto run = std::make_shared<Run>(Run{bound.plan, {pointers.begin(), pointers.end()}, {}});
   run->numbers.resize(pointers.size());

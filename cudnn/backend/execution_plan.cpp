@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 constexpr const char* kPlanFormat = "ashlar-cudnn-plan";
 constexpr int kPlanVersion = 1;
-constexpr std::int64_t kPlanLine = 64;  // workspace alignment in bytes
+constexpr std::int64_t kPlanWorkspaceAlignment = 64;  // workspace alignment in bytes
 // Bound on the plans for overridden shapes that one execution plan caches. When it is reached, the
 // cache is cleared.
 constexpr std::size_t kMaxOthers = 1024;
@@ -116,7 +116,7 @@ FinishedRef from_json(const Record& record) try {
 
 std::int64_t BoundPlan::workspace_size() const {
   const std::int64_t bytes = plan->workspace_size();
-  return bytes == 0 ? 0 : bytes + kPlanLine;
+  return bytes == 0 ? 0 : bytes + kPlanWorkspaceAlignment;
 }
 
 std::shared_ptr<const BoundPlan> ExecutionPlan::other(const Device& device,

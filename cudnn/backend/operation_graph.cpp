@@ -11,7 +11,7 @@ namespace ashlar::cudnn {
 
 TranslatedGraph translate(std::span<const RecordRef> operations, const ShapeOverrides& overrides,
                           bool may_assume) {
-  Translation translation(in_order(operations), overrides, may_assume);
+  Translation translation(topological_order(operations), overrides, may_assume);
   translation.run();
   TranslatedGraph translated{translation.take_graph(), {}, translation.assumptions()};
   translated.graph.validate();

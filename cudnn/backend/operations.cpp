@@ -110,7 +110,7 @@ std::vector<NamedTensor> operands_of(const Record& operation) {
 
 std::int64_t uid_of(const Record& tensor) { return tensor.integer(CUDNN_ATTR_TENSOR_UNIQUE_ID); }
 
-std::vector<const Record*> in_order(std::span<const RecordRef> operations) {
+std::vector<const Record*> topological_order(std::span<const RecordRef> operations) {
   std::map<std::int64_t, std::size_t> producers;  // uid -> index of the operation that writes it
   for (std::size_t i = 0; i < operations.size(); ++i)
     for (const NamedTensor& result : results_of(*operations[i]))

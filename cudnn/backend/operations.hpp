@@ -21,7 +21,7 @@ std::vector<NamedTensor> operands_of(const Record& operation);
 
 // The operations in topological order, stable with respect to the caller's order. Throws
 // Failure(BAD_PARAM) for a tensor with two producers and for a cycle.
-std::vector<const Record*> in_order(std::span<const RecordRef> operations);
+std::vector<const Record*> topological_order(std::span<const RecordRef> operations);
 
 std::int64_t uid_of(const Record& tensor);
 

@@ -34,7 +34,7 @@ cudnnStatus_t guarded(const char* function, Body&& body) noexcept {
 }
 
 // Legacy calls report a null pointer as CUDNN_STATUS_BAD_PARAM, as NVIDIA's library does.
-constexpr cudnnStatus_t coarse(cudnnStatus_t status) {
+constexpr cudnnStatus_t legacy_status(cudnnStatus_t status) {
   return status == CUDNN_STATUS_BAD_PARAM_NULL_POINTER ? CUDNN_STATUS_BAD_PARAM : status;
 }
 
@@ -45,7 +45,7 @@ cudnnStatus_t guarded_legacy(const char* function, Body&& body) noexcept {
     try {
       body();
     } catch (const Failure& failure) {
-      throw Failure(coarse(failure.status()), failure.what());
+      throw Failure(legacy_status(failure.status()), failure.what());
     }
   });
 }

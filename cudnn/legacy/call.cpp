@@ -18,12 +18,12 @@ Call::Call(cudnnHandle_t handle, std::string_view name)
 Call& Call::blend(const void* alpha, const void* beta, DType data, int pair) {
   Blend& blend = blends_.at(static_cast<std::size_t>(pair));
   blend.type = data == f64 ? f64 : f32;
-  const auto number = [&](const void* provided, double fallback) {
+  const auto blend_scalar = [&](const void* provided, double fallback) {
     const double value = provided != nullptr ? read_host_scalar(provided, blend.type) : fallback;
-    return Number{value, static_cast<float>(value)};
+    return BlendScalar{value, static_cast<float>(value)};
   };
-  blend.alpha = number(alpha, 1.0);
-  blend.beta = number(beta, 0.0);
+  blend.alpha = blend_scalar(alpha, 1.0);
+  blend.beta = blend_scalar(beta, 0.0);
   key_.add(blend.alpha.value != 1.0).add(blend.beta.value != 0.0).add(blend.type);
   return *this;
 }
@@ -43,12 +43,12 @@ Call& Call::compile(const std::function<void(Graph&)>& build, const CompileOptio
     return ashlar::compile(graph, context_.device, allowed);
   });
   binding_ = plan_->binding();
-  const auto bind_number = [&](const char* name, const void* number) {
+  const auto bind_scalar = [&](const char* name, const void* number) {
     if (plan_->graph().find_tensor(name) != kNoTensor) binding_->set(name, number);
   };
   for (const Blend& blend : blends_) {
-    if (blend.alpha.value != 1.0) bind_number(blend.alpha_name, blend.alpha.as(blend.type));
-    if (blend.beta.value != 0.0) bind_number(blend.beta_name, blend.beta.as(blend.type));
+    if (blend.alpha.value != 1.0) bind_scalar(blend.alpha_name, blend.alpha.as(blend.type));
+    if (blend.beta.value != 0.0) bind_scalar(blend.beta_name, blend.beta.as(blend.type));
   }
   return *this;
 }

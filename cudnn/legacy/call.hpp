@@ -68,7 +68,7 @@ class Call {
 
  private:
   // A blend scalar in both types that a graph may read.
-  struct Number {
+  struct BlendScalar {
     double value = 0.0;
     float value_f32 = 0.0F;
     const void* as(DType type) const {
@@ -76,7 +76,7 @@ class Call {
     }
   };
   struct Blend {
-    Number alpha = {1.0, 1.0F}, beta = {};
+    BlendScalar alpha = {1.0, 1.0F}, beta = {};
     DType type = f32;
     const char *alpha_name, *beta_name;
   };

@@ -17,7 +17,7 @@ struct FusedConvolution {
   double alpha1 = 1.0, alpha2 = 0.0;
 
   // The type of alpha1 and alpha2, and the compute type of the epilogue.
-  DType number_type() const { return conv.y.dtype == f64 ? f64 : f32; }
+  DType scalar_type() const { return conv.y.dtype == f64 ? f64 : f32; }
   DType type() const { return conv.compute == f64 ? f64 : compute_of(conv.y.dtype); }
 };
 
@@ -31,12 +31,12 @@ Value add_fused(Graph& graph, const FusedConvolution& fused) {
   const int rank = fused.conv.y.dims.rank();
   Value sum = add_convolution(graph, fused.conv);
   if (fused.alpha1 != 1.0)
-    sum = binary(graph, PointwiseMode::mul, sum, graph.scalar("alpha1", fused.number_type(), rank),
+    sum = binary(graph, PointwiseMode::mul, sum, graph.scalar("alpha1", fused.scalar_type(), rank),
                  type);
   if (fused.alpha2 != 0.0) {
     Value z = add_input(graph, "z", fused.z);
     if (fused.alpha2 != 1.0)
-      z = binary(graph, PointwiseMode::mul, z, graph.scalar("alpha2", fused.number_type(), rank),
+      z = binary(graph, PointwiseMode::mul, z, graph.scalar("alpha2", fused.scalar_type(), rank),
                  type);
     sum = binary(graph, PointwiseMode::add, sum, z, type);
   }
@@ -62,7 +62,7 @@ void run(cudnnHandle_t handle, const FusedConvolution& fused, ConvStrategy strat
   }
   const auto single = [](double number) { return static_cast<float>(number); };
   const float alpha1 = single(fused.alpha1), alpha2 = single(fused.alpha2);
-  const bool is_double = fused.number_type() == f64;
+  const bool is_double = fused.scalar_type() == f64;
   call.bind("x", memory.conv.x).bind("w", memory.conv.w).bind("y", memory.conv.y);
   call.bind("bias", memory.bias);
   if (fused.alpha1 != 1.0)
@@ -97,8 +97,8 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     if (fused.bias.dims != per_channel)
       fail(CUDNN_STATUS_BAD_PARAM, "biasDesc.dims: got {}, expected {}, one per channel of yDesc",
            to_string(fused.bias.dims), to_string(per_channel));
-    fused.alpha1 = read_host_scalar(required(alpha1, "alpha1"), fused.number_type());
-    fused.alpha2 = read_host_scalar(required(alpha2, "alpha2"), fused.number_type());
+    fused.alpha1 = read_host_scalar(required(alpha1, "alpha1"), fused.scalar_type());
+    fused.alpha2 = read_host_scalar(required(alpha2, "alpha2"), fused.scalar_type());
     FusedMemory memory{
         {required(x, "x"), required(w, "w"), required(y, "y")}, z, required(bias, "bias")};
     if (fused.alpha2 != 0.0) {  // else z is not read and may be null

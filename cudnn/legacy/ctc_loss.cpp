@@ -50,7 +50,7 @@ struct HostLabels {
   // Bytes of the device copy, which is padded to the label capacity.
   std::int64_t bytes() const { return (2 * sequences + room()) * kIntBytes; }
   // Label lengths, sequence lengths, labels.
-  std::vector<int> together() const {
+  std::vector<int> concatenated() const {
     std::vector<int> all(label_lengths, label_lengths + sequences);
     all.insert(all.end(), input_lengths, input_lengths + sequences);
     if (count > 0) all.insert(all.end(), labels, labels + count);
@@ -199,7 +199,7 @@ void run_with_host_labels(cudnnHandle_t handle, const Problem& problem, const Ho
   CtcCall ctc(handle, problem, host.room());
   require_bytes(bytes, ctc.workspace_size() + host.bytes());
   required(workspace, "workspace");
-  const std::vector<int> numbers = host.together();
+  const std::vector<int> numbers = host.concatenated();
   int* device = reinterpret_cast<int*>(static_cast<std::byte*>(workspace) + ctc.workspace_size());
   upload(ctc.call().device(), device, numbers.data(),
          static_cast<std::int64_t>(numbers.size()) * HostLabels::kIntBytes, ctc.call().stream());

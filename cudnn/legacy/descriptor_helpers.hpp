@@ -22,7 +22,7 @@ std::int64_t bytes_of(DType dtype, std::int64_t count);
 std::size_t element_bytes(cudnnDataType_t type);
 
 // `base` + `bytes`. With a null `base` the result is the offset as a pointer.
-void* address_behind(const void* base, std::int64_t bytes);
+void* offset_address(const void* base, std::int64_t bytes);
 
 // A row-major tensor.
 TensorSpec row_major_spec(DType dtype, const Dims& dims);

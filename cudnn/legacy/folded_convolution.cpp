@@ -9,7 +9,7 @@
 // xf: their gradient is 0.
 //
 // Extents match NVIDIA's: output channels are padded to a multiple of 8, and input channels so that
-// a folded block has a multiple of 8, where an integer padding does that.
+// a folded block has a multiple of 8, if some number of input channels gives that.
 #include "core/guarded.hpp"
 #include "legacy/convolution.hpp"
 #include "legacy/filter_descriptor.hpp"

@@ -17,7 +17,7 @@ void add_norm_key(Call& call, const NormKind& kind) {
   if (kind.activation) call.key(*kind.activation);
 }
 
-Value number(Graph& graph, const char* name, Value x) {
+Value scalar_input(Graph& graph, const char* name, Value x) {
   return graph.scalar(name, compute_of(x.dtype()), x.dims().rank());
 }
 

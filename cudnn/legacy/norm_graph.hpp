@@ -13,10 +13,10 @@ bool is_identity(const NormKind& kind);  // true also without an activation
 void add_norm_key(Call& call, const NormKind& kind);
 
 // A host scalar as a graph input, so that its value is not part of the plan key.
-Value number(Graph& graph, const char* name, Value x);
-class Number {
+Value scalar_input(Graph& graph, const char* name, Value x);
+class HostScalar {
  public:
-  explicit Number(double value) : value_(value), value_f32_(static_cast<float>(value)) {}
+  explicit HostScalar(double value) : value_(value), value_f32_(static_cast<float>(value)) {}
   const void* as(DType type) const {
     return type == f64 ? static_cast<const void*>(&value_) : &value_f32_;
   }

@@ -64,7 +64,7 @@ TensorSpec first_sample(TensorSpec spec) {
 
 // Whether the samples of all tensors are contiguous and in the same element order, so that each is
 // a row of memory.
-bool are_memory_rows(std::initializer_list<const TensorSpec*> specs) {
+bool are_sample_rows(std::initializer_list<const TensorSpec*> specs) {
   const Dims order = first_sample(**specs.begin()).strides;
   for (const TensorSpec* spec : specs) {
     const TensorSpec sample = first_sample(*spec);
@@ -75,7 +75,7 @@ bool are_memory_rows(std::initializer_list<const TensorSpec*> specs) {
   return true;
 }
 
-TensorSpec memory_rows(TensorSpec spec) {
+TensorSpec sample_rows(TensorSpec spec) {
   const std::int64_t sample = element_count(spec.dims) / spec.dims[0];
   spec.strides = {spec.strides[0], 1};
   spec.dims = {spec.dims[0], sample};
@@ -95,9 +95,9 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
     Softmax softmax(algo, mode, x_spec.dims);
     required(x, "x");
     required(y, "y");
-    if (softmax.over_sample && are_memory_rows({&x_spec, &y_spec})) {
-      x_spec = memory_rows(x_spec);
-      y_spec = memory_rows(y_spec);
+    if (softmax.over_sample && are_sample_rows({&x_spec, &y_spec})) {
+      x_spec = sample_rows(x_spec);
+      y_spec = sample_rows(y_spec);
       softmax.over_sample = false;
     }
     call.key(softmax.over_sample).key(softmax.has_masked_rows).key(softmax.attributes.log);
@@ -127,8 +127,8 @@ cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t
     required(y, "y");
     required(dy, "dy");
     required(dx, "dx");
-    if (softmax.over_sample && are_memory_rows({&y_spec, &dy_spec, &dx_spec})) {
-      for (TensorSpec* spec : {&y_spec, &dy_spec, &dx_spec}) *spec = memory_rows(*spec);
+    if (softmax.over_sample && are_sample_rows({&y_spec, &dy_spec, &dx_spec})) {
+      for (TensorSpec* spec : {&y_spec, &dy_spec, &dx_spec}) *spec = sample_rows(*spec);
       softmax.over_sample = false;
     }
     call.key(softmax.over_sample).key(softmax.attributes.log);

@@ -71,10 +71,10 @@ TensorSpec strided_spec(cudnnDataType_t type, const Dims& dims, const Dims& stri
 }
 
 void set(cudnnTensorStruct& descriptor, cudnnDataType_t type, const TensorSpec& spec,
-         bool has_given_strides) {
+         bool has_explicit_strides) {
   descriptor.type = type;
   descriptor.spec = spec;
-  descriptor.has_given_strides = has_given_strides;
+  descriptor.has_explicit_strides = has_explicit_strides;
   descriptor.is_set = true;
 }
 
@@ -222,7 +222,7 @@ cudnnStatus_t cudnnGetTensorSizeInBytes(cudnnTensorDescriptor_t tensor, size_t* 
     const TensorSpec spec = spec_of(tensor, "tensorDesc");
     std::int64_t size = byte_size(spec);
     // With explicit strides NVIDIA's library counts a whole vector per channel.
-    if (tensor->has_given_strides && spec.vector > 1) {
+    if (tensor->has_explicit_strides && spec.vector > 1) {
       TensorSpec channels = spec;
       channels.vector = 1;
       size = byte_size(channels) + spec.vector - 1;

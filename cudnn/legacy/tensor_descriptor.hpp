@@ -10,7 +10,7 @@ struct cudnnTensorStruct {
   bool is_set = false;
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   ashlar::cudnn::TensorSpec spec;
-  bool has_given_strides = false;  // explicit strides, not derived from a format
+  bool has_explicit_strides = false;  // explicit strides, not derived from a format
 };
 
 namespace ashlar::cudnn {
@@ -27,7 +27,7 @@ TensorSpec packed_spec(cudnnDataType_t type, cudnnTensorFormat_t format, const D
 // Strides count elements of the type, i.e. whole vectors for x4 and x32 types.
 TensorSpec strided_spec(cudnnDataType_t type, const Dims& dims, const Dims& strides);
 void set(cudnnTensorStruct& descriptor, cudnnDataType_t type, const TensorSpec& spec,
-         bool has_given_strides = false);
+         bool has_explicit_strides = false);
 
 // Dims from the caller's array of `rank` ints; throws Failure(NOT_SUPPORTED) unless 1 <= rank <=
 // CUDNN_DIM_MAX.

@@ -7,7 +7,7 @@ namespace ashlar::cudnn {
 Workspace::Workspace(void* memory, std::size_t bytes) {
   if (memory == nullptr) return;
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  const std::int64_t skipped = static_cast<std::int64_t>(-address % kWorkAlignment);
+  const std::int64_t skipped = static_cast<std::int64_t>(-address % kWorkspaceGranularity);
   if (static_cast<std::int64_t>(bytes) <= skipped) return;
   memory_ = static_cast<std::byte*>(memory) + skipped;
   bytes_ = static_cast<std::int64_t>(bytes) - skipped;

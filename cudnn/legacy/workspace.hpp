@@ -5,10 +5,10 @@
 
 namespace ashlar::cudnn {
 
-inline constexpr std::int64_t kWorkAlignment = 64;
+inline constexpr std::int64_t kWorkspaceGranularity = 64;
 
 constexpr std::int64_t aligned_bytes(std::int64_t bytes) {
-  return (bytes + kWorkAlignment - 1) / kWorkAlignment * kWorkAlignment;
+  return (bytes + kWorkspaceGranularity - 1) / kWorkspaceGranularity * kWorkspaceGranularity;
 }
 
 // The unused part of a workspace; its start is aligned.
@@ -27,7 +27,7 @@ class Workspace {
 
 // The workspace size to request from the caller so that `bytes` fit after alignment.
 constexpr std::size_t padded_workspace_bytes(std::int64_t bytes) {
-  return bytes == 0 ? 0 : static_cast<std::size_t>(aligned_bytes(bytes) + kWorkAlignment);
+  return bytes == 0 ? 0 : static_cast<std::size_t>(aligned_bytes(bytes) + kWorkspaceGranularity);
 }
 
 // Runs `call`, whose key is set: the plan without a workspace limit if it fits into `work`, else a

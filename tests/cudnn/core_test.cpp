@@ -61,16 +61,16 @@ TEST(CudnnCore, LastErrorIsTruncatedToTheCapacity) {
 TEST(CudnnCore, CallbackReceivesTheSeveritiesOfItsMask) {
   static std::vector<std::string> logged;
   logged.clear();
-  const auto listen = [](cudnnSeverity_t, void*, const cudnnDebug_t* who, const char* message) {
+  const auto on_message = [](cudnnSeverity_t, void*, const cudnnDebug_t* who, const char* message) {
     EXPECT_EQ(who->cudnn_version, 91900U);
     logged.emplace_back(message);
   };
-  ASSERT_EQ(cudnnSetCallback(CUDNN_SEV_ERROR_EN, nullptr, listen), CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnSetCallback(CUDNN_SEV_ERROR_EN, nullptr, on_message), CUDNN_STATUS_SUCCESS);
   cudnnSetStream(nullptr, nullptr);
   cudnnHandle_t handle = nullptr;
   cudnnCreate(&handle);
   EXPECT_EQ(logged.size(), 1U);
-  cudnnSetCallback(CUDNN_SEV_INFO_EN, nullptr, listen);
+  cudnnSetCallback(CUDNN_SEV_INFO_EN, nullptr, on_message);
   cudnnDestroy(handle);
   cudnnSetCallback(0, nullptr, nullptr);
   ASSERT_GE(logged.size(), 2U);

@@ -20,7 +20,7 @@ TensorId block_mask(Translation& translation, const Record& operation, std::int6
   dims[3] = columns;
   for (std::int64_t& stride : strides) stride *= 8;
   strides[3] = 1;
-  return translation.reread(operation, kMask, boolean, dims, strides);
+  return translation.reinterpreted_operand(operation, kMask, boolean, dims, strides);
 }
 
 DType compute_for(const Translation& translation, TensorId q) {

@@ -38,12 +38,12 @@ void translate(Translation& translation, const Record& operation, const Names& n
   std::optional<Dims> dims;
   const TensorFacts result = translation.facts(operation, names.result);
   if constexpr (std::is_same_v<Op, ConvBackwardData>)
-    if (result.has_open_dims) {
+    if (result.has_inferred_dims) {
       dims = result.dims;
       (*dims)[0] = translation.dims(first)[0];
     }
   if constexpr (std::is_same_v<Op, ConvBackwardFilter>)
-    if (result.has_open_dims) dims = result.dims;
+    if (result.has_inferred_dims) dims = result.dims;
   translation.add(op, {first, second, z}, {translation.result(operation, names.result, dims)},
                   compute);
 }

@@ -10,7 +10,7 @@ void translate_reshape(Translation& translation, const Record& operation) {
   constexpr auto kX = CUDNN_ATTR_OPERATION_RESHAPE_XDESC, kY = CUDNN_ATTR_OPERATION_RESHAPE_YDESC;
   const TensorFacts from = translation.facts(operation, kX), to = translation.facts(operation, kY);
   const TensorId x = translation.operand(operation, kX);
-  if (!from.has_open_dims && !to.has_open_dims) {
+  if (!from.has_inferred_dims && !to.has_inferred_dims) {
     if (element_count(from.dims) != element_count(to.dims))
       fail(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
            "CUDNN_ATTR_OPERATION_RESHAPE_YDESC: got {}, expected the element count of {}",

@@ -69,7 +69,7 @@ std::optional<TensorFacts> facts_or_none(const Translation& translation, const R
 }
 
 const Dims* dims_or_null(const std::optional<TensorFacts>& facts) {
-  return facts && !facts->has_open_dims ? &facts->dims : nullptr;
+  return facts && !facts->has_inferred_dims ? &facts->dims : nullptr;
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ constexpr auto kX = CUDNN_ATTR_OPERATION_NORM_FWD_XDESC,
                kY = CUDNN_ATTR_OPERATION_NORM_FWD_YDESC;
 
 // Inference: y = (x - mean) * inv_variance * scale + bias, with mean and inv_variance as inputs.
-void with_given_statistics(Translation& translation, const Record& operation, TensorId x) {
+void translate_norm_inference(Translation& translation, const Record& operation, TensorId x) {
   const DType compute = compute_for(translation, x);
   const auto combined = [&](PointwiseMode mode, TensorId a, TensorId b) {
     return b == kNoTensor ? a : translation.pointwise(mode, {a, b}, compute, compute);
@@ -117,7 +117,7 @@ void translate_norm_forward(Translation& translation, const Record& operation) {
   op.phase = is_training ? NormPhase::training : NormPhase::inference;
   const TensorId x = translation.operand(operation, kX);
   if (!is_training && op.mode != NormMode::batch && operation.has(kInvVariance))
-    return with_given_statistics(translation, operation, x);
+    return translate_norm_inference(translation, operation, x);
 
   const auto statistics = facts_or_none(translation, operation, kInvVariance),
              scale = facts_or_none(translation, operation, kScale);
@@ -133,11 +133,11 @@ void translate_norm_forward(Translation& translation, const Record& operation) {
   const auto fits = [&](TensorId id) {
     return id == kNoTensor || translation.dims(id) == parameters;
   };
-  const bool is_apart = !fits(scale_in) || !fits(bias_in);
+  const bool is_separate = !fits(scale_in) || !fits(bias_in);
 
   std::vector<TensorId> inputs(Op::momentum_tensor + 1, kNoTensor);
   inputs[Op::x] = x;
-  if (!is_apart) {
+  if (!is_separate) {
     inputs[Op::scale] = scale_in;
     inputs[Op::bias] = bias_in;
   }
@@ -161,7 +161,7 @@ void translate_norm_forward(Translation& translation, const Record& operation) {
     outputs[Op::next_running_mean] = translation.result_or_none(operation, kNextMean);
     outputs[Op::next_running_var] = translation.result_or_none(operation, kNextVar);
   }
-  if (!is_apart) {
+  if (!is_separate) {
     outputs[Op::y] = translation.result(operation, kY);
     translation.add(op, inputs, outputs, compute);
     return;

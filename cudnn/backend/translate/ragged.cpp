@@ -19,7 +19,7 @@ int time_axis(const TensorFacts& facts) {
 }  // namespace
 
 // offset[first + b] / stride, [B, 1, 1, 1].
-TensorId Translation::row_starts(const TensorFacts& facts, std::int64_t first) {
+TensorId Translation::sequence_starts(const TensorFacts& facts, std::int64_t first) {
   const TensorId offsets = operand(*facts.ragged_offset);
   const Dims shape = dims(offsets);
   if (shape.empty() || shape[0] != facts.dims[0] + 1 || element_count(shape) != shape[0])
@@ -37,8 +37,8 @@ TensorId Translation::row_starts(const TensorFacts& facts, std::int64_t first) {
                    dtype);
 }
 
-TensorId Translation::row_lengths(const TensorFacts& facts) {
-  const TensorId begin = row_starts(facts, 0), end = row_starts(facts, 1);
+TensorId Translation::sequence_lengths(const TensorFacts& facts) {
+  const TensorId begin = sequence_starts(facts, 0), end = sequence_starts(facts, 1);
   const DType dtype = tensor(begin).dtype;
   return pointwise(PointwiseMode::sub, {end, begin}, dtype, dtype);
 }
@@ -52,7 +52,7 @@ TensorId Translation::padded(const TensorFacts& facts) {
   pages.dims = {facts.dims[0] * length, facts.dims[1], 1, facts.dims[depth]};
   pages.strides = {facts.strides[time], facts.strides[1], 1, facts.strides[depth]};
   const TensorId container = input_of(pages, "");
-  const TensorId starts = row_starts(facts, 0);
+  const TensorId starts = sequence_starts(facts, 0);
   const DType dtype = tensor(starts).dtype;
   const TensorId all = expanded(starts, {facts.dims[0], 1, length, 1});
   Pointwise position;
@@ -62,7 +62,7 @@ TensorId Translation::padded(const TensorFacts& facts) {
   const TensorId table = pointwise(PointwiseMode::add, {starts, index}, dtype, dtype);
   PagedCacheLoad load;
   load.transposed = time == 3;
-  return value(load, {container, table, row_lengths(facts)}, facts.dtype, f32, facts.dims);
+  return value(load, {container, table, sequence_lengths(facts)}, facts.dtype, f32, facts.dims);
 }
 
 // A scatter is written as attention, which can write ragged outputs: each query attends only to the
@@ -83,7 +83,7 @@ void Translation::write_ragged(TensorId source, const TensorFacts& facts) {
                                   {constant(0, f32, 4), constant(0, f32, 4),
                                    pointwise(PointwiseMode::cmp_eq, {thin, thin}, boolean)},
                                   f32);
-  const TensorId lengths = row_lengths(facts);
+  const TensorId lengths = sequence_lengths(facts);
   AttentionForward copy;
   copy.scale = 1.0;
   copy.left_bound = 1;

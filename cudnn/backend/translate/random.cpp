@@ -19,7 +19,7 @@ constexpr auto kY = CUDNN_ATTR_OPERATION_RNG_YDESC;
 
 // The dims of a virtual result in a graph with overridden shapes: those of its co-operand.
 std::optional<Dims> dims_by_use(const Translation& translation, const TensorFacts& y) {
-  if (!y.has_open_dims) return std::nullopt;
+  if (!y.has_inferred_dims) return std::nullopt;
   for (const Record* reader : translation.readers_of(y.uid))
     for (const NamedTensor& other : operands_of(*reader))
       if (uid_of(*other.tensor) != y.uid)

@@ -64,7 +64,7 @@ void translate_reduction(Translation& translation, const Record& operation) {
   const auto requested = static_cast<cudnnDataType_t>(
       descriptor.integer_or(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT));
   const DType compute = compute_of(translation, requested, std::array{x});
-  if (translation.facts(operation, kY).has_open_dims) {
+  if (translation.facts(operation, kY).has_inferred_dims) {
     op.axes = described_axes(operation);
     translation.add(op, {x}, {translation.result(operation, kY)}, compute);
     return;

@@ -20,7 +20,7 @@ TensorFacts facts_of(const Record& tensor, const ShapeOverrides& overrides) {
     facts.dims = found->second.dims;
     facts.strides = found->second.strides;
   } else {
-    facts.has_open_dims = facts.is_virtual && !overrides.empty();
+    facts.has_inferred_dims = facts.is_virtual && !overrides.empty();
   }
   facts.vector = tensor.integer_or(CUDNN_ATTR_TENSOR_VECTOR_COUNT, vector_width(type));
   facts.vector_axis =

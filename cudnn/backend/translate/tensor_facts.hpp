@@ -25,7 +25,7 @@ struct TensorFacts {
   int vector_axis = 1;
   bool is_virtual = false;
   bool is_by_value = false;
-  bool has_open_dims =
+  bool has_inferred_dims =
       false;  // some shape is overridden: the dims of this virtual tensor are inferred
   cudnnBackendTensorReordering_t reordering = CUDNN_TENSOR_REORDERING_NONE;
   const Record* ragged_offset = nullptr;

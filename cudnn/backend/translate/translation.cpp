@@ -156,7 +156,7 @@ TensorId Translation::read(const TensorFacts& facts, const std::string& suffix) 
 TensorId Translation::operand(const Record& tensor) {
   const TensorFacts wanted = facts(tensor);
   if (const auto produced = produced_.find(wanted.uid); produced != produced_.end())
-    return produced->second.facts.is_same_view(wanted) || wanted.has_open_dims
+    return produced->second.facts.is_same_view(wanted) || wanted.has_inferred_dims
                ? produced->second.id
                : reinterpreted(produced->second.id, produced->second.facts, wanted);
   if (wanted.is_virtual)
@@ -208,8 +208,9 @@ TensorId Translation::previous(const Record& operation, cudnnBackendAttributeNam
   return read(memory, ".previous");
 }
 
-TensorId Translation::reread(const Record& operation, cudnnBackendAttributeName_t attribute,
-                             DType dtype, const Dims& dims, const Dims& strides) {
+TensorId Translation::reinterpreted_operand(const Record& operation,
+                                            cudnnBackendAttributeName_t attribute, DType dtype,
+                                            const Dims& dims, const Dims& strides) {
   TensorFacts other = facts(operation, attribute);
   if (produced_.contains(other.uid))
     fail(CUDNN_STATUS_NOT_SUPPORTED,
@@ -237,7 +238,7 @@ TensorId Translation::result(const Record& operation, cudnnBackendAttributeName_
         unique_name(fmt::format("t{}{}", produced.uid, produced.is_virtual ? "" : ".value"));
     tensor.uid = produced.uid;
     tensor.dtype = produced.dtype;
-    if (!produced.has_open_dims) tensor.dims = produced.dims;
+    if (!produced.has_inferred_dims) tensor.dims = produced.dims;
     if (dims) tensor.dims = *dims;
     id = graph_.add_tensor(std::move(tensor));
     if (!produced.is_virtual) pending_.push_back({id, produced});

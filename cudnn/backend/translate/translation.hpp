@@ -59,8 +59,8 @@ class Translation {
   // The old contents of a result.
   TensorId previous(const Record& operation, cudnnBackendAttributeName_t attribute);
   // The memory of an operand reinterpreted with another type and shape.
-  TensorId reread(const Record& operation, cudnnBackendAttributeName_t attribute, DType dtype,
-                  const Dims& dims, const Dims& strides);
+  TensorId reinterpreted_operand(const Record& operation, cudnnBackendAttributeName_t attribute,
+                                 DType dtype, const Dims& dims, const Dims& strides);
 
   // The tensor that an attribute names, as an output of the next node. `dims` replaces the extents
   // of the descriptor.
@@ -116,8 +116,8 @@ class Translation {
   void write(const Pending& pending);
   TensorId padded(const TensorFacts& facts);
   void write_ragged(TensorId value, const TensorFacts& facts);
-  TensorId row_lengths(const TensorFacts& facts);
-  TensorId row_starts(const TensorFacts& facts, std::int64_t first);
+  TensorId sequence_lengths(const TensorFacts& facts);
+  TensorId sequence_starts(const TensorFacts& facts, std::int64_t first);
   std::string unique_name(std::string name);
 
   Graph graph_{"cudnn"};

@@ -103,6 +103,6 @@ cudnnStatus_t cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle, cudnnAttnDescri
       spec.strides = part.strides;
     }
     set(descriptor, fields.dtype, spec);
-    *address = exists ? address_behind(weights, bytes_of(spec.dtype, part.offset)) : nullptr;
+    *address = exists ? offset_address(weights, bytes_of(spec.dtype, part.offset)) : nullptr;
   });
 }

@@ -17,7 +17,8 @@ namespace {
 enum class Pass : std::uint8_t { forward, backward_data, backward_weights };
 
 // The reserve space: the generator states of both dropouts, then the indices.
-constexpr std::int64_t kPostRandomAt = kWorkAlignment, kIndicesAt = 2 * kWorkAlignment;
+constexpr std::int64_t kPostRandomAt = kWorkspaceGranularity,
+                       kIndicesAt = 2 * kWorkspaceGranularity;
 
 std::int64_t index_bytes(const cudnnAttnStruct& attention) {
   const std::int64_t sequences = std::int64_t{attention.max_batch} * attention.max_beam;
@@ -160,8 +161,8 @@ std::int64_t workspace_of(cudnnHandle_t handle, const cudnnAttnStruct& attention
 }
 
 // The windows and lengths in the device layout. `step` is the only query step, or negative for all.
-std::vector<std::int32_t> numbers_of(const AttnData& data, int step, const int window_begin[],
-                                     const int window_end[]) {
+std::vector<std::int32_t> index_array_of(const AttnData& data, int step, const int window_begin[],
+                                         const int window_end[]) {
   const int first = std::max(step, 0), end = step < 0 ? data.q.steps() : step + 1;
   std::vector<std::int32_t> numbers;
   numbers.insert(numbers.end(), window_begin + first, window_begin + end);
@@ -255,7 +256,8 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
     Workspace work(workspace, workspace_bytes);
     const std::byte* indices = nullptr;
     if (problem.has_windows || problem.has_q_lengths || problem.has_kv_lengths) {
-      const std::vector<std::int32_t> numbers = numbers_of(data, step, window_begin, window_end);
+      const std::vector<std::int32_t> numbers =
+          index_array_of(data, step, window_begin, window_end);
       const auto bytes = static_cast<std::int64_t>(numbers.size() * sizeof(numbers[0]));
       void* device_indices = training ? reserve_space + kIndicesAt : work.take(bytes);
       ashlar::upload(context.device, device_indices, numbers.data(), bytes, context.stream);

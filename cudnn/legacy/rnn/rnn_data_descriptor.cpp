@@ -36,13 +36,14 @@ const cudnnRNNDataStruct& sequences_of(cudnnRNNDataDescriptor_t descriptor, cons
   return sequences;
 }
 
-bool has_even_lengths(const cudnnRNNDataStruct& sequences) {
+bool has_equal_lengths(const cudnnRNNDataStruct& sequences) {
   return std::all_of(sequences.lengths.begin(), sequences.lengths.end(),
                      [&](int length) { return length == sequences.max_length; });
 }
 
 bool is_packed(const cudnnRNNDataStruct& sequences) {
-  return sequences.layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED && !has_even_lengths(sequences);
+  return sequences.layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED &&
+         !has_equal_lengths(sequences);
 }
 
 std::int64_t row_count(const cudnnRNNDataStruct& sequences) {

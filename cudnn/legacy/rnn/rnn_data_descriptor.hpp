@@ -26,7 +26,7 @@ namespace ashlar::cudnn {
 const cudnnRNNDataStruct& sequences_of(cudnnRNNDataDescriptor_t descriptor, const char* parameter);
 
 // Whether every sequence has max_length steps.
-bool has_even_lengths(const cudnnRNNDataStruct& sequences);
+bool has_equal_lengths(const cudnnRNNDataStruct& sequences);
 // Whether the layout is packed without padding: [rows, features]. Sequences of equal length are [T,
 // N, features] instead.
 bool is_packed(const cudnnRNNDataStruct& sequences);

@@ -81,7 +81,7 @@ RnnProblem::RnnProblem(const cudnnRNNStruct& network, const cudnnRNNDataStruct& 
       batch(sequences.batch),
       rows(is_packed(sequences) ? row_count(sequences)
                                 : std::int64_t{sequences.max_length} * sequences.batch),
-      has_lengths(!has_even_lengths(sequences)),
+      has_lengths(!has_equal_lengths(sequences)),
       allows_tf32(network.math != CUDNN_FMA_MATH),
       state(state_dtype(network)),
       x(spec_of(sequences)),

@@ -101,7 +101,7 @@ void return_part(const RnnPart& part, cudnnDataType_t type, const void* weights,
   void* part_address = nullptr;
   if (part.rows > 0) {
     spec = row_major_spec(spec.dtype, {1, part.rows, part.columns});
-    part_address = address_behind(weights, bytes_of(spec.dtype, part.offset));
+    part_address = offset_address(weights, bytes_of(spec.dtype, part.offset));
   }
   if (descriptor != nullptr) set(object(descriptor, descriptor_name), type, spec);
   if (address != nullptr) *address = part_address;

@@ -30,7 +30,7 @@ typedef struct {
 
 static Tensor params_of(const Case* c) {
   Tensor params = c->x;
-  params.dtype = number_type(c->x.dtype);
+  params.dtype = scalar_type(c->x.dtype);
   params.nhwc = 0;
   params.dims[0] = 1;
   if (c->mode != PER_ACTIVATION)
@@ -117,15 +117,15 @@ static const char* activation_mode(const Case* c) {
 /* normed -> y */
 static void finish_graph(Json* json, const Case* c, const Tensor* x) {
   const char* result = "normed";
-  json_intermediate(json, "normed", number_type(x->dtype));
+  json_intermediate(json, "normed", scalar_type(x->dtype));
   if (c->ops == BN_ADD_ACTIVATION) {
     json_tensor(json, "z", "input", x);
-    json_intermediate(json, "sum", number_type(x->dtype));
+    json_intermediate(json, "sum", scalar_type(x->dtype));
     json_blend(json, result, 1.0, "z", 1.0, "sum");
     result = "sum";
   }
   if (c->ops != BN) {
-    json_intermediate(json, "active", number_type(x->dtype));
+    json_intermediate(json, "active", scalar_type(x->dtype));
     json_node(json,
               "{\"op\":\"pointwise\",\"inputs\":{\"x\":\"%s\"},\"outputs\":{\"y\":\"active\"},"
               "\"attributes\":{\"mode\":\"%s\"}}",
@@ -308,11 +308,11 @@ static const char* before_activation(Json* json, const Case* c) {
     return "dz";
   }
   json_tensor(json, "y", "input", &c->x);
-  json_number(json, "zero", number_type(c->x.dtype), c->x.rank, 0.0);
+  json_number(json, "zero", scalar_type(c->x.dtype), c->x.rank, 0.0);
   if (c->ops == BN_ADD_ACTIVATION)
     json_tensor(json, "dz", "output", &c->x);
   else
-    json_intermediate(json, "dz", number_type(c->x.dtype));
+    json_intermediate(json, "dz", scalar_type(c->x.dtype));
   json_node(json,
             "{\"op\":\"pointwise\",\"inputs\":{\"x\":\"y\",\"b\":\"zero\"},\"outputs\":{\"y\":"
             "\"open\"},\"attributes\":{\"mode\":\"cmp_gt\"}}");

@@ -40,7 +40,7 @@ static int is_too_short(const Case* c, const int* labels, int sequence) {
 static Oracle* ctc_oracle(const Case* c, int label_count) {
   const Tensor x = {c->dtype, 0, 3, {c->times, c->sequences, c->classes}};
   const Tensor lengths = {"i32", 0, 1, {c->sequences}}, labels = {"i32", 0, 1, {label_count}};
-  const Tensor costs = {number_type(c->dtype), 0, 1, {c->sequences}};
+  const Tensor costs = {scalar_type(c->dtype), 0, 1, {c->sequences}};
   Json json = {"", ""};
   json_tensor(&json, "x", "input", &x);
   json_tensor(&json, "labels", "input", &labels);
@@ -77,7 +77,7 @@ static void put_ints(Oracle* o, const char* tensor, const int* values) {
 static cudnnCTCLossDescriptor_t descriptor_for(const Case* c) {
   cudnnCTCLossDescriptor_t descriptor = NULL;
   SUCCEEDS(cudnnCreateCTCLossDescriptor(&descriptor));
-  const cudnnDataType_t type = data_type(number_type(c->dtype));
+  const cudnnDataType_t type = data_type(scalar_type(c->dtype));
   if (c->on_device)
     SUCCEEDS(
         cudnnSetCTCLossDescriptor_v9(descriptor, type, c->normalization, c->too_short, MAX_LABELS));

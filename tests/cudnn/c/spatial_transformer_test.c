@@ -65,7 +65,7 @@ static void test_generator(const Case* c) {
 
 static void test_sampler(const Case* c) {
   const Tensor y = y_of(c), grid = grid_of(c);
-  const char* compute = number_type(c->x.dtype);
+  const char* compute = scalar_type(c->x.dtype);
   Json json = {"", ""};
   static const char* const kDataTensors[] = {"x", "dx_before"};
   for (int i = 0; i < 2; ++i) json_tensor(&json, kDataTensors[i], "input", &c->x);

@@ -22,7 +22,7 @@ static inline cudnnDataType_t data_type(const char* dtype) {
   return CUDNN_DATA_FLOAT;
 }
 /* The type of alpha and beta: f32, or f64 for f64 data. */
-static inline const char* number_type(const char* dtype) {
+static inline const char* scalar_type(const char* dtype) {
   return strcmp(dtype, "f64") == 0 ? "f64" : "f32";
 }
 
