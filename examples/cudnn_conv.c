@@ -1,6 +1,6 @@
-/* A convolution with the cuDNN API: descriptors, the fastest algorithm, a workspace, the run, and a
- * check against plain loops. It has no reference to Ashlar and runs on any libcudnn.so.9 and
- * libcudart, with or without a GPU. */
+/* A convolution written for cuDNN: descriptors, the fastest algorithm, a workspace, the call, and a
+ * check by plain loops. Nothing in it depends on Ashlar: it runs with any libcudnn.so.9 and
+ * libcudart, NVIDIA's or ours, with or without a GPU. */
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <math.h>
@@ -22,7 +22,7 @@ static void check_cudnn(cudnnStatus_t status, const char* call) {
 #define CUDA(call) check_cuda(call, #call)
 #define CUDNN(call) check_cudnn(call, #call)
 
-/* 4 images of 16 channels, 32 filters of 5 x 5, stride 2. */
+/* 4 images of 16 channels, 32 filters of 5 x 5 with stride 2. */
 enum { N = 4, C = 16, H = 28, W = 30, K = 32, R = 5, S = 5, PAD = 2, STRIDE = 2 };
 enum { P = (H + 2 * PAD - R) / STRIDE + 1, Q = (W + 2 * PAD - S) / STRIDE + 1 };
 

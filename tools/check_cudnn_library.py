@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Checks the file libcudnn.so.9: exported symbols, needed libraries, size.
+"""Checks the file libcudnn.so.9: its exports, its dependencies and its size.
 
     check_cudnn_library.py LIBRARY [--no-size]
 
-- SONAME libcudnn.so.9; it defines exactly the names of cudnn/exports.map, with their versions;
-- it needs only the C, C++ and OpenMP runtimes;
-- it is smaller than 20 MB when stripped.
---no-size skips the last two, for sanitizer builds. Exits with 1 and prints one line per violation.
+- SONAME libcudnn.so.9; every name of cudnn/exports.map is defined, with its version, and nothing else is;
+- the only libraries it needs are the C and C++ runtimes and OpenMP's;
+- stripped it is under 20 MB (--no-size: neither size nor dependencies are checked, for sanitizer builds).
+Exits with 1 and prints one line per violation.
 """
 import argparse
 import pathlib
@@ -75,7 +75,7 @@ def problems(library, with_size):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
-    parser.add_argument("--no-size", action="store_true", help="skip size and needed libraries (sanitizer builds)")
+    parser.add_argument("--no-size", action="store_true", help="sanitizer build: check neither size nor dependencies")
     arguments = parser.parse_args()
     found = list(problems(arguments.library, not arguments.no_size))
     print("\n".join(found))

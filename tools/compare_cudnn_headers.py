@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Checks that the headers of cudnn/include declare cuDNN's API.
+"""Checks that cudnn/include declares exactly the API of cuDNN 9.19.
 
     tools/compare_cudnn_headers.py compile [--cc CC] [--cxx CXX]
     tools/compare_cudnn_headers.py exports
     tools/compare_cudnn_headers.py match [--nvidia FOLDER] [--cxx CXX]
 
 compile: every header of ours alone, as C99 and as C++, with and without the CUDA toolkit's headers.
-exports: cudnn/exports.map lists the functions that our headers declare, and the four without a header.
+exports: cudnn/exports.map lists the functions that our headers declare, and the four undeclared ones.
 match:   every enumerator, function, type, field and macro of NVIDIA's headers is in ours, with the same
-         value, signature or place. Their folder is --nvidia, ASHLAR_NVIDIA_CUDNN_INCLUDE, the one of an
-         installed wheel, or a usual place of the system; without one the answer is `skipped: ...`.
+         value, signature or offset. Their folder is --nvidia, ASHLAR_NVIDIA_CUDNN_INCLUDE, the one of an
+         installed wheel, or a usual system folder; without one it prints `skipped: ...`.
 
-Both sides define the same names, so each is read by a program of its own, which prints what the
-compiler made of every name; the two outputs are compared.
+Both sides define the same names, so each is compiled into its own program, which prints the value,
+type or layout of every name; the two outputs are compared.
 """
 
 import argparse
@@ -29,12 +29,12 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OURS = ROOT / "cudnn" / "include"
 EXPORTS = ROOT / "cudnn" / "exports.map"
-UNHEADERED = {"cudnnGetBackdoor", "cudnnSetBackdoor", "cudnnSetBackdoorEx",
+UNDECLARED = {"cudnnGetBackdoor", "cudnnSetBackdoor", "cudnnSetBackdoorEx",
               "cudnnGetRNNDropoutLocationsInternal"}
-CUDA_TYPES = "cudnn_cuda_types.h"  # not part of the API: replaces headers of the CUDA toolkit
+CUDA_TYPES = "cudnn_cuda_types.h"  # not part of the API: it replaces the toolkit's headers
 WITHOUT_CUDA = "-DCUDNN_WITHOUT_CUDA_HEADERS"
 STRICT = ["-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
-# Macros without a value: include guards and attributes.
+# Macros without a value: include guards and compiler attributes.
 NO_VALUE = re.compile(r"^_?(ASHLAR_)?CUDNN_\w*H_?$|^CUDNN_DEPRECATED(_ENUM)?$")
 
 
@@ -50,7 +50,7 @@ def check_compile(cc, cxx):
     headers = sorted(OURS.glob("*.h"))
     for compiler, language, standard in languages:
         for flags in [], [WITHOUT_CUDA], [WITHOUT_CUDA, "-DCUDNN_WARN_DEPRECATED"]:
-            # Headers of a toolkit may fail -pedantic, so only builds without it are strict.
+            # The toolkit's own headers may not pass -pedantic, so only ours are compiled strictly.
             strict = STRICT if WITHOUT_CUDA in flags else ["-Wall", "-Werror", "-fsyntax-only"]
             command = [compiler, f"-std={standard}", *strict, *flags, "-I", OURS, "-x", language, "-"]
             for header in headers if flags == [WITHOUT_CUDA] else [OURS / "cudnn.h"]:
@@ -106,7 +106,7 @@ class Names:
                        re.findall(r"^#define (\w*CUDNN\w*)(?=\s|$)",
                                   preprocessed(cxx, folder, flags, dump=True), re.M)
                        if not NO_VALUE.match(name)]
-        # CUDNNWINAPI has no value; CUDNN_HAS... and CUDNN_WITHOUT... are our own switches.
+        # CUDNNWINAPI is empty; CUDNN_HAS... and CUDNN_WITHOUT... are our own switches.
         self.macros = [name for name in self.macros if name != "CUDNNWINAPI"
                        and not name.startswith(("CUDNN_HAS_", "CUDNN_WITHOUT_"))]
 
@@ -139,7 +139,7 @@ class Names:
 
 
 def facts(cxx, folder, flags, scratch):
-    """{(kind, name): value, type or layout as compiled}."""
+    """{(kind, name): its value, type or layout}."""
     program = pathlib.Path(scratch) / "facts"
     run([cxx, "-std=c++17", "-w", *flags, "-I", folder, "-x", "c++", "-", "-o", program],
         Names(cxx, folder, flags).program())
@@ -154,13 +154,14 @@ def nvidia_folder(given):
     if given:
         return pathlib.Path(given).resolve()
     site = pathlib.Path(sysconfig.get_paths()["purelib"])
-    places = [os.environ.get("ASHLAR_NVIDIA_CUDNN_INCLUDE"), site / "nvidia" / "cudnn" / "include",
-              "/usr/include", "/usr/include/x86_64-linux-gnu",
-              "/usr/include/aarch64-linux-gnu", "/usr/local/cuda/include"]
-    for place in filter(None, places):
-        version = pathlib.Path(place) / "cudnn_version.h"
+    candidates = [os.environ.get("ASHLAR_NVIDIA_CUDNN_INCLUDE"),
+                  site / "nvidia" / "cudnn" / "include", "/usr/include",
+                  "/usr/include/x86_64-linux-gnu", "/usr/include/aarch64-linux-gnu",
+                  "/usr/local/cuda/include"]
+    for candidate in filter(None, candidates):
+        version = pathlib.Path(candidate) / "cudnn_version.h"
         if version.is_file() and "ASHLAR" not in version.read_text(encoding="utf-8"):
-            return pathlib.Path(place).resolve()
+            return pathlib.Path(candidate).resolve()
     return None
 
 
@@ -171,7 +172,7 @@ def version_of(folder):
 
 
 def stand_ins(scratch):
-    """Headers with the toolkit's names and our declarations, to compile NVIDIA's headers without a toolkit."""
+    """Headers with the toolkit's names and our declarations, for NVIDIA's headers without a toolkit."""
     folder = pathlib.Path(scratch) / "cuda"
     folder.mkdir()
     for name in "cuda_runtime_api.h", "library_types.h":
@@ -209,7 +210,7 @@ def check_match(cxx, given):
 def check_exports(cxx):
     text = EXPORTS.read_text(encoding="utf-8")
     listed = re.findall(r"\b(cudnn\w+);", text)
-    declared = set(Names(cxx, OURS, [WITHOUT_CUDA]).functions) | UNHEADERED
+    declared = set(Names(cxx, OURS, [WITHOUT_CUDA]).functions) | UNDECLARED
     wrong = [f"{name} is declared and not exported" for name in sorted(declared - set(listed))]
     wrong += [f"{name} is exported and not declared" for name in sorted(set(listed) - declared)]
     if not text.startswith("libcudnn.so.9 {"):
@@ -218,7 +219,7 @@ def check_exports(cxx):
         wrong.append("the names are not sorted, or some are there twice")
     if wrong:
         sys.exit("\n".join(wrong))
-    print(f"{len(listed)} functions are exported, {len(listed) - len(UNHEADERED)} of them declared")
+    print(f"{len(listed)} functions are exported, {len(listed) - len(UNDECLARED)} of them declared")
 
 
 def main():

@@ -1,15 +1,16 @@
-// Setting and getting attributes, by the attribute table alone.
+// cudnnBackendSetAttribute() and cudnnBackendGetAttribute(), driven by the attribute table.
 //
-// Status codes: an attribute of another descriptor type DESCRIPTOR_TYPE; elements of another type
-// ATTRIBUTE_TYPE; too few elements SIZE_INSUFFICIENT, too many or a value outside its enumeration
-// OUT_OF_BOUND; missing memory NULL_POINTER; an element that is not finalized, or a result that
-// finalize has yet to compute, NOT_FINALIZED; everything else BAD_PARAM.
+// Status codes (CUDNN_STATUS_BAD_PARAM_*): DESCRIPTOR_TYPE for an attribute of another descriptor
+// type; ATTRIBUTE_TYPE for elements of the wrong type; SIZE_INSUFFICIENT for too few elements;
+// OUT_OF_BOUND for too many, or for a value outside its enumeration; NULL_POINTER for a null array;
+// NOT_FINALIZED for an element that is not finalized, or for a result that finalize has not
+// computed yet; plain BAD_PARAM for everything else.
 #include <algorithm>
 #include <cstring>
 
 #include "backend/attribute_value.hpp"
 #include "backend/descriptor.hpp"
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
 
@@ -74,8 +75,8 @@ AttributeValue load_value(const AttributeRow& row, cudnnBackendAttributeType_t t
   }
 }
 
-// Writes one element each, into the caller's array of a type.
-struct Storing {
+// Writes one element into the caller's array, converted to the attribute type `type`.
+struct ElementWriter {
   const AttributeRow& row;
   cudnnBackendAttributeType_t type;
   void* elements;
@@ -96,7 +97,7 @@ struct Storing {
     store(elements, index, value);
   }
   void operator()(std::int64_t index, char value) const { store(elements, index, value); }
-  // The caller's own descriptor becomes what is given out.
+  // The caller passes a descriptor of its own, which becomes a reference to the record.
   void operator()(std::int64_t index, const RecordRef& value) const {
     const std::shared_ptr<Contents> target = contents_of(load<void*>(elements, index), row.text);
     const std::scoped_lock lock(target->mutex);
@@ -107,8 +108,8 @@ struct Storing {
   }
 };
 
-// Whether the elements in hand are of the kind that the type asks for: an attribute that takes
-// either of two kinds is read as the one that was set.
+// Whether the value can be read as `type`. An attribute that accepts a descriptor or a scalar is
+// read as the kind that was set.
 bool holds(const AttributeValue& value, cudnnBackendAttributeType_t type) {
   const bool is_records = std::holds_alternative<std::vector<RecordRef>>(value);
   return is_records == (type == CUDNN_TYPE_BACKEND_DESCRIPTOR);
@@ -139,16 +140,17 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
                                        cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, int64_t count,
                                        const void* elements) {
-  return answer(__func__, [&] {
+  return guarded(__func__, [&] {
     const std::shared_ptr<Contents> contents = contents_of(descriptor, "descriptor");
     const AttributeRow& row = attribute_of(contents->draft.type, number_of(name));
     if (row.access == Access::get_only)
-      fail(CUDNN_STATUS_BAD_PARAM, "{}: got a value to set, expected it only to be read", row.text);
+      fail(CUDNN_STATUS_BAD_PARAM, "{}: got a call that sets it, expected a read-only access",
+           row.text);
     check_type(row, number_of(type));
     check_count(row, count);
     if (count > 0 && elements == nullptr)
-      fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "{}: got null, expected an array of {}", row.text,
-           count);
+      fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "{}: got null, expected an array of {} elements",
+           row.text, count);
     AttributeValue value = load_value(row, type, count, elements);
     check_value(row, value);
     const std::scoped_lock lock(contents->mutex);
@@ -163,7 +165,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                                        cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, int64_t capacity,
                                        int64_t* count, void* elements) {
-  return answer(__func__, [&] {
+  return guarded(__func__, [&] {
     const std::shared_ptr<Contents> contents = contents_of(descriptor, "descriptor");
     const AttributeRow& row = attribute_of(contents->draft.type, number_of(name));
     check_type(row, number_of(type));
@@ -180,11 +182,11 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
           const auto total = static_cast<std::int64_t>(all.size());
           if (total > 0 && !holds(value, type))
             fail(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE,
-                 "{}: got {}, expected the type that it was set with", row.text,
+                 "{}: got {}, expected the type it was set with", row.text,
                  element_type_name(type));
           if (elements != nullptr)
             for (std::int64_t i = 0; i < std::min(total, capacity); ++i)
-              Storing{row, type, elements}(i, all[static_cast<std::size_t>(i)]);
+              ElementWriter{row, type, elements}(i, all[static_cast<std::size_t>(i)]);
           if (count != nullptr) *count = total;
         },
         value);

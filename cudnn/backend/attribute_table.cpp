@@ -9,20 +9,20 @@ namespace ashlar::cudnn {
 
 namespace {
 
-constexpr std::size_t kNumbers = 3000;  // attributes are numbered below this
-using Places = std::array<const AttributeRow*, kNumbers>;
+constexpr std::size_t kMaxAttribute = 3000;  // all enumerators of attributes are below this
+using RowsByName = std::array<const AttributeRow*, kMaxAttribute>;
 
-const Places& places() {
-  static const Places once = [] {
-    Places places{};
-    for (const AttributeRow& row : attribute_rows()) places.at(row.name) = &row;
-    return places;
+const RowsByName& rows_by_name() {
+  static const RowsByName once = [] {
+    RowsByName rows_by_name{};
+    for (const AttributeRow& row : attribute_rows()) rows_by_name.at(row.name) = &row;
+    return rows_by_name;
   }();
   return once;
 }
 
 #define ASHLAR_DESCRIPTOR(name) "CUDNN_BACKEND_" #name "_DESCRIPTOR"
-// By number.
+// Indexed by cudnnBackendDescriptorType_t.
 constexpr std::array kDescriptorNames = {
     ASHLAR_DESCRIPTOR(POINTWISE),
     ASHLAR_DESCRIPTOR(CONVOLUTION),
@@ -75,7 +75,7 @@ constexpr std::array kDescriptorNames = {
 
 const AttributeRow* find_attribute(std::int64_t name) {
   const auto number = static_cast<std::size_t>(name);
-  return number < kNumbers ? places()[number] : nullptr;
+  return number < kMaxAttribute ? rows_by_name()[number] : nullptr;
 }
 
 const char* attribute_name(std::int64_t name) {

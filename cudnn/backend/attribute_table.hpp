@@ -1,5 +1,5 @@
-// All attributes of all descriptors: whose they are, what elements they hold and how many. Setting,
-// getting and the defaults read this table and nothing else.
+// The attribute table: for every attribute its descriptor type, the type and number of its
+// elements, its default and its access. Set, get and defaults are driven by this table alone.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -14,23 +14,23 @@
 
 namespace ashlar::cudnn {
 
-// A set of descriptor types, bit t for type t.
+// A set of descriptor types: bit t for type t.
 using DescriptorTypes = std::uint64_t;
 constexpr DescriptorTypes only(cudnnBackendDescriptorType_t type) {
   return DescriptorTypes{1} << type;
 }
 
-// What the elements of an attribute are: one attribute type, or either of two.
+// The element type of an attribute: one attribute type, or one of two.
 struct Elements {
   cudnnBackendAttributeType_t type;
-  DescriptorTypes descriptors = 0;  // of BACKEND_DESCRIPTOR elements
+  DescriptorTypes descriptors = 0;  // accepted, for BACKEND_DESCRIPTOR elements
   std::optional<cudnnBackendAttributeType_t> other = {};
 
-  bool accepts(std::int64_t asked) const { return asked == type || asked == other; }
+  bool accepts(std::int64_t requested) const { return requested == type || requested == other; }
 };
 
 struct Count {
-  std::int64_t least = 1, most = 1;
+  std::int64_t min = 1, max = 1;
 };
 
 enum class Access {
@@ -44,13 +44,13 @@ struct AttributeRow {
   const char* text;  // "CUDNN_ATTR_TENSOR_DIMENSIONS"
   Elements elements;
   Count count = {};
-  // The one element of an attribute that was not set.
+  // The value of an attribute that was not set (one element).
   std::optional<double> default_value = {};
   Access access = Access::set_and_get;
 };
 
 std::span<const AttributeRow> attribute_rows();
-// Null for a number that is no attribute.
+// Null when `name` is not an attribute.
 const AttributeRow* find_attribute(std::int64_t name);
 // "CUDNN_ATTR_TENSOR_DIMENSIONS"; never null.
 const char* attribute_name(std::int64_t name);

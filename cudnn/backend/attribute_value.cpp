@@ -4,7 +4,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// Whether these are elements that an attribute type may have.
+// Whether the variant alternative matches the attribute type.
 bool is_of(const AttributeValue& value, cudnnBackendAttributeType_t type) {
   switch (type) {
     case CUDNN_TYPE_BACKEND_DESCRIPTOR:
@@ -20,7 +20,7 @@ bool is_of(const AttributeValue& value, cudnnBackendAttributeType_t type) {
 }
 
 void check_element(const AttributeRow& row, std::int64_t value) {
-  // A number in place of a descriptor is not of an enumeration.
+  // An immediate value in place of a descriptor (a seed) has no enumeration to check.
   if (row.elements.type == CUDNN_TYPE_BACKEND_DESCRIPTOR) return;
   if (!is_value_of(row.elements.type, value))
     fail(CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "{}: got {}, expected a value of {}", row.text, value,
@@ -49,20 +49,19 @@ const AttributeRow& attribute_of(cudnnBackendDescriptorType_t descriptor, std::i
 }
 
 void check_count(const AttributeRow& row, std::int64_t count) {
-  const auto [least, most] = row.count;
-  if (count >= least && count <= most) return;
-  const cudnnStatus_t status = count < 0       ? CUDNN_STATUS_BAD_PARAM
-                               : count < least ? CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT
-                                               : CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND;
-  const std::string expected =
-      least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
+  const auto [min, max] = row.count;
+  if (count >= min && count <= max) return;
+  const cudnnStatus_t status = count < 0     ? CUDNN_STATUS_BAD_PARAM
+                               : count < min ? CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT
+                                             : CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND;
+  const std::string expected = min == max ? std::to_string(min) : fmt::format("{} to {}", min, max);
   fail(status, "{}: got {} elements, expected {}", row.text, count, expected);
 }
 
 void check_value(const AttributeRow& row, const AttributeValue& value) {
   const auto& [type, descriptors, other] = row.elements;
   if (!is_of(value, type) && !(other && is_of(value, *other)))
-    fail(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "{}: got elements of another type, expected {}",
+    fail(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "{}: got elements of the wrong type, expected {}",
          row.text, element_type_name(type));
   std::visit(
       [&row](const auto& elements) {

@@ -1,4 +1,4 @@
-// Whether elements are what an attribute takes, wherever they come from: a caller's array or text.
+// Checks of attribute values, shared by cudnnBackendSetAttribute() and the JSON reader.
 #pragma once
 
 #include "backend/attribute_table.hpp"
@@ -6,11 +6,11 @@
 
 namespace ashlar::cudnn {
 
-// The row of an attribute of this descriptor; throws Failure for a number that is no attribute, and
-// for an attribute of another descriptor.
+// The row of an attribute of this descriptor type. Throws Failure when `name` is not an attribute,
+// or belongs to another descriptor type.
 const AttributeRow& attribute_of(cudnnBackendDescriptorType_t descriptor, std::int64_t name);
 
-// Throw Failure for a number of elements, or for elements, that the attribute does not take.
+// Throw Failure for a count, or a value, that the attribute does not accept.
 void check_count(const AttributeRow& row, std::int64_t count);
 void check_value(const AttributeRow& row, const AttributeValue& value);
 

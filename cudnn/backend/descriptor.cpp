@@ -4,14 +4,14 @@
 
 #include "backend/attribute_table.hpp"
 #include "backend/finalize.hpp"
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/objects.hpp"
 
 namespace ashlar::cudnn {
 
 namespace {
 
-// Held while a descriptor is looked up, and alone while one is destroyed.
+// Locked shared while a descriptor is looked up, exclusively while one is destroyed.
 std::shared_mutex& lookup_mutex() {
   static std::shared_mutex& mutex = *new std::shared_mutex;  // outlives static destructors
   return mutex;
@@ -49,7 +49,7 @@ using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
                                            cudnnBackendDescriptor_t* descriptor) {
-  return answer(__func__, [&] {
+  return guarded(__func__, [&] {
     required(descriptor, "descriptor");
     const std::int64_t number = number_of(type);
     if (!is_descriptor_type(number))
@@ -57,15 +57,15 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
            "type: got {}, expected a cudnnBackendDescriptorType_t", number);
     auto contents = std::make_shared<Contents>();
     contents->draft.type = type;
-    Descriptor* made = nullptr;
-    create_object(&made, "descriptor", std::move(contents));
-    *descriptor = made;
+    Descriptor* created = nullptr;
+    create_object(&created, "descriptor", std::move(contents));
+    *descriptor = created;
   });
 }
 
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
-  return answer(__func__, [&] {
-    std::shared_ptr<Contents> contents;  // destroyed outside the lock: it may hold a plan
+  return guarded(__func__, [&] {
+    std::shared_ptr<Contents> contents;  // released outside the lock: it may own a plan
     if (descriptor == nullptr) return;
     contents = contents_of(descriptor, "descriptor");
     const std::scoped_lock lock(lookup_mutex());
@@ -74,7 +74,7 @@ cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor)
 }
 
 cudnnStatus_t cudnnBackendInitialize(cudnnBackendDescriptor_t descriptor) {
-  return answer(__func__, [&] {
+  return guarded(__func__, [&] {
     const std::shared_ptr<Contents> contents = contents_of(descriptor, "descriptor");
     const std::scoped_lock lock(contents->mutex);
     contents->draft.attributes.clear();
@@ -83,7 +83,7 @@ cudnnStatus_t cudnnBackendInitialize(cudnnBackendDescriptor_t descriptor) {
 }
 
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
-  return answer(__func__, [&] {
+  return guarded(__func__, [&] {
     const std::shared_ptr<Contents> contents = contents_of(descriptor, "descriptor");
     const std::scoped_lock lock(contents->mutex);
     if (contents->record != nullptr)

@@ -1,4 +1,4 @@
-// A program's descriptor: a draft that attributes go into until finalize, then a fixed record.
+// cudnnBackendDescriptor_t: a mutable draft until finalize, then an immutable record.
 #pragma once
 
 #include <memory>
@@ -8,11 +8,11 @@
 
 namespace ashlar::cudnn {
 
-// What a descriptor has, apart from the descriptor so that a call in one thread outlasts a destroy
-// in another. Members are touched under the mutex; a record, once made, never changes.
+// The contents of a descriptor. They are a separate object so that a call in one thread survives a
+// destroy in another. The mutex guards the members; a record never changes.
 struct Contents {
   std::mutex mutex = {};
-  Record draft = {};      // until finalize; its type never changes and needs no lock
+  Record draft = {};      // until finalize; `draft.type` is constant and needs no lock
   RecordRef record = {};  // from then on
 };
 
@@ -21,11 +21,11 @@ struct Descriptor {
   std::shared_ptr<Contents> contents;
 };
 
-// Throws Failure for a pointer that is null, no descriptor, or destroyed.
+// Throws Failure for a pointer that is null, foreign or destroyed.
 std::shared_ptr<Contents> contents_of(cudnnBackendDescriptor_t descriptor, const char* parameter);
 
-// The record of a finalized descriptor; throws Failure(NOT_FINALIZED) for any other, and
-// Failure(DESCRIPTOR_TYPE) for one of another type.
+// The record of a finalized descriptor. Throws Failure(NOT_FINALIZED) before finalize, and
+// Failure(DESCRIPTOR_TYPE) for the wrong type.
 RecordRef finalized(cudnnBackendDescriptor_t descriptor, const char* parameter);
 RecordRef finalized(cudnnBackendDescriptor_t descriptor, cudnnBackendDescriptorType_t type,
                     const char* parameter);

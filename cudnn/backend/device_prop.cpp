@@ -53,7 +53,7 @@ Device device_from_json(const std::string& text) try {
   const json read = json::parse(text);
   if (read.at("format") != kFormat || read.at("version") != kVersion)
     fail(CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH,
-         "CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION: got another format, expected {} version {}",
+         "CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION: got an unknown format, expected {} version {}",
          kFormat, kVersion);
   DeviceProps props;
   props.kind = read.at("kind") == "cuda" ? DeviceKind::cuda : DeviceKind::cpu;
@@ -64,7 +64,7 @@ Device device_from_json(const std::string& text) try {
   return are_alike(props, here.props()) ? here : Device(props);
 } catch (const json::exception& error) {
   fail(CUDNN_STATUS_BAD_PARAM,
-       "CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION: got text that is not a device: {}",
+       "CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION: got text that does not describe a device: {}",
        error.what());
 }
 

@@ -1,4 +1,4 @@
-// A device as a record: for plans that are made where the device is not.
+// DEVICEPROP descriptors: properties of a device, for plans compiled on a machine without it.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -13,8 +13,8 @@ struct DeviceProp : Finished {
   std::optional<AttributeValue> computed(cudnnBackendAttributeName_t name) const override;
 };
 
-// All that engines choose by, as JSON and back. A device from JSON is present when the machine has
-// one of the same kind.
+// Every device property that engine selection reads, as JSON and back. A device from JSON counts as
+// present when this machine has one of the same kind.
 std::string device_to_json(const Device& device);
 Device device_from_json(const std::string& text);
 

@@ -10,7 +10,7 @@ namespace {
 
 bool is_anything(std::int64_t) { return true; }
 
-// Of an enumeration without holes.
+// For an enumeration without gaps.
 template <std::int64_t kLast>
 bool is_up_to(std::int64_t value) {
   return value >= 0 && value <= kLast;
@@ -38,7 +38,7 @@ struct Row {
 #define ASHLAR_TYPE(name, ...) \
   Row { "CUDNN_TYPE_" #name, __VA_ARGS__ }
 constexpr std::size_t kEnum = sizeof(int);
-// By number.
+// Indexed by cudnnBackendAttributeType_t.
 constexpr std::array kElementTypes = {
     ASHLAR_TYPE(HANDLE, sizeof(void*)),
     ASHLAR_TYPE(DATA_TYPE, kEnum, is_up_to<CUDNN_DATA_COMPLEX_FP64>),

@@ -1,4 +1,4 @@
-// The types that elements of attributes have: their size in the caller's array, and their values.
+// cudnnBackendAttributeType_t: names, element sizes in the caller's array, and valid values.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -9,8 +9,8 @@
 
 namespace ashlar::cudnn {
 
-// An enumeration that a caller passed, as a number: it may be none of the enumeration's values, and
-// is looked at as an enumeration only after a check.
+// The integer behind an enumeration that a C caller passed. Reading an out-of-range value as the
+// enumeration is undefined behaviour in C++, so it is checked as an integer first.
 template <class E>
 std::int64_t number_of(const E& value) {
   static_assert(sizeof(E) == sizeof(std::int32_t));
@@ -25,7 +25,7 @@ const char* element_type_name(std::int64_t type);
 // Bytes of one element.
 std::size_t element_size(std::int64_t type);
 
-// Whether an integer is one of the values of an enumeration; true for types that are none.
+// Whether `value` is an enumerator of `type`; true for types that are not enumerations.
 bool is_value_of(std::int64_t type, std::int64_t value);
 
 }  // namespace ashlar::cudnn

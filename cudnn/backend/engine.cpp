@@ -10,8 +10,9 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// Clients carry numbers of NVIDIA's engines in their code (cudnn-frontend: 5 and 17, deterministic
-// gradients of attention). Numbers up to here that are no way of ours mean a deterministic plan.
+// Clients hard-code global indices of NVIDIA's engines (cudnn-frontend: 5 and 17, deterministic
+// attention backward). An index below this bound that is not one of our strategies selects a
+// deterministic plan.
 constexpr std::int64_t kMaxForeignEngines = 256;
 
 AttributeValue numerical_notes(const PlanNotes& notes) {
@@ -21,7 +22,7 @@ AttributeValue numerical_notes(const PlanNotes& notes) {
     list.push_back(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
   if (!notes.deterministic) list.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
   if (notes.winograd > 0) list.push_back(CUDNN_NUMERICAL_NOTE_WINOGRAD);
-  // A tile of m pixels of a 3-wide filter reads m + 2.
+  // F(m, 3): an output tile of m pixels reads m + 2, and the note names the input tile.
   if (notes.winograd == 2) list.push_back(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4);
   if (notes.winograd == 4) list.push_back(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6);
   return list;
@@ -41,7 +42,7 @@ AttributeValue behavior_notes(const Outline& outline) {
 RecordRef workspace_knob_info() {
   auto record = std::make_shared<Record>();
   record->type = CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR;
-  record->finished = nothing_made();
+  record->finished = attributes_only();
   const auto set = [&](cudnnBackendAttributeName_t name, std::int64_t value) {
     record->attributes[name] = std::vector<std::int64_t>{value};
   };
@@ -65,10 +66,10 @@ Device device_for(const Record* device_prop, const OperationGraph& graph, std::i
 
 std::optional<AttributeValue> Engine::computed(cudnnBackendAttributeName_t name) const {
   switch (name) {
-    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: return numerical_notes(way.outline.notes);
-    case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE: return behavior_notes(way.outline);
+    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: return numerical_notes(strategy.outline.notes);
+    case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE: return behavior_notes(strategy.outline);
     case CUDNN_ATTR_ENGINE_KNOB_INFO: return std::vector<RecordRef>{workspace_knob_info()};
-    case CUDNN_ATTR_ENGINE_LAYOUT_INFO: return std::vector<RecordRef>{};  // any layout is as good
+    case CUDNN_ATTR_ENGINE_LAYOUT_INFO: return std::vector<RecordRef>{};  // no layout requirements
     default: return {};
   }
 }
@@ -80,22 +81,23 @@ FinishedRef finalize_engine(const Record& record) {
   engine->device = device_for(record.record_or_null(CUDNN_ATTR_ENGINE_DEVICEPROP), graph,
                               record.integer_or(CUDNN_ATTR_ENGINE_SM_COUNT_TARGET, 0));
   const std::int64_t index = record.integer(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
-  std::vector<Way> ways = list_ways(graph.graph, engine->device);
-  const auto count = static_cast<std::int64_t>(ways.size());
+  std::vector<Strategy> strategies = list_strategies(graph.graph, engine->device);
+  const auto count = static_cast<std::int64_t>(strategies.size());
   if (index < 0 || index >= kMaxForeignEngines)
     fail(CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
          "CUDNN_ATTR_ENGINE_GLOBAL_INDEX: got {}, expected 0 to {}", index, count - 1);
   if (index < count) {
-    engine->way = std::move(ways[static_cast<std::size_t>(index)]);
+    engine->strategy = std::move(strategies[static_cast<std::size_t>(index)]);
   } else {
-    engine->way.label = "deterministic";
-    engine->way.options.deterministic = true;
-    engine->way.outline = outline(graph.graph, engine->device, engine->way.options);
+    engine->strategy.label = "deterministic";
+    engine->strategy.options.deterministic = true;
+    engine->strategy.outline = outline(graph.graph, engine->device, engine->strategy.options);
   }
   return engine;
 }
 
-RecordRef make_engine_record(RecordRef graph, std::int64_t index, const Device& device, Way way) {
+RecordRef make_engine_record(RecordRef graph, std::int64_t index, const Device& device,
+                             Strategy strategy) {
   auto record = std::make_shared<Record>();
   record->type = CUDNN_BACKEND_ENGINE_DESCRIPTOR;
   record->attributes[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] = std::vector{graph};
@@ -103,7 +105,7 @@ RecordRef make_engine_record(RecordRef graph, std::int64_t index, const Device& 
   auto engine = std::make_shared<Engine>();
   engine->graph_record = std::move(graph);
   engine->device = device;
-  engine->way = std::move(way);
+  engine->strategy = std::move(strategy);
   record->finished = std::move(engine);
   return record;
 }

@@ -1,24 +1,24 @@
-// Engines, their configurations and the heuristics that list them.
+// ENGINE, ENGINECFG and ENGINEHEUR descriptors.
 #pragma once
 
 #include <ashlar/plan.hpp>
 
 #include "backend/operation_graph.hpp"
 #include "backend/record.hpp"
-#include "backend/ways.hpp"
+#include "backend/strategies.hpp"
 
 namespace ashlar::cudnn {
 
-// One way to compile an operation graph for a device.
+// One strategy to compile an operation graph for a device.
 struct Engine : Finished {
   RecordRef graph_record;  // a finalized OPERATIONGRAPH
   Device device = Device::cpu();
-  Way way;
+  Strategy strategy;
   const OperationGraph& operation_graph() const { return finished<OperationGraph>(*graph_record); }
   std::optional<AttributeValue> computed(cudnnBackendAttributeName_t name) const override;
 };
 
-// An engine with its knobs chosen: all that a plan is made from.
+// An engine with its knob choices: everything needed to compile a plan.
 struct EngineConfig : Finished {
   RecordRef engine_record;  // a finalized ENGINE
   CompileOptions options;
@@ -32,17 +32,19 @@ struct Heuristics : Finished {
   std::optional<AttributeValue> computed(cudnnBackendAttributeName_t name) const override;
 };
 
-// The device that a record asks for: by its DEVICEPROP, else that of the graph's handle, else the
-// current one. `multiprocessors` > 0 leaves only so many of them to the plan.
+// The device of a record: its DEVICEPROP, else the device of the graph's handle, else the current
+// one. `sm_count` > 0 (SM_COUNT_TARGET) caps the number of SMs that the plan uses.
 Device device_for(const Record* device_prop, const OperationGraph& graph, std::int64_t sm_count);
 
-// CUDNN_KNOB_TYPE_WORKSPACE: 1, the plan works in memory of the caller; 0, in memory of its own.
+// CUDNN_KNOB_TYPE_WORKSPACE: 1, the plan uses the caller's workspace; 0, it owns its scratch
+// memory.
 inline constexpr cudnnBackendKnobType_t kWorkspaceKnob = CUDNN_KNOB_TYPE_WORKSPACE;
 
-// Records as a client would make and finalize them.
-RecordRef make_engine_record(RecordRef graph, std::int64_t index, const Device& device, Way way);
+// Records in the state that a client's create, set and finalize would leave them in.
+RecordRef make_engine_record(RecordRef graph, std::int64_t index, const Device& device,
+                             Strategy strategy);
 RecordRef make_config_record(RecordRef engine, std::int64_t workspace_knob);
-// A configuration of the way of that number, for plans that come back from JSON.
+// The configuration of strategy `index`, for plans restored from JSON.
 RecordRef make_config_record(RecordRef graph, std::int64_t index, const Device& device,
                              std::int64_t workspace_knob);
 

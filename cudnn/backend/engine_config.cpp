@@ -1,4 +1,4 @@
-// Engines with their knobs chosen.
+// ENGINECFG descriptors: an engine with its knob choices.
 #include "backend/engine.hpp"
 #include "backend/finalize.hpp"
 #include "core/failure.hpp"
@@ -11,7 +11,7 @@ namespace {
 RecordRef knob_choice(std::int64_t value) {
   auto record = std::make_shared<Record>();
   record->type = CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR;
-  record->finished = nothing_made();
+  record->finished = attributes_only();
   record->attributes[CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE] = std::vector<std::int64_t>{kWorkspaceKnob};
   record->attributes[CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE] = std::vector<std::int64_t>{value};
   return record;
@@ -22,8 +22,8 @@ CompileOptions with_knob(CompileOptions options, std::int64_t workspace_knob) {
   return options;
 }
 
-// The value of the one knob there is. Other knobs are of NVIDIA's engines: a client may carry them
-// over from there, and they choose nothing here.
+// The value of the only knob, CUDNN_KNOB_TYPE_WORKSPACE. Knobs of NVIDIA's engines are accepted and
+// ignored, because clients carry them over.
 std::int64_t chosen_workspace_knob(const Record& record) {
   std::int64_t value = 1;
   for (const RecordRef& choice : record.records(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
@@ -43,7 +43,7 @@ std::optional<AttributeValue> EngineConfig::computed(cudnnBackendAttributeName_t
   switch (name) {
     case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE: {
       const std::int64_t bytes =
-          options.workspace_limit == 0 ? 0 : engine().way.outline.workspace_size;
+          options.workspace_limit == 0 ? 0 : engine().strategy.outline.workspace_size;
       return std::vector<std::int64_t>{bytes};
     }
     case CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED:
@@ -57,7 +57,7 @@ std::optional<AttributeValue> EngineConfig::computed(cudnnBackendAttributeName_t
 FinishedRef finalize_engine_config(const Record& record) {
   auto config = std::make_shared<EngineConfig>();
   config->engine_record = record.reference(CUDNN_ATTR_ENGINECFG_ENGINE);
-  config->options = with_knob(config->engine().way.options, chosen_workspace_knob(record));
+  config->options = with_knob(config->engine().strategy.options, chosen_workspace_knob(record));
   return config;
 }
 
@@ -72,14 +72,16 @@ RecordRef make_config_record(RecordRef engine, std::int64_t workspace_knob) {
 
 RecordRef make_config_record(RecordRef graph, std::int64_t index, const Device& device,
                              std::int64_t workspace_knob) {
-  std::vector<Way> ways = list_ways(finished<OperationGraph>(*graph).graph, device);
-  const auto count = static_cast<std::int64_t>(ways.size());
+  std::vector<Strategy> strategies =
+      list_strategies(finished<OperationGraph>(*graph).graph, device);
+  const auto count = static_cast<std::int64_t>(strategies.size());
   if (index < 0 || index >= count)
     fail(CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH,
          "plan: got engine {}, expected 0 to {}; build the plan again", index, count - 1);
-  return make_config_record(make_engine_record(std::move(graph), index, device,
-                                               std::move(ways[static_cast<std::size_t>(index)])),
-                            workspace_knob);
+  return make_config_record(
+      make_engine_record(std::move(graph), index, device,
+                         std::move(strategies[static_cast<std::size_t>(index)])),
+      workspace_knob);
 }
 
 }  // namespace ashlar::cudnn

@@ -16,36 +16,37 @@ namespace {
 using nlohmann::json;
 constexpr const char* kPlanFormat = "ashlar-cudnn-plan";
 constexpr int kPlanVersion = 1;
-constexpr std::int64_t kPlanLine = 64;  // the alignment of a workspace
-// Plans for other shapes that one plan keeps; past that it begins anew.
+constexpr std::int64_t kPlanWorkspaceAlignment = 64;  // workspace alignment in bytes
+// Bound on the plans for overridden shapes that one execution plan caches. When it is reached, the
+// cache is cleared.
 constexpr std::size_t kMaxOthers = 1024;
 
 BoundPlan bound(std::shared_ptr<const Plan> plan, const std::vector<std::int64_t>& uids,
                 const std::vector<Assumption>& assumptions) {
-  BoundPlan made{std::move(plan), {}, assumptions};
-  for (std::size_t i = 0; i < uids.size(); ++i) made.places.push_back({uids[i], i});
-  std::stable_sort(made.places.begin(), made.places.end(),
+  BoundPlan result{std::move(plan), {}, assumptions};
+  for (std::size_t i = 0; i < uids.size(); ++i) result.bindings.push_back({uids[i], i});
+  std::stable_sort(result.bindings.begin(), result.bindings.end(),
                    [](const auto& a, const auto& b) { return a.uid < b.uid; });
-  return made;
+  return result;
 }
 
-// `made` is an OperationGraph or a TranslatedGraph.
-BoundPlan compiled(const auto& made, const Device& device, const CompileOptions& options) {
-  const Graph& graph = made.graph;
+// `translated` is an OperationGraph or a TranslatedGraph.
+BoundPlan compiled(const auto& translated, const Device& device, const CompileOptions& options) {
+  const Graph& graph = translated.graph;
   PlanKey key("execution plan", device);
   key.add(device.props().compute_units).add(std::string_view(graph.to_json(-1)));
   key.add(options.deterministic).add(options.allow_tf32).add(options.allow_winograd);
   key.add(options.workspace_limit).add(options.fuse).add(options.reference_only);
   key.add(std::string_view(options.engine));
-  return bound(cached_plan(key, [&] { return compile(graph, device, options); }), made.uids,
-               made.assumptions);
+  return bound(cached_plan(key, [&] { return compile(graph, device, options); }), translated.uids,
+               translated.assumptions);
 }
 
 void add_to_text(std::string& text, std::int64_t value) {
   text.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// A record with the attributes of another, on another graph.
+// A new record with the attributes of `record`, not finalized.
 std::shared_ptr<Record> copied(const Record& record) {
   auto copy = std::make_shared<Record>();
   copy->type = record.type;
@@ -53,7 +54,7 @@ std::shared_ptr<Record> copied(const Record& record) {
   return copy;
 }
 
-// The configuration with its graph on a handle, so that it is of the handle's device.
+// The configuration rebuilt with `handle` in its graph, so that it targets the handle's device.
 RecordRef with_handle(const RecordRef& config, cudnnHandle_t handle) {
   const RecordRef engine = config->reference(CUDNN_ATTR_ENGINECFG_ENGINE);
   const RecordRef graph = engine->reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
@@ -73,45 +74,49 @@ RecordRef with_handle(const RecordRef& config, cudnnHandle_t handle) {
 FinishedRef from_json(const Record& record) try {
   const json text = json::parse(record.text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION));
   if (text.at("format") != kPlanFormat || text.at("version") != kPlanVersion)
-    fail(CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH,
-         "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got another format, expected {} version "
-         "{}; build "
-         "the plan again",
-         kPlanFormat, kPlanVersion);
+    fail(
+        CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH,
+        "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got an unknown format, expected {} version "
+        "{}; build "
+        "the plan again",
+        kPlanFormat, kPlanVersion);
   RecordRef config = record_from_json(text.at("config").get<std::string>());
   if (config->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
-    fail(CUDNN_STATUS_BAD_PARAM,
-         "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got no configuration, expected one");
+    fail(
+        CUDNN_STATUS_BAD_PARAM,
+        "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got no engine configuration, expected one");
   if (record.has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE)) {
     const auto handle =
         static_cast<cudnnHandle_t>(record.pointer(CUDNN_ATTR_EXECUTION_PLAN_HANDLE));
     object(handle, "CUDNN_ATTR_EXECUTION_PLAN_HANDLE");
     config = with_handle(config, handle);
   }
-  const auto& made = finished<EngineConfig>(*config);
-  const OperationGraph& graph = made.engine().operation_graph();
-  // The saved choices, where the plan is for the same kind of device; else chosen again.
+  const auto& engine_config = finished<EngineConfig>(*config);
+  const OperationGraph& graph = engine_config.engine().operation_graph();
+  // A plan saved on the same kind of device keeps its engine choices; otherwise engines are chosen
+  // again.
   const auto& saved = text.at("plan").get_ref<const std::string&>();
-  if (text.at("device") == made.engine().device.props().name) {
-    PlanKey key("saved execution plan", made.engine().device);
+  if (text.at("device") == engine_config.engine().device.props().name) {
+    PlanKey key("saved execution plan", engine_config.engine().device);
     key.add(std::string_view(saved));
     auto plan = cached_plan(key, [&] { return Plan::from_json(saved); });
     if (plan->graph().structural_hash() == graph.graph.structural_hash())
       return std::make_shared<ExecutionPlan>(config,
                                              bound(std::move(plan), graph.uids, graph.assumptions));
   }
-  return std::make_shared<ExecutionPlan>(config,
-                                         compiled(graph, made.engine().device, made.options));
+  return std::make_shared<ExecutionPlan>(
+      config, compiled(graph, engine_config.engine().device, engine_config.options));
 } catch (const json::exception& error) {
   fail(CUDNN_STATUS_BAD_PARAM,
-       "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got text that is no plan: {}", error.what());
+       "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got text that is not a plan: {}",
+       error.what());
 }
 
 }  // namespace
 
 std::int64_t BoundPlan::workspace_size() const {
   const std::int64_t bytes = plan->workspace_size();
-  return bytes == 0 ? 0 : bytes + kPlanLine;
+  return bytes == 0 ? 0 : bytes + kPlanWorkspaceAlignment;
 }
 
 std::shared_ptr<const BoundPlan> ExecutionPlan::other(const Device& device,
@@ -132,13 +137,14 @@ std::shared_ptr<const BoundPlan> ExecutionPlan::other(const Device& device,
   const auto& config = finished<EngineConfig>(*config_);
   const OperationGraph& graph = config.engine().operation_graph();
   const TranslatedGraph translated = translate(graph.operations, overrides, may_assume);
-  // The caller has the workspace that this plan asked for; more is the other plan's own.
+  // The caller's workspace has the size that this plan reported. A plan that needs more owns the
+  // rest.
   CompileOptions options = config.options;
   options.workspace_limit = std::min(options.workspace_limit, plan_.plan->workspace_size());
-  auto made = std::make_shared<const BoundPlan>(compiled(translated, device, options));
+  auto bound_plan = std::make_shared<const BoundPlan>(compiled(translated, device, options));
   const std::scoped_lock lock(mutex_);
   if (others_.size() >= kMaxOthers) others_.clear();
-  return others_.emplace(std::move(key), std::move(made)).first->second;
+  return others_.emplace(std::move(key), std::move(bound_plan)).first->second;
 }
 
 std::optional<AttributeValue> ExecutionPlan::computed(cudnnBackendAttributeName_t name) const {
@@ -162,14 +168,14 @@ FinishedRef finalize_execution_plan(const Record& record) {
   if (!record.has(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)) {
     if (record.has(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION)) return from_json(record);
     fail(CUDNN_STATUS_BAD_PARAM,
-         "CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG: got nothing, expected a configuration (or "
+         "CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG: not set, expected an engine configuration (or "
          "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION)");
   }
   const RecordRef config = record.reference(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-  const auto& made = finished<EngineConfig>(*config);
-  const OperationGraph& graph = made.engine().operation_graph();
-  return std::make_shared<ExecutionPlan>(config,
-                                         compiled(graph, made.engine().device, made.options));
+  const auto& engine_config = finished<EngineConfig>(*config);
+  const OperationGraph& graph = engine_config.engine().operation_graph();
+  return std::make_shared<ExecutionPlan>(
+      config, compiled(graph, engine_config.engine().device, engine_config.options));
 }
 
 }  // namespace ashlar::cudnn

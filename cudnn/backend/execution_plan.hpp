@@ -1,4 +1,4 @@
-// Plans that are ready to run.
+// EXECUTION_PLAN descriptors: compiled plans.
 #pragma once
 
 #include <ashlar/plan.hpp>
@@ -12,19 +12,19 @@
 
 namespace ashlar::cudnn {
 
-// A plan, and where the pointers of a variant pack go.
+// A plan, and the map from variant-pack uids to its pointers.
 struct BoundPlan {
   std::shared_ptr<const Plan> plan;
-  // One per pointer of Plan::run, by uid.
-  struct Place {
+  // One per pointer argument of Plan::run(), sorted by uid.
+  struct Binding {
     std::int64_t uid;
     std::size_t pointer;
   };
-  std::vector<Place> places;
+  std::vector<Binding> bindings;
   std::vector<Assumption> assumptions;
 
-  // Bytes a caller has to give: one more line of memory than the plan needs, so that it may begin
-  // anywhere.
+  // Workspace bytes that the caller provides: one alignment line more than the plan needs, so that
+  // the workspace may start at any address.
   std::int64_t workspace_size() const;
 };
 
@@ -32,9 +32,8 @@ class ExecutionPlan : public Finished {
  public:
   ExecutionPlan(RecordRef config, BoundPlan plan) : config_(config), plan_(std::move(plan)) {}
 
-  const BoundPlan& own() const { return plan_; }
-  // The plan for the device of a handle; with overrides, for these extents instead of those of the
-  // descriptors. Compiled when first asked for, and then kept.
+  const BoundPlan& plan() const { return plan_; }
+  // The plan for a handle's device and for overridden shapes. Compiled on first use and cached.
   std::shared_ptr<const BoundPlan> other(const Device& device, const ShapeOverrides& overrides,
                                          bool may_assume) const;
 

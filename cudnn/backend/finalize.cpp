@@ -6,11 +6,11 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// Descriptors that only the library fills: a program's own has nothing to check.
-FinishedRef finalize_info(const Record&) { return nothing_made(); }
+// Descriptors that only the library fills have nothing to check.
+FinishedRef finalize_info(const Record&) { return attributes_only(); }
 
 using Finalize = FinishedRef (*)(const Record&);
-// By the number of the descriptor type.
+// Indexed by cudnnBackendDescriptorType_t.
 constexpr std::array<Finalize, 44> kFinalize = {
     finalize_pointwise,                    // 0
     finalize_convolution,                  // 1
@@ -60,7 +60,7 @@ constexpr std::array<Finalize, 44> kFinalize = {
 
 }  // namespace
 
-FinishedRef nothing_made() {
+FinishedRef attributes_only() {
   static const FinishedRef nothing = std::make_shared<const Finished>();
   return nothing;
 }

@@ -1,5 +1,5 @@
-// What finalize does for each type of descriptor: checks the attributes against each other, and
-// makes what the descriptor stands for.
+// cudnnBackendFinalize() for each descriptor type: validates the attributes together and builds the
+// object that the descriptor stands for.
 #pragma once
 
 #include "backend/record.hpp"
@@ -11,8 +11,8 @@ using FinishedRef = std::shared_ptr<const Finished>;
 // Throws Failure; never null.
 FinishedRef finalize(const Record& record);
 
-// Nothing was made: the attributes are all there is.
-FinishedRef nothing_made();
+// The result of finalize for a descriptor that is its attributes and nothing more.
+FinishedRef attributes_only();
 
 FinishedRef finalize_tensor(const Record& tensor);
 FinishedRef finalize_pointwise(const Record& pointwise);

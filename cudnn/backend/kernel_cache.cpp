@@ -1,5 +1,5 @@
-// Kernel caches. Kernels are kept by the library itself, for all plans of the process and on disk:
-// a cache is a token that clients pass along.
+// KERNEL_CACHE descriptors. The library caches kernels itself, in the process and on disk; the
+// descriptor is a token that clients pass along.
 #include <nlohmann/json.hpp>
 
 #include "backend/finalize.hpp"
@@ -18,7 +18,8 @@ struct KernelCache : Finished {
     switch (name) {
       case CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION:
         return json{{"format", kCacheFormat}, {"version", 1}}.dump();
-      // Nothing that a program has to keep: what was compiled before is found again by itself.
+      // Always cached, as far as the client is concerned: the library finds compiled kernels
+      // itself.
       case CUDNN_ATTR_KERNEL_CACHE_IS_ENGINECFG_KERNEL_CACHED: return std::vector<std::int64_t>{1};
       default: return {};
     }
@@ -33,7 +34,7 @@ FinishedRef finalize_kernel_cache(const Record& record) {
         json::parse(record.text(CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION), nullptr, false);
     if (!text.is_object() || text.value("format", "") != kCacheFormat)
       fail(CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH,
-           "CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION: got text of another library or version, "
+           "CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION: got text of an unknown format, "
            "expected "
            "what this library gave");
   }

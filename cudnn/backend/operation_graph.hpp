@@ -1,4 +1,4 @@
-// An operation graph, translated.
+// OPERATIONGRAPH descriptors, translated to an ashlar::Graph.
 #pragma once
 
 #include <ashlar/device.hpp>
@@ -13,15 +13,15 @@ namespace ashlar::cudnn {
 
 struct OperationGraph : Finished {
   Graph graph;
-  // The uid of the variant pack for every bound tensor of the graph, in their order.
+  // Variant-pack uids of the graph's bound tensors, in the order of Graph::bound_tensors().
   std::vector<std::int64_t> uids;
   std::vector<Assumption> assumptions;
   std::vector<RecordRef> operations;
-  std::optional<Device> device;  // of the handle, where one was given
+  std::optional<Device> device;  // of the handle, if one was set
   std::optional<AttributeValue> computed(cudnnBackendAttributeName_t name) const override;
 };
 
-// The operations as a graph, with these extents in place of those of the descriptors.
+// The operations translated with overridden shapes.
 struct TranslatedGraph {
   Graph graph;
   std::vector<std::int64_t> uids;

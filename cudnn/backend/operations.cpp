@@ -11,8 +11,8 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// Attributes that name what an operation writes. The statistics of NORM_FORWARD are results only
-// where they are not given: see is_result().
+// Attributes that name tensors which an operation writes. The statistics of NORM_FORWARD are
+// outputs only in training: see is_result().
 constexpr std::array kResults = {
     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
@@ -62,7 +62,7 @@ constexpr std::array kResults = {
 
 bool is_result(const Record& operation, cudnnBackendAttributeName_t attribute) {
   switch (attribute) {
-    // The gradient of an activation may be given its result instead of its operand.
+    // The backward of an activation may read its output y instead of its input x.
     case CUDNN_ATTR_OPERATION_POINTWISE_YDESC:
       return !operation.has(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC);
     case CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC:
@@ -110,8 +110,8 @@ std::vector<NamedTensor> operands_of(const Record& operation) {
 
 std::int64_t uid_of(const Record& tensor) { return tensor.integer(CUDNN_ATTR_TENSOR_UNIQUE_ID); }
 
-std::vector<const Record*> in_order(std::span<const RecordRef> operations) {
-  std::map<std::int64_t, std::size_t> producers;  // of a uid: the position of its operation
+std::vector<const Record*> topological_order(std::span<const RecordRef> operations) {
+  std::map<std::int64_t, std::size_t> producers;  // uid -> index of the operation that writes it
   for (std::size_t i = 0; i < operations.size(); ++i)
     for (const NamedTensor& result : results_of(*operations[i]))
       if (!producers.emplace(uid_of(*result.tensor), i).second)
@@ -119,7 +119,7 @@ std::vector<const Record*> in_order(std::span<const RecordRef> operations) {
              "CUDNN_ATTR_OPERATIONGRAPH_OPS: got two operations that write tensor {}, expected one",
              uid_of(*result.tensor));
 
-  // Depth first, in the order given.
+  // Depth-first search, in the caller's order.
   enum class State { unseen, open, done };
   std::vector<State> states(operations.size(), State::unseen);
   std::vector<const Record*> order;
@@ -149,9 +149,9 @@ std::vector<const Record*> in_order(std::span<const RecordRef> operations) {
       if (producer == producers.end() || states[producer->second] == State::done) continue;
       if (states[producer->second] == State::open)
         fail(CUDNN_STATUS_BAD_PARAM,
-             "CUDNN_ATTR_OPERATIONGRAPH_OPS: got operations in a circle through tensor {}, "
-             "expected none "
-             "that needs its own result",
+             "CUDNN_ATTR_OPERATIONGRAPH_OPS: got a cycle through tensor {}, expected an "
+             "acyclic "
+             "graph",
              uid);
       enter(producer->second);
     }

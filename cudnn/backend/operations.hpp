@@ -1,4 +1,4 @@
-// What every operation of the graph interface reads and writes.
+// The tensors that each operation of the graph API reads and writes.
 #pragma once
 
 #include <span>
@@ -14,14 +14,14 @@ struct NamedTensor {
   const Record* tensor;
 };
 
-// The tensors an operation writes and those it reads, as far as they are set. Offsets of ragged
-// tensors count as read.
+// The tensors an operation writes, and those it reads, as far as they are set. Ragged offsets are
+// read.
 std::vector<NamedTensor> results_of(const Record& operation);
 std::vector<NamedTensor> operands_of(const Record& operation);
 
-// The operations so that each stands after those whose results it reads, otherwise in the order
-// given. Throws Failure(BAD_PARAM) for a tensor with two producers and for a circle.
-std::vector<const Record*> in_order(std::span<const RecordRef> operations);
+// The operations in topological order, stable with respect to the caller's order. Throws
+// Failure(BAD_PARAM) for a tensor with two producers and for a cycle.
+std::vector<const Record*> topological_order(std::span<const RecordRef> operations);
 
 std::int64_t uid_of(const Record& tensor);
 

@@ -6,7 +6,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// The elements, or null when the attribute was not set or holds elements of another kind.
+// The elements, or null when the attribute is not set or holds another alternative.
 template <class T>
 const T* find(const Record& record, cudnnBackendAttributeName_t name) {
   const auto found = record.attributes.find(name);
@@ -20,7 +20,7 @@ std::span<const T> all(const Record& record, cudnnBackendAttributeName_t name) {
 }
 
 [[noreturn]] void fail_not_set(cudnnBackendAttributeName_t name) {
-  fail(CUDNN_STATUS_BAD_PARAM, "{}: got nothing, expected it to be set before finalize",
+  fail(CUDNN_STATUS_BAD_PARAM, "{}: not set, expected a value before finalize",
        attribute_name(name));
 }
 

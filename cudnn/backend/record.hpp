@@ -1,6 +1,6 @@
-// The contents of a descriptor of the graph interface. A program's descriptor owns a record; a
-// record that others refer to is fixed by its finalize and lives as long as they do, also when the
-// program destroys its descriptor first.
+// Record: the attributes of a descriptor of the graph API. Finalize makes a record immutable.
+// Records refer to each other by shared_ptr, so one outlives the client's descriptor while others
+// use it.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -24,17 +24,17 @@ const char* descriptor_type_name(cudnnBackendDescriptorType_t type);
 struct Record;
 using RecordRef = std::shared_ptr<const Record>;
 
-// The elements of one attribute. Integers, booleans, data types and every enumeration are
-// integers; float and double are numbers.
+// The elements of one attribute. Integers, booleans, data types and enumerations are int64; float
+// and double are double.
 using AttributeValue =
     std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<RecordRef>,
                  std::vector<void*>, std::vector<cudnnFraction_t>, std::string>;
 
-// What finalize made of a record, besides checking it: a graph, a list of configurations, a plan.
+// What finalize builds from a record: a graph, a list of engine configurations, a plan.
 struct Finished {
   virtual ~Finished() = default;
-  // The attributes that finalize gives the descriptor: results, sizes, notes, texts. Nothing for
-  // the ones that it does not; a Failure for one that it cannot tell.
+  // The value of an attribute that finalize computes (results, sizes, notes, JSON). Empty for all
+  // other attributes. May throw Failure.
   virtual std::optional<AttributeValue> computed(cudnnBackendAttributeName_t) const { return {}; }
 };
 
@@ -45,15 +45,15 @@ struct Record {
 
   bool has(cudnnBackendAttributeName_t name) const { return attributes.contains(name); }
 
-  // The first element; of an attribute that was not set, the attribute table's default. Throw
-  // Failure(BAD_PARAM) naming the attribute when there is none.
+  // The first element, or the default of the attribute table. Throw Failure(BAD_PARAM) that names
+  // the attribute when there is neither.
   std::int64_t integer(cudnnBackendAttributeName_t name) const;
   double number(cudnnBackendAttributeName_t name) const;
   const Record& record(cudnnBackendAttributeName_t name) const;
-  const RecordRef& reference(cudnnBackendAttributeName_t name) const;  // the same, to be kept
+  const RecordRef& reference(cudnnBackendAttributeName_t name) const;  // shares ownership
   void* pointer(cudnnBackendAttributeName_t name) const;
   const std::string& text(cudnnBackendAttributeName_t name) const;
-  // With a default for an attribute that was not set.
+  // The first element, or `fallback` when the attribute is not set.
   std::int64_t integer_or(cudnnBackendAttributeName_t name, std::int64_t fallback) const;
   double number_or(cudnnBackendAttributeName_t name, double fallback) const;
   const Record* record_or_null(cudnnBackendAttributeName_t name) const;
@@ -65,14 +65,15 @@ struct Record {
   std::span<const cudnnFraction_t> fractions(cudnnBackendAttributeName_t name) const;
 };
 
-// What finalize made of a record of this type; throws Failure(NOT_FINALIZED) before that.
+// What finalize built from the record; throws Failure(NOT_FINALIZED) before finalize.
 template <class T>
 const T& finished(const Record& record) {
-  const auto* made = dynamic_cast<const T*>(record.finished.get());
-  if (made == nullptr)
-    fail(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "{}: got a descriptor that is not finalized",
+  const auto* result = dynamic_cast<const T*>(record.finished.get());
+  if (result == nullptr)
+    fail(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
+         "{}: got a descriptor that is not finalized, expected a finalized one",
          descriptor_type_name(record.type));
-  return *made;
+  return *result;
 }
 
 }  // namespace ashlar::cudnn

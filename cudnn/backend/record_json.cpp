@@ -13,11 +13,12 @@ namespace {
 
 using nlohmann::json;
 
-// Records in an order in which each stands behind those it refers to; references are positions.
+// Writes records in topological order; a reference is the index of a record.
 class Writer {
  public:
   std::size_t place_of(const RecordRef& record) {
-    if (const auto known = places_.find(record.get()); known != places_.end()) return known->second;
+    if (const auto known = positions_.find(record.get()); known != positions_.end())
+      return known->second;
     json attributes = json::object();
     for (const auto& [name, value] : record->attributes)
       if (json written = std::visit([&](const auto& all) { return write(all); }, value);
@@ -25,7 +26,7 @@ class Writer {
         attributes[std::to_string(static_cast<int>(name))] = std::move(written);
     list_.push_back(
         {{"type", static_cast<int>(record->type)}, {"attributes", std::move(attributes)}});
-    places_.emplace(record.get(), list_.size() - 1);
+    positions_.emplace(record.get(), list_.size() - 1);
     return list_.size() - 1;
   }
   json take() { return std::move(list_); }
@@ -33,14 +34,14 @@ class Writer {
  private:
   static json write(const std::vector<std::int64_t>& all) { return {{"integers", all}}; }
   static json write(const std::vector<double>& all) {
-    json texts = json::array();  // JSON knows no infinity
+    json texts = json::array();  // as text: JSON has no infinity
     for (const double number : all) texts.push_back(fmt::format("{}", number));
     return {{"numbers", std::move(texts)}};
   }
   json write(const std::vector<RecordRef>& all) {
-    json places = json::array();
-    for (const RecordRef& record : all) places.push_back(place_of(record));
-    return {{"records", std::move(places)}};
+    json positions = json::array();
+    for (const RecordRef& record : all) positions.push_back(place_of(record));
+    return {{"records", std::move(positions)}};
   }
   static json write(const std::vector<void*>&) { return nullptr; }
   static json write(const std::vector<cudnnFraction_t>& all) {
@@ -52,7 +53,7 @@ class Writer {
   static json write(const std::string& text) { return {{"text", text}}; }
 
   json list_ = json::array();
-  std::map<const Record*, std::size_t> places_;
+  std::map<const Record*, std::size_t> positions_;
 };
 
 AttributeValue read_value(const json& text, const std::vector<RecordRef>& known) {
@@ -65,8 +66,8 @@ AttributeValue read_value(const json& text, const std::vector<RecordRef>& known)
   }
   if (text.contains("records")) {
     std::vector<RecordRef> records;
-    for (const json& place : text.at("records"))
-      records.push_back(known.at(place.get<std::size_t>()));
+    for (const json& index : text.at("records"))
+      records.push_back(known.at(index.get<std::size_t>()));
     return records;
   }
   if (text.contains("fractions")) {
@@ -93,7 +94,9 @@ RecordRef record_from_json(const std::string& text) try {
     const std::int64_t type = item.at("type");
     if (!is_descriptor_type(type))
       fail(CUDNN_STATUS_BAD_PARAM,
-           "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got descriptor type {}", type);
+           "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got descriptor type {}, expected a type "
+           "of the graph API",
+           type);
     record->type = static_cast<cudnnBackendDescriptorType_t>(type);
     for (const auto& [name, text_value] : item.at("attributes").items()) {
       const AttributeRow& row = attribute_of(record->type, std::stoi(name));
@@ -108,7 +111,7 @@ RecordRef record_from_json(const std::string& text) try {
 } catch (const json::exception& error) {
   fail(CUDNN_STATUS_BAD_PARAM,
        "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got text that is no plan: {}", error.what());
-} catch (const std::logic_error& error) {  // numbers and places that are none
+} catch (const std::logic_error& error) {  // malformed numbers and indices out of range
   fail(CUDNN_STATUS_BAD_PARAM,
        "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got text that is no plan: {}", error.what());
 }

@@ -1,4 +1,4 @@
-// Records as JSON: what a saved plan knows about the graph it runs.
+// Records as JSON: the graph and the configuration in a saved plan.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace ashlar::cudnn {
 
-// The record and all that it refers to. Handles and other pointers are left out.
+// The record and all records it refers to. Handles and other pointers are skipped.
 std::string record_to_json(const RecordRef& record);
 
-// Records are finalized as a client would do. Throws Failure(BAD_PARAM) for text of another form.
+// Finalizes every record. Throws Failure(BAD_PARAM) for malformed text.
 RecordRef record_from_json(const std::string& text);
 
 }  // namespace ashlar::cudnn

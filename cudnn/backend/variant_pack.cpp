@@ -14,11 +14,12 @@ void require_unique(cudnnBackendAttributeName_t name, std::vector<std::int64_t> 
   std::ranges::sort(uids);
   const auto twice = std::ranges::adjacent_find(uids);
   if (twice != uids.end())
-    fail(CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES, "{}: got {} more than once, expected it once",
+    fail(CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES, "{}: got {} twice, expected unique uids",
          attribute_name(name), *twice);
 }
 
-// Through a void pointer programs give a vector of vectors, of this library's C++ runtime.
+// Clients pass a void pointer to a std::vector<std::vector<int64_t>>, so both must use the same C++
+// runtime.
 std::vector<std::vector<std::int64_t>> lists(const Record& pack, cudnnBackendAttributeName_t name) {
   const auto pointers = pack.pointers(name);
   if (pointers.empty() || pointers.front() == nullptr) return {};

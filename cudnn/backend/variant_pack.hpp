@@ -1,4 +1,4 @@
-// What differs from one execution of a plan to the next.
+// VARIANT_PACK descriptors: the pointers, workspace and shape overrides of one execution.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@ namespace ashlar::cudnn {
 
 struct VariantPack : Finished {
   std::vector<std::int64_t> uids;
-  std::vector<void*> pointers;  // one for each uid
+  std::vector<void*> pointers;  // one per uid
   void* workspace = nullptr;
-  // Shapes of this execution alone, one for each of `override_uids`.
+  // Shape overrides of this execution, one per entry of `override_uids`.
   std::vector<std::int64_t> override_uids;
   std::vector<std::vector<std::int64_t>> override_shapes;
   std::vector<std::vector<std::int64_t>> override_strides;

@@ -12,8 +12,9 @@ namespace {
 using Work = std::function<void()>;
 using Capture = int (*)(cudaStream_t, void (*)(void*), void*, void (*)(void*));
 
-// The stand-in's function; null where there is none. It may be loaded later than we are.
-Capture stand_in() {
+// ashlar_hostrt_capture of cudnn/hostrt; null when it is not loaded. The process may load it after
+// libcudnn, so a miss is not cached.
+Capture find_hostrt_capture() {
   static std::atomic<Capture> known{nullptr};
   if (known == nullptr) {
     for (const char* name : {"libcudart.so.13", "libcudart.so.12"}) {
@@ -33,15 +34,15 @@ Capture stand_in() {
 
 bool is_captured(const Device& device, cudaStream_t stream) {
   if (stream == nullptr || device.props().kind != DeviceKind::cpu) return false;
-  const Capture capture = stand_in();
+  const Capture capture = find_hostrt_capture();
   return capture != nullptr && capture(stream, nullptr, nullptr, nullptr) != 0;
 }
 
-void write_down(cudaStream_t stream, std::function<void()> work) {
+void record_work(cudaStream_t stream, std::function<void()> work) {
   const auto run = [](void* data) { (*static_cast<Work*>(data))(); };
   const auto release = [](void* data) { delete static_cast<Work*>(data); };
-  auto held = std::make_unique<Work>(std::move(work));
-  if (stand_in()(stream, run, held.get(), release) != 0) held.release();
+  auto owner = std::make_unique<Work>(std::move(work));
+  if (find_hostrt_capture()(stream, run, owner.get(), release) != 0) owner.release();
 }
 
 }  // namespace ashlar::cudnn

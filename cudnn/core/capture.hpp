@@ -1,6 +1,6 @@
-// Streams that are being captured where there is no GPU. With one, the driver sees to it. Without
-// one, libcudart is the stand-in of cudnn/hostrt, which writes the work down; libcudnn does not
-// depend on it, and asks only where the process has loaded it.
+// Stream capture without a GPU. With a GPU, the driver captures launches. Without one, libcudart is
+// the host runtime of cudnn/hostrt, which records the work into its graph. libcudnn does not link
+// against it; it looks the function up in the library that the process has loaded.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -10,9 +10,11 @@
 
 namespace ashlar::cudnn {
 
-// Whether work for this stream, on this device, is to be written down instead of done.
+// Whether this stream is being captured, so that work is recorded instead of executed. Always false
+// on a GPU.
 bool is_captured(const Device& device, cudaStream_t stream);
-// Writes it down, with all it needs: it is done later, maybe often, maybe never.
-void write_down(cudaStream_t stream, std::function<void()> work);
+// Adds `work` to the graph that is being captured. A launch of that graph runs it: any number of
+// times, or never. `work` therefore owns everything it reads.
+void record_work(cudaStream_t stream, std::function<void()> work);
 
 }  // namespace ashlar::cudnn

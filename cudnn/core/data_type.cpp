@@ -78,9 +78,9 @@ const char* data_type_name(cudnnDataType_t type) {
 DType require_dtype(cudnnDataType_t type, const char* parameter) {
   if (const auto dtype = dtype_of(type)) return *dtype;
   if (find(type) != nullptr)
-    fail(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "{}: got {}, expected a type that memory can hold",
-         parameter, data_type_name(type));
-  fail(CUDNN_STATUS_BAD_PARAM, "{}: got {}, which is no data type", parameter,
+    fail(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "{}: got {}, expected a storage type", parameter,
+         data_type_name(type));
+  fail(CUDNN_STATUS_BAD_PARAM, "{}: got {}, expected a cudnnDataType_t", parameter,
        static_cast<int>(type));
 }
 

@@ -1,5 +1,5 @@
-// A call that cannot be answered with success: the status it returns and the sentence that
-// cudnnGetLastErrorString() gives.
+// Failure: the exception that carries the status of a failed call and its message for
+// cudnnGetLastErrorString().
 #pragma once
 
 #include <cudnn_graph.h>
@@ -11,8 +11,8 @@
 
 namespace ashlar::cudnn {
 
-// Thrown inside, turned into a status by answer(). The sentence names the node or parameter, the
-// attribute, what was given and what was expected.
+// guarded() turns it into a status. The message reads "subject: got value, expected value", where
+// the subject is the parameter or the attribute with its node.
 class Failure : public std::runtime_error {
  public:
   Failure(cudnnStatus_t status, const std::string& sentence)
@@ -28,13 +28,13 @@ template <class... Args>
   throw Failure(status, fmt::format(sentence, std::forward<Args>(args)...));
 }
 
-// What a program that asked for this should see.
+// The cuDNN status that corresponds to an error of the Ashlar library.
 cudnnStatus_t status_of(const Error& error);
 
 // "CUDNN_STATUS_BAD_PARAM"; never null.
 const char* status_name(cudnnStatus_t status);
 
-// A pointer the caller has to give.
+// Returns `pointer`; throws Failure(NULL_POINTER) when it is null.
 template <class T>
 T* required(T* pointer, const char* parameter) {
   if (pointer == nullptr)

@@ -2,29 +2,29 @@
 
 #include <ashlar/runtime.hpp>
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/objects.hpp"
 #include "core/settings.hpp"
 
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
-  return answer(__func__, [&] {
-    const std::string& asked = settings().device;
+  return guarded(__func__, [&] {
+    const std::string& requested = settings().device;
     const ashlar::Device device =
-        asked.empty() ? ashlar::current_device() : ashlar::Device::named(asked);
+        requested.empty() ? ashlar::current_device() : ashlar::Device::named(requested);
     create_object(handle, "handle", cudnnContext{device});
   });
 }
 
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
-  return answer(__func__, [&] { destroy_object(handle, "handle"); });
+  return guarded(__func__, [&] { destroy_object(handle, "handle"); });
 }
 
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
-  return answer(__func__, [&] { object(handle, "handle").stream = stream; });
+  return guarded(__func__, [&] { object(handle, "handle").stream = stream; });
 }
 
 cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* stream) {
-  return answer(__func__, [&] { *required(stream, "stream") = object(handle, "handle").stream; });
+  return guarded(__func__, [&] { *required(stream, "stream") = object(handle, "handle").stream; });
 }

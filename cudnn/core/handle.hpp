@@ -1,4 +1,4 @@
-// A handle: the device and the stream of a program's calls.
+// cudnnHandle_t: the device and the stream that a program's calls use.
 #pragma once
 
 #include <cudnn_graph.h>

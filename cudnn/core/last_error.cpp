@@ -1,8 +1,8 @@
-// The last error of each thread, as a sentence.
+// cudnnGetLastErrorString(): the message of the last failed call of each thread.
 #include <algorithm>
 #include <cstring>
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 
 namespace ashlar::cudnn {
 
@@ -13,7 +13,7 @@ thread_local std::string last_error;
 cudnnStatus_t report(const char* function, cudnnStatus_t status, const char* sentence) noexcept {
   try {
     last_error = fmt::format("{}: {}: {}", status_name(status), function, sentence);
-    if (is_listened(CUDNN_SEV_ERROR)) log_line(CUDNN_SEV_ERROR, status, last_error);
+    if (is_severity_enabled(CUDNN_SEV_ERROR)) log_line(CUDNN_SEV_ERROR, status, last_error);
   } catch (...) {
     last_error.clear();
   }

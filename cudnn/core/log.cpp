@@ -10,13 +10,13 @@
 #include <mutex>
 #include <thread>
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/settings.hpp"
 
 namespace ashlar::cudnn {
 
 namespace detail {
-std::atomic<unsigned> listened{0};
+std::atomic<unsigned> enabled_severities{0};
 std::atomic<std::uint64_t> calls{0};
 }  // namespace detail
 
@@ -40,26 +40,26 @@ struct Log {
   const std::chrono::system_clock::time_point start = std::chrono::system_clock::now();
 
   Log() {
-    const Settings& asked = settings();
-    if (asked.log_level == 0 || asked.log_destination.empty()) return;
-    if (asked.log_destination == "stdout")
+    const Settings& requested = settings();
+    if (requested.log_level == 0 || requested.log_destination.empty()) return;
+    if (requested.log_destination == "stdout")
       file = stdout;
-    else if (asked.log_destination == "stderr")
+    else if (requested.log_destination == "stderr")
       file = stderr;
     else
-      file = std::fopen(asked.log_destination.c_str(), "a");
+      file = std::fopen(requested.log_destination.c_str(), "a");
     is_own_file = file != nullptr && file != stdout && file != stderr;
-    file_mask = file != nullptr ? mask_up_to(asked.log_level) : 0;
+    file_mask = file != nullptr ? mask_up_to(requested.log_level) : 0;
     refresh();
   }
   ~Log() {
     if (file != nullptr && (file_mask & CUDNN_SEV_INFO_EN) != 0)
       fmt::print(file, "ashlar libcudnn: {} calls answered\n", detail::calls.load());
-    detail::listened = 0;
+    detail::enabled_severities = 0;
     if (is_own_file) std::fclose(file);
   }
   void refresh() {
-    detail::listened = file_mask | (listener.function != nullptr ? listener.mask : 0);
+    detail::enabled_severities = file_mask | (listener.function != nullptr ? listener.mask : 0);
   }
 };
 
@@ -72,26 +72,26 @@ Log& shared_log() {
 
 constexpr std::array kNames = {"fatal", "error", "warning", "info"};
 
-cudnnDebug_t who(std::chrono::system_clock::time_point start, cudnnStatus_t status) {
+cudnnDebug_t debug_info(std::chrono::system_clock::time_point start, cudnnStatus_t status) {
   using namespace std::chrono;
   const auto now = system_clock::now();
   const auto micros = duration_cast<microseconds>(now.time_since_epoch()).count();
-  cudnnDebug_t who{};
-  who.cudnn_version = static_cast<unsigned>(cudnnGetVersion());
-  who.cudnnStatus = status;
-  who.time_sec = static_cast<unsigned>(micros / 1'000'000);
-  who.time_usec = static_cast<unsigned>(micros % 1'000'000);
-  who.time_delta = static_cast<unsigned>(duration_cast<seconds>(now - start).count());
-  who.pid = static_cast<unsigned long long>(::getpid());
-  who.tid = std::hash<std::thread::id>()(std::this_thread::get_id());
-  return who;
+  cudnnDebug_t debug_info{};
+  debug_info.cudnn_version = static_cast<unsigned>(cudnnGetVersion());
+  debug_info.cudnnStatus = status;
+  debug_info.time_sec = static_cast<unsigned>(micros / 1'000'000);
+  debug_info.time_usec = static_cast<unsigned>(micros % 1'000'000);
+  debug_info.time_delta = static_cast<unsigned>(duration_cast<seconds>(now - start).count());
+  debug_info.pid = static_cast<unsigned long long>(::getpid());
+  debug_info.tid = std::hash<std::thread::id>()(std::this_thread::get_id());
+  return debug_info;
 }
 
 }  // namespace
 
 void log_line(cudnnSeverity_t severity, cudnnStatus_t status, const std::string& line) noexcept
     try {
-  if (!is_listened(severity)) return;
+  if (!is_severity_enabled(severity)) return;
   Log& log = shared_log();
   Listener listener;
   {
@@ -103,8 +103,8 @@ void log_line(cudnnSeverity_t severity, cudnnStatus_t status, const std::string&
     }
   }
   if (listener.function == nullptr || (listener.mask & (1U << severity)) == 0) return;
-  const cudnnDebug_t debug = who(log.start, status);
-  // One line, and the zero that ends the lines.
+  const cudnnDebug_t debug = debug_info(log.start, status);
+  // The callback's format: lines that each end with a zero, and an empty line at the end.
   const std::string message = line + '\0';
   listener.function(severity, listener.user_data, &debug, message.c_str());
 } catch (...) {
@@ -120,7 +120,7 @@ void log_entered(const char* function) noexcept try {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnSetCallback(unsigned mask, void* user_data, cudnnCallback_t callback) {
-  return answer(__func__, [&] {
+  return guarded(__func__, [&] {
     Log& log = shared_log();
     const std::scoped_lock lock(log.mutex);
     log.listener = {mask, user_data, callback};
@@ -129,7 +129,7 @@ cudnnStatus_t cudnnSetCallback(unsigned mask, void* user_data, cudnnCallback_t c
 }
 
 cudnnStatus_t cudnnGetCallback(unsigned* mask, void** user_data, cudnnCallback_t* callback) {
-  return answer(__func__, [&] {
+  return guarded(__func__, [&] {
     required(mask, "mask");
     required(user_data, "user_data");
     required(callback, "callback");

@@ -16,32 +16,32 @@ struct Shard {
   std::unordered_map<const void*, const char*> types;
 };
 
-// Several, so that threads with objects of their own seldom meet.
+// Sharded, so that threads which use separate objects rarely contend for a mutex.
 Shard& shard_of(const void* object) {
   static std::array<Shard, 16>& shards = *new std::array<Shard, 16>;  // outlives static destructors
   return shards[(reinterpret_cast<std::uintptr_t>(object) >> 6) % shards.size()];
 }
 
-// By text: equal literals of two source files are two addresses where the linker does not merge
-// them, as in sanitized builds.
+// Compares text: the linker does not always merge equal literals of two translation units
+// (sanitizer builds do not).
 bool is_same(const char* a, const char* b) { return a == b || std::strcmp(a, b) == 0; }
 
 }  // namespace
 
-void enlist(const void* object, const char* type) {
+void register_object(const void* object, const char* type) {
   Shard& shard = shard_of(object);
   const std::scoped_lock lock(shard.mutex);
   shard.types[object] = type;
 }
 
-bool is_listed(const void* object, const char* type) {
+bool is_registered(const void* object, const char* type) {
   Shard& shard = shard_of(object);
   const std::shared_lock lock(shard.mutex);
   const auto found = shard.types.find(object);
   return found != shard.types.end() && is_same(found->second, type);
 }
 
-bool strike(const void* object, const char* type) {
+bool unregister_object(const void* object, const char* type) {
   Shard& shard = shard_of(object);
   const std::scoped_lock lock(shard.mutex);
   const auto found = shard.types.find(object);

@@ -1,5 +1,5 @@
-// What a program holds by pointer: handles and descriptors. Each is listed while it lives, so that
-// a null, foreign or destroyed one is an answer instead of a crash.
+// Registry of live handles and descriptors. A null, foreign or destroyed pointer is found by lookup
+// and returns a status instead of crashing.
 #pragma once
 
 #include <memory>
@@ -10,26 +10,27 @@
 namespace ashlar::cudnn {
 
 // `type` is the T::kTypeName of the object's struct.
-void enlist(const void* object, const char* type);
-bool is_listed(const void* object, const char* type);
-bool strike(const void* object, const char* type);  // false when it was not listed
+void register_object(const void* object, const char* type);
+bool is_registered(const void* object, const char* type);
+bool unregister_object(const void* object, const char* type);  // false when it was not registered
 
-// Makes a new T and puts it where the caller asked.
+// Creates and registers a T and stores its pointer in `*slot`.
 template <class T, class... Args>
-T& create_object(T** place, const char* parameter, Args&&... args) {
-  required(place, parameter);
+T& create_object(T** slot, const char* parameter, Args&&... args) {
+  required(slot, parameter);
   auto object = std::make_unique<T>(std::forward<Args>(args)...);
-  enlist(object.get(), T::kTypeName);
-  *place = object.release();
-  return **place;
+  register_object(object.get(), T::kTypeName);
+  *slot = object.release();
+  return **slot;
 }
 
-// The object a parameter points to.
+// The live object that `pointer` names; throws Failure otherwise.
 template <class T>
 T& object(T* pointer, const char* parameter) {
   required(pointer, parameter);
-  if (!is_listed(pointer, T::kTypeName))
-    fail(CUDNN_STATUS_BAD_PARAM, "{}: got a pointer that is no {}, or one that was destroyed",
+  if (!is_registered(pointer, T::kTypeName))
+    fail(CUDNN_STATUS_BAD_PARAM,
+         "{}: got a pointer that is not a live {}, expected one that was created and not destroyed",
          parameter, T::kTypeName);
   return *pointer;
 }
@@ -38,12 +39,13 @@ const T& object(const T* pointer, const char* parameter) {
   return object(const_cast<T*>(pointer), parameter);
 }
 
-// Null is ignored, as free() does.
+// Ignores null, as free() does.
 template <class T>
 void destroy_object(T* pointer, const char* parameter) {
   if (pointer == nullptr) return;
-  if (!strike(pointer, T::kTypeName))
-    fail(CUDNN_STATUS_BAD_PARAM, "{}: got a pointer that is no {}, or one destroyed before",
+  if (!unregister_object(pointer, T::kTypeName))
+    fail(CUDNN_STATUS_BAD_PARAM,
+         "{}: got a pointer that is not a live {}, expected one that was created and not destroyed",
          parameter, T::kTypeName);
   delete pointer;
 }

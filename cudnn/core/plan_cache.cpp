@@ -34,20 +34,20 @@ struct Cache {
     PlanFuture plan;
   };
   std::mutex mutex;
-  std::list<Entry> by_use;                                                  // most recent first
-  std::unordered_map<std::string_view, std::list<Entry>::iterator> places;  // keys of the list
+  std::list<Entry> by_use;                                                 // most recent first
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> index;  // views of Entry::key
 
   void forget(std::string_view key) {
-    const auto found = places.find(key);
-    if (found == places.end()) return;
+    const auto found = index.find(key);
+    if (found == index.end()) return;
     const auto entry = found->second;
-    places.erase(found);
+    index.erase(found);
     by_use.erase(entry);
   }
 };
 
 Cache& shared_cache() {
-  // Never destroyed: programs run plans from their own static destructors.
+  // Never destroyed: programs execute plans from their own static destructors.
   static Cache& cache = *new Cache;
   return cache;
 }
@@ -59,14 +59,14 @@ std::shared_ptr<const Plan> cached_plan(const PlanKey& key, const std::function<
   std::promise<std::shared_ptr<const Plan>> promise;
   {
     std::unique_lock lock(cache.mutex);
-    if (const auto found = cache.places.find(key.bytes()); found != cache.places.end()) {
+    if (const auto found = cache.index.find(key.bytes()); found != cache.index.end()) {
       cache.by_use.splice(cache.by_use.begin(), cache.by_use, found->second);
       const PlanFuture plan = found->second->plan;
       lock.unlock();
       return plan.get();
     }
     cache.by_use.push_front({key.bytes(), promise.get_future().share()});
-    cache.places.emplace(cache.by_use.front().key, cache.by_use.begin());
+    cache.index.emplace(cache.by_use.front().key, cache.by_use.begin());
     if (cache.by_use.size() > kMaxPlans) cache.forget(cache.by_use.back().key);
   }
   try {

@@ -1,4 +1,4 @@
-// Compiled plans, shared by all handles and threads of the process.
+// The process-wide LRU cache of compiled plans, shared by all handles and threads.
 #pragma once
 
 #include <ashlar/dims.hpp>
@@ -11,8 +11,8 @@
 
 namespace ashlar::cudnn {
 
-// Everything that decides which plan a call needs: never pointers, never names. The call's name
-// comes first, so that no two kinds of calls share a key.
+// A byte string of everything that determines the plan of a call: no pointers, no tensor names. The
+// name of the call comes first, so that different calls never share a key.
 class PlanKey {
  public:
   PlanKey(std::string_view call, const Device& device);
@@ -29,8 +29,9 @@ class PlanKey {
   std::string bytes_;
 };
 
-// The plan of a key, compiled by `compile` when there is none yet: once, also when threads ask at
-// the same time. The least recently used are forgotten past kMaxPlans; a plan in use lives on.
+// Returns the cached plan of `key`, or compiles it with `compile`. Concurrent requests for one key
+// compile once. Beyond kMaxPlans the least recently used plan is evicted; the shared_ptr keeps a
+// plan in use alive.
 inline constexpr std::size_t kMaxPlans = 4096;
 std::shared_ptr<const Plan> cached_plan(const PlanKey& key, const std::function<Plan()>& compile);
 

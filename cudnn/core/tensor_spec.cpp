@@ -37,8 +37,7 @@ Value add_input(Graph& graph, std::string name, const TensorSpec& spec) {
 
 namespace {
 
-// Whether the tensor's elements lie where these strides say; an axis of one element does not
-// matter.
+// Whether the tensor has these strides; strides of axes with extent 1 are ignored.
 bool is_laid_out(const Tensor& tensor, const Dims& strides) {
   for (int axis = 0; axis < strides.rank(); ++axis)
     if (tensor.dims[axis] > 1 && tensor.strides[axis] != strides[axis]) return false;
@@ -50,7 +49,8 @@ bool is_laid_out(const Tensor& tensor, const Dims& strides) {
 Value add_output(Graph& graph, std::string name, Value value, const TensorSpec& spec) {
   Result result;
   if (spec.vector == 1) {
-    // Asked for only where it changes anything: a result that is not its node's first is copied.
+    // Set only where they differ: to change an output that is not its node's first one costs a
+    // copy.
     if (value.dtype() != spec.dtype) result.dtype = spec.dtype;
     if (!is_laid_out(value.tensor(), spec.strides)) result.layout = Layout(spec.strides);
     return graph.output(std::move(name), value, result);

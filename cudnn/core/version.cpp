@@ -1,14 +1,15 @@
-// Versions. One library stands for all of NVIDIA's, so the checks for a mix of them always pass.
+// Version queries. This one library replaces all of NVIDIA's sub-libraries, so the checks for mixed
+// versions always pass.
 #include <cudnn.h>
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
 
 using namespace ashlar::cudnn;
 
 extern "C" {
-// By this `ashlar doctor` knows the library from NVIDIA's.
+// `ashlar doctor` looks for this symbol to tell this library from NVIDIA's.
 extern const int ashlar_cudnn_marker;
 const int ashlar_cudnn_marker = 1;
 }
@@ -19,7 +20,7 @@ size_t cudnnGetMaxDeviceVersion() { return CUDNN_MAX_DEVICE_VERSION; }
 size_t cudnnGetCudartVersion() { return 13000; }
 
 cudnnStatus_t cudnnGetProperty(libraryPropertyType type, int* value) {
-  return answer(__func__, [&] {
+  return guarded(__func__, [&] {
     required(value, "value");
     switch (type) {
       case MAJOR_VERSION: *value = CUDNN_MAJOR; return;
@@ -37,10 +38,10 @@ cudnnStatus_t cudnnOpsVersionCheck() { return CUDNN_STATUS_SUCCESS; }
 cudnnStatus_t cudnnCnnVersionCheck() { return CUDNN_STATUS_SUCCESS; }
 cudnnStatus_t cudnnAdvVersionCheck() { return CUDNN_STATUS_SUCCESS; }
 
-// Kernels report nothing while they run: what goes wrong is the status of the call.
+// Kernels report no errors asynchronously: every failure is the status of the call.
 cudnnStatus_t cudnnQueryRuntimeError(cudnnHandle_t handle, cudnnStatus_t* pending,
                                      cudnnErrQueryMode_t, cudnnRuntimeTag_t*) {
-  return answer(__func__, [&] {
+  return guarded(__func__, [&] {
     object(handle, "handle");
     *required(pending, "pending") = CUDNN_STATUS_SUCCESS;
   });

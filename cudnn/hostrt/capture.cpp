@@ -1,4 +1,4 @@
-// Capturing streams.
+// Stream capture.
 
 #include <atomic>
 
@@ -10,16 +10,16 @@ using namespace ashlar::hostrt;
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   static std::atomic<unsigned long long> next_id{1};
   if (mode < cudaStreamCaptureModeGlobal || mode > cudaStreamCaptureModeRelaxed) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
   if (check(stream) != cudaSuccess) {
-    return answer(cudaErrorInvalidResourceHandle);
+    return record_error(cudaErrorInvalidResourceHandle);
   }
   if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
-    return answer(cudaErrorStreamCaptureUnsupported);
+    return record_error(cudaErrorStreamCaptureUnsupported);
   }
   if (capture_of(stream) != nullptr) {
-    return answer(cudaErrorIllegalState);
+    return record_error(cudaErrorIllegalState);
   }
   cudaGraph_t graph = nullptr;
   cudaGraphCreate(&graph, 0);
@@ -29,28 +29,28 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (check(stream) != cudaSuccess) {
-    return answer(cudaErrorInvalidResourceHandle);
+    return record_error(cudaErrorInvalidResourceHandle);
   }
   const auto capture = capture_of(stream);
   if (graph == nullptr || capture == nullptr) {
-    return answer(graph == nullptr ? cudaErrorInvalidValue : cudaErrorIllegalState);
+    return record_error(graph == nullptr ? cudaErrorInvalidValue : cudaErrorIllegalState);
   }
   if (capture->origin != stream) {
-    return answer(cudaErrorStreamCaptureUnmatched);
+    return record_error(cudaErrorStreamCaptureUnmatched);
   }
   capture->is_over = true;
   *graph = capture->graph;
   if (capture->is_invalid) {
     cudaGraphDestroy(capture->graph);
     *graph = nullptr;
-    return answer(cudaErrorStreamCaptureInvalidated);
+    return record_error(cudaErrorStreamCaptureInvalidated);
   }
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   if (status == nullptr || check(stream) != cudaSuccess) {
-    return answer(status == nullptr ? cudaErrorInvalidValue : cudaErrorInvalidResourceHandle);
+    return record_error(status == nullptr ? cudaErrorInvalidValue : cudaErrorInvalidResourceHandle);
   }
   *status = cudaStreamCaptureStatusNone;
   if (const auto capture = capture_of(stream)) {

@@ -1,5 +1,5 @@
-// Copies and fills. A range is looked up before it is touched: what would be an error on a GPU is
-// one here.
+// Memory copies and fills. Every range is checked against the known allocations first, so that an
+// error on a GPU is also an error here.
 
 #include <cstring>
 
@@ -12,13 +12,13 @@ using namespace ashlar::hostrt;
 
 namespace {
 
-// A box of bytes in memory: `depth` times `height` rows of `width` bytes.
+// A 3-d range of bytes: `depth` slices of `height` rows of `width` bytes.
 struct Box {
   const void* pointer;
   size_t row_pitch;    // bytes from row to row
   size_t slice_pitch;  // bytes from slice to slice
 
-  // Bytes from the first to the last one used; false where that is no number of this machine.
+  // Bytes from the first to the last one used; false on overflow.
   bool span(const cudaExtent& extent, size_t* bytes) const {
     size_t rows = 0;
     size_t slices = 0;
@@ -94,7 +94,7 @@ cudaError_t fill(const Box& box, int value, const cudaExtent& extent, cudaStream
 
 Box line(const void* pointer, size_t bytes) { return {pointer, bytes, bytes}; }
 
-// The part of a pitched volume that begins at `position`.
+// The range of a pitched volume that starts at `position`.
 Box part(const cudaPitchedPtr& volume, const cudaPos& position) {
   const size_t slice = volume.pitch * volume.ysize;
   const char* first = static_cast<const char*>(volume.ptr);
@@ -111,7 +111,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  return answer(copy(line(to, bytes), line(from, bytes), {bytes, 1, 1}, kind, stream));
+  return record_error(copy(line(to, bytes), line(from, bytes), {bytes, 1, 1}, kind, stream));
 }
 
 cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,
@@ -123,7 +123,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
                                 size_t bytes, cudaStream_t stream) {
   return is_device(to_device) && is_device(from_device)
              ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream)
-             : answer(cudaErrorInvalidDevice);
+             : record_error(cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
@@ -134,7 +134,8 @@ cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t fro
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                               size_t width, size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream) {
-  return answer(copy({to, to_pitch, 0}, {from, from_pitch, 0}, {width, height, 1}, kind, stream));
+  return record_error(
+      copy({to, to_pitch, 0}, {from, from_pitch, 0}, {width, height, 1}, kind, stream));
 }
 
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* request) {
@@ -143,10 +144,11 @@ cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* request) {
 
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* request, cudaStream_t stream) {
   if (request == nullptr || request->srcArray != nullptr || request->dstArray != nullptr) {
-    return answer(cudaErrorInvalidValue);  // arrays are made of textures, which are a GPU's
+    return record_error(cudaErrorInvalidValue);  // cudaArray copies need texture memory
   }
-  return answer(copy(part(request->dstPtr, request->dstPos), part(request->srcPtr, request->srcPos),
-                     request->extent, request->kind, stream));
+  return record_error(copy(part(request->dstPtr, request->dstPos),
+                           part(request->srcPtr, request->srcPos), request->extent, request->kind,
+                           stream));
 }
 
 cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
@@ -154,7 +156,7 @@ cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
 }
 
 cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t stream) {
-  return answer(fill(line(pointer, bytes), value, {bytes, 1, 1}, stream));
+  return record_error(fill(line(pointer, bytes), value, {bytes, 1, 1}, stream));
 }
 
 cudaError_t cudaMemset2D(void* pointer, size_t pitch, int value, size_t width, size_t height) {
@@ -163,7 +165,7 @@ cudaError_t cudaMemset2D(void* pointer, size_t pitch, int value, size_t width, s
 
 cudaError_t cudaMemset2DAsync(void* pointer, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {
-  return answer(fill({pointer, pitch, 0}, value, {width, height, 1}, stream));
+  return record_error(fill({pointer, pitch, 0}, value, {width, height, 1}, stream));
 }
 
 cudaError_t cudaMemset3D(cudaPitchedPtr pointer, int value, cudaExtent extent) {
@@ -172,5 +174,5 @@ cudaError_t cudaMemset3D(cudaPitchedPtr pointer, int value, cudaExtent extent) {
 
 cudaError_t cudaMemset3DAsync(cudaPitchedPtr pointer, int value, cudaExtent extent,
                               cudaStream_t stream) {
-  return answer(fill(part(pointer, {0, 0, 0}), value, extent, stream));
+  return record_error(fill(part(pointer, {0, 0, 0}), value, extent, stream));
 }

@@ -16,11 +16,11 @@ namespace {
 constexpr char kPciBusId[] = "0000:00:00.0";
 constexpr int kMaxPitch = 0x7fffffff;
 
-// The limits of compute capability 9.0, so that programs which plan for a GPU plan something
-// sensible; memory and processors are the host's.
+// The limits of compute capability 9.0, so that programs which size their work by them behave
+// sensibly. Memory size and SM count are the host's memory and CPU count.
 cudaDeviceProp make_properties() {
   cudaDeviceProp p{};
-  std::snprintf(p.name, sizeof p.name, "Ashlar host processor");
+  std::snprintf(p.name, sizeof p.name, "Ashlar host CPU");
   p.totalGlobalMem = total_memory();
   p.sharedMemPerBlock = 48 << 10;
   p.sharedMemPerBlockOptin = 227 << 10;
@@ -45,7 +45,7 @@ cudaDeviceProp make_properties() {
   p.textureAlignment = 512;
   p.texturePitchAlignment = 32;
   p.surfaceAlignment = 512;
-  p.multiProcessorCount = processor_count();
+  p.multiProcessorCount = cpu_count();
   p.integrated = 1;
   p.canMapHostMemory = 1;
   p.concurrentKernels = 1;
@@ -69,7 +69,7 @@ cudaDeviceProp make_properties() {
   return p;
 }
 
-// Attributes that are no property, or known to be 0, answer 0.
+// Attributes that are neither a property nor known are 0.
 int attribute_value(cudaDeviceAttr attribute) {
   const cudaDeviceProp& p = device_properties();
   switch (attribute) {
@@ -138,61 +138,61 @@ size_t free_memory() {
          static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
-int processor_count() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+int cpu_count() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 const cudaDeviceProp& device_properties() {
-  static const cudaDeviceProp made = make_properties();
-  return made;
+  static const cudaDeviceProp properties = make_properties();
+  return properties;
 }
 
 }  // namespace ashlar::hostrt
 
-cudaError_t cudaGetDeviceCount(int* count) { return give(count, kDeviceCount); }
-cudaError_t cudaGetDevice(int* device) { return give(device, 0); }
+cudaError_t cudaGetDeviceCount(int* count) { return return_value(count, kDeviceCount); }
+cudaError_t cudaGetDevice(int* device) { return return_value(device, 0); }
 
 cudaError_t cudaSetDevice(int device) {
-  return answer(is_device(device) ? cudaSuccess : cudaErrorInvalidDevice);
+  return record_error(is_device(device) ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaInitDevice(int device, unsigned int, unsigned int) { return cudaSetDevice(device); }
 
 cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* wanted) {
-  return wanted == nullptr ? answer(cudaErrorInvalidValue) : give(device, 0);
+  return wanted == nullptr ? record_error(cudaErrorInvalidValue) : return_value(device, 0);
 }
 
 cudaError_t cudaSetValidDevices(int* devices, int count) {
   if (count < 0 || count > kDeviceCount || (devices == nullptr && count > 0)) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
-  return answer(std::all_of(devices, devices + count, is_device) ? cudaSuccess
-                                                                 : cudaErrorInvalidDevice);
+  return record_error(std::all_of(devices, devices + count, is_device) ? cudaSuccess
+                                                                       : cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
-  return give(flags, static_cast<unsigned int>(cudaDeviceScheduleAuto | cudaDeviceMapHost));
+  return return_value(flags, static_cast<unsigned int>(cudaDeviceScheduleAuto | cudaDeviceMapHost));
 }
 
 cudaError_t cudaSetDeviceFlags(unsigned int flags) {
   constexpr unsigned int kKnown = 0x1f;
-  return answer((flags & ~kKnown) == 0 ? cudaSuccess : cudaErrorInvalidValue);
+  return record_error((flags & ~kKnown) == 0 ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   constexpr int kLastAttribute = 148;
   const int number = static_cast<int>(attribute);
   if (value == nullptr || number < 1 || number > kLastAttribute) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
-  return is_device(device) ? give(value, attribute_value(attribute))
-                           : answer(cudaErrorInvalidDevice);
+  return is_device(device) ? return_value(value, attribute_value(attribute))
+                           : record_error(cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   if (text == nullptr || length < static_cast<int>(sizeof kPciBusId)) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
   if (!is_device(device)) {
-    return answer(cudaErrorInvalidDevice);
+    return record_error(cudaErrorInvalidDevice);
   }
   std::memcpy(text, kPciBusId, sizeof kPciBusId);
   return cudaSuccess;
@@ -200,21 +200,22 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
 
 cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
   if (text == nullptr || device == nullptr) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
-  return std::strcmp(text, kPciBusId) == 0 ? give(device, 0) : answer(cudaErrorInvalidDevice);
+  return std::strcmp(text, kPciBusId) == 0 ? return_value(device, 0)
+                                           : record_error(cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
   switch (limit) {
-    case cudaLimitStackSize: return give(value, size_t{1} << 10);
-    case cudaLimitPrintfFifoSize: return give(value, size_t{1} << 20);
-    case cudaLimitMallocHeapSize: return give(value, size_t{8} << 20);
-    default: return answer(cudaErrorUnsupportedLimit);
+    case cudaLimitStackSize: return return_value(value, size_t{1} << 10);
+    case cudaLimitPrintfFifoSize: return return_value(value, size_t{1} << 20);
+    case cudaLimitMallocHeapSize: return return_value(value, size_t{8} << 20);
+    default: return record_error(cudaErrorUnsupportedLimit);
   }
 }
 
-// The limits shape what kernels get, and there are none.
+// Limits apply to kernels, which do not exist here: any known limit is accepted and ignored.
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t) {
   size_t unused = 0;
   return cudaDeviceGetLimit(&unused, limit);
@@ -231,7 +232,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  return is_device(device) && is_device(peer) ? give(can, 0) : answer(cudaErrorInvalidDevice);
+  return is_device(device) && is_device(peer) ? return_value(can, 0)
+                                              : record_error(cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }

@@ -1,4 +1,4 @@
-// The one device: the host, seen as a GPU of compute capability 9.0.
+// The only device: the host, reported as a GPU of compute capability 9.0.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ inline constexpr int kGreatestPriority = -5;
 inline bool is_device(int device) { return device >= 0 && device < kDeviceCount; }
 
 size_t total_memory();  // bytes of the host
-size_t free_memory();   // what the system would give at most, bytes
-int processor_count();
+size_t free_memory();   // available to a new allocation, in bytes
+int cpu_count();
 const cudaDeviceProp& device_properties();  // in the layout of CUDA 13
 
 }  // namespace ashlar::hostrt

@@ -35,21 +35,21 @@ constexpr Entry kErrors[] = {
     HOSTRT_ERROR(cudaErrorInvalidDevice, "invalid device ordinal"),
     HOSTRT_ERROR(cudaErrorInvalidKernelImage, "the kernel image is invalid"),
     HOSTRT_ERROR(cudaErrorDeviceUninitialized, "the device has no context yet"),
-    HOSTRT_ERROR(cudaErrorNoKernelImageForDevice, "no kernel image fits the device"),
+    HOSTRT_ERROR(cudaErrorNoKernelImageForDevice, "no kernel image for the device"),
     HOSTRT_ERROR(cudaErrorECCUncorrectable, "uncorrectable memory error"),
-    HOSTRT_ERROR(cudaErrorUnsupportedLimit, "the device does not know this limit"),
+    HOSTRT_ERROR(cudaErrorUnsupportedLimit, "the device does not support this limit"),
     HOSTRT_ERROR(cudaErrorPeerAccessUnsupported, "no peer access between these devices"),
     HOSTRT_ERROR(cudaErrorInvalidPtx, "PTX could not be compiled"),
     HOSTRT_ERROR(cudaErrorFileNotFound, "file not found"),
-    HOSTRT_ERROR(cudaErrorSharedObjectSymbolNotFound, "a shared library misses a symbol"),
+    HOSTRT_ERROR(cudaErrorSharedObjectSymbolNotFound, "a symbol of a shared library was not found"),
     HOSTRT_ERROR(cudaErrorSharedObjectInitFailed, "a shared library could not be loaded"),
-    HOSTRT_ERROR(cudaErrorOperatingSystem, "a call of the operating system failed"),
+    HOSTRT_ERROR(cudaErrorOperatingSystem, "an operating system call failed"),
     HOSTRT_ERROR(cudaErrorInvalidResourceHandle, "invalid stream, event or other handle"),
-    HOSTRT_ERROR(cudaErrorIllegalState, "something needed is not in the right state"),
+    HOSTRT_ERROR(cudaErrorIllegalState, "a required resource is not in a valid state"),
     HOSTRT_ERROR(cudaErrorSymbolNotFound, "named symbol not found"),
     HOSTRT_ERROR(cudaErrorNotReady, "work is not finished yet"),
-    HOSTRT_ERROR(cudaErrorIllegalAddress, "a kernel used an illegal address"),
-    HOSTRT_ERROR(cudaErrorLaunchOutOfResources, "a launch asked for too many resources"),
+    HOSTRT_ERROR(cudaErrorIllegalAddress, "a kernel accessed an illegal address"),
+    HOSTRT_ERROR(cudaErrorLaunchOutOfResources, "a launch requested too many resources"),
     HOSTRT_ERROR(cudaErrorLaunchTimeout, "a kernel ran too long"),
     HOSTRT_ERROR(cudaErrorPeerAccessAlreadyEnabled, "peer access is enabled already"),
     HOSTRT_ERROR(cudaErrorPeerAccessNotEnabled, "peer access is not enabled"),
@@ -58,13 +58,14 @@ constexpr Entry kErrors[] = {
     HOSTRT_ERROR(cudaErrorAssert, "an assertion failed in a kernel"),
     HOSTRT_ERROR(cudaErrorHostMemoryAlreadyRegistered, "host memory is registered already"),
     HOSTRT_ERROR(cudaErrorHostMemoryNotRegistered, "host memory is not registered"),
-    HOSTRT_ERROR(cudaErrorIllegalInstruction, "a kernel met an illegal instruction"),
-    HOSTRT_ERROR(cudaErrorMisalignedAddress, "a kernel used a misaligned address"),
+    HOSTRT_ERROR(cudaErrorIllegalInstruction, "a kernel executed an illegal instruction"),
+    HOSTRT_ERROR(cudaErrorMisalignedAddress, "a kernel accessed a misaligned address"),
     HOSTRT_ERROR(cudaErrorLaunchFailure, "a kernel failed"),
     HOSTRT_ERROR(cudaErrorNotPermitted, "operation not permitted"),
     HOSTRT_ERROR(cudaErrorNotSupported, "operation not supported: it needs a GPU"),
     HOSTRT_ERROR(cudaErrorSystemNotReady, "the system is not ready for CUDA"),
-    HOSTRT_ERROR(cudaErrorSystemDriverMismatch, "driver and display driver do not fit"),
+    HOSTRT_ERROR(cudaErrorSystemDriverMismatch,
+                 "the versions of the CUDA driver and the display driver do not match"),
     HOSTRT_ERROR(cudaErrorStreamCaptureUnsupported, "not permitted while a stream is captured"),
     HOSTRT_ERROR(cudaErrorStreamCaptureInvalidated, "an earlier error ended the capture"),
     HOSTRT_ERROR(cudaErrorStreamCaptureUnmatched, "the capture was not begun in this stream"),
@@ -87,24 +88,24 @@ thread_local cudaError_t last_error = cudaSuccess;
 
 namespace ashlar::hostrt {
 
-cudaError_t answer(cudaError_t error) {
+cudaError_t record_error(cudaError_t error) {
   if (error != cudaSuccess && error != cudaErrorNotReady) {
     last_error = error;
   }
   return error;
 }
 
-cudaError_t refuse(const char* function) {
+cudaError_t unsupported(const char* function) {
   static std::mutex mutex;
-  static std::set<std::string> told;
+  static std::set<std::string> reported;
   const std::lock_guard lock(mutex);
-  if (told.insert(function).second) {
+  if (reported.insert(function).second) {
     std::fprintf(stderr,
-                 "ashlar libcudart: %s needs a GPU; this library stands in for the CUDA runtime "
+                 "ashlar libcudart: %s needs a GPU; this library replaces the CUDA runtime "
                  "on machines without one\n",
                  function);
   }
-  return answer(cudaErrorNotSupported);
+  return record_error(cudaErrorNotSupported);
 }
 
 }  // namespace ashlar::hostrt

@@ -1,31 +1,32 @@
-// How a call of the stand-in ends: with an error that the thread remembers, or without.
+// Error reporting of the host runtime: return values and the per-thread last error.
 #pragma once
 
 #include "cuda_runtime_api.h"
 
 namespace ashlar::hostrt {
 
-// What a call returns. An error becomes the thread's last one.
-cudaError_t answer(cudaError_t error);
+// Returns `error`; stores it as the thread's last error unless it is cudaSuccess or
+// cudaErrorNotReady.
+cudaError_t record_error(cudaError_t error);
 
-// For a function that only a GPU could do: cudaErrorNotSupported, and the first time for each
-// function a line on stderr that says so.
-cudaError_t refuse(const char* function);
+// For a function that needs a GPU: returns cudaErrorNotSupported, and prints a line to stderr the
+// first time for each function.
+cudaError_t unsupported(const char* function);
 
-// Hands a value out.
+// Writes an output parameter; cudaErrorInvalidValue for null.
 template <typename T>
-cudaError_t give(T* place, const T& value) {
-  if (place == nullptr) {
-    return answer(cudaErrorInvalidValue);
+cudaError_t return_value(T* out, const T& value) {
+  if (out == nullptr) {
+    return record_error(cudaErrorInvalidValue);
   }
-  *place = value;
+  *out = value;
   return cudaSuccess;
 }
 
-// Sets to nothing what the caller wants to know at all.
+// Zeroes the output parameters that are not null.
 template <typename... T>
-void clear(T*... places) {
-  ((places != nullptr ? void(*places = T{}) : void()), ...);
+void clear(T*... outputs) {
+  ((outputs != nullptr ? void(*outputs = T{}) : void()), ...);
 }
 
 }  // namespace ashlar::hostrt

@@ -13,7 +13,7 @@ using namespace ashlar::hostrt;
 struct CUevent_st {
   unsigned int flags;
   std::mutex mutex;
-  std::weak_ptr<Capture> capture;            // that it was last recorded in
+  std::weak_ptr<Capture> capture;            // the one it was last recorded in
   std::atomic<int64_t> nanoseconds{kNever};  // when it was recorded
 
   static constexpr int64_t kNever = -1;
@@ -23,9 +23,9 @@ namespace {
 
 Registry<CUevent_st>& events() { return Registry<CUevent_st>::instance(); }
 
-// Work is done when it is asked for, so an event that exists has happened.
+// Work runs synchronously, so an existing event is always complete.
 cudaError_t happened(cudaEvent_t event) {
-  return answer(is_event(event) ? cudaSuccess : cudaErrorInvalidResourceHandle);
+  return record_error(is_event(event) ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 
 }  // namespace
@@ -58,16 +58,16 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   const bool shared_with_times =
       (flags & cudaEventInterprocess) != 0 && (flags & cudaEventDisableTiming) == 0;
   if (event == nullptr || (flags & ~kKnown) != 0 || shared_with_times) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
-  auto made = std::make_shared<CUevent_st>();
-  made->flags = flags;
-  *event = events().add(std::move(made));
+  auto created = std::make_shared<CUevent_st>();
+  created->flags = flags;
+  *event = events().add(std::move(created));
   return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return answer(events().remove(event) ? cudaSuccess : cudaErrorInvalidResourceHandle);
+  return record_error(events().remove(event) ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
@@ -77,17 +77,17 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
   const auto object = events().find(event);
   if (object == nullptr || check(stream) != cudaSuccess) {
-    return answer(cudaErrorInvalidResourceHandle);
+    return record_error(cudaErrorInvalidResourceHandle);
   }
   if ((flags & ~static_cast<unsigned int>(cudaEventRecordExternal)) != 0) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
   {
     const std::lock_guard lock(object->mutex);
     object->capture = capture_of(stream);
   }
   if (capture_of(stream) != nullptr) {
-    return cudaSuccess;  // a mark in the graph, not a time
+    return cudaSuccess;  // a dependency in the graph, not a time stamp
   }
   object->nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(
                             std::chrono::steady_clock::now().time_since_epoch())
@@ -100,7 +100,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) { return happened(event); }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   if (milliseconds == nullptr) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
   const auto first = events().find(start);
   const auto last = events().find(end);
@@ -109,7 +109,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
            event->nanoseconds != CUevent_st::kNever;
   };
   if (!timed(first) || !timed(last)) {
-    return answer(cudaErrorInvalidResourceHandle);
+    return record_error(cudaErrorInvalidResourceHandle);
   }
   *milliseconds = static_cast<float>(last->nanoseconds - first->nanoseconds) * 1e-6F;
   return cudaSuccess;

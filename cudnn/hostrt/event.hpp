@@ -1,4 +1,4 @@
-// Events: moments on the host's steady clock.
+// Events: time stamps of the host's steady clock.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 namespace ashlar::hostrt {
 
 bool is_event(cudaEvent_t event);
-// The capture in which the event marks a place; null for most.
+// The capture that the event was recorded in; null outside captures.
 std::shared_ptr<Capture> capture_of_event(cudaEvent_t event);
 
 }  // namespace ashlar::hostrt

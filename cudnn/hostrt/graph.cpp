@@ -1,4 +1,4 @@
-// Graphs: work that was captured from streams, done again in its order.
+// Graphs: work captured from streams, replayed in capture order.
 
 #include <mutex>
 #include <vector>
@@ -26,7 +26,7 @@ Registry<CUgraphExec_st>& executables() { return Registry<CUgraphExec_st>::insta
 cudaError_t instantiate(cudaGraphExec_t* executable, cudaGraph_t graph) {
   const auto object = graphs().find(graph);
   if (executable == nullptr || object == nullptr) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
   const std::lock_guard lock(object->mutex);
   *executable = executables().add(std::make_shared<CUgraphExec_st>(CUgraphExec_st{object->nodes}));
@@ -37,7 +37,7 @@ cudaError_t instantiate(cudaGraphExec_t* executable, cudaGraph_t graph) {
 
 namespace ashlar::hostrt {
 
-void write_down(const Capture& capture, std::function<void()> work) {
+void record_work(const Capture& capture, std::function<void()> work) {
   if (const auto graph = graphs().find(capture.graph)) {
     const std::lock_guard lock(graph->mutex);
     graph->nodes.push_back(std::move(work));
@@ -47,22 +47,22 @@ void write_down(const Capture& capture, std::function<void()> work) {
 }  // namespace ashlar::hostrt
 
 cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned int flags) {
-  return flags != 0 ? answer(cudaErrorInvalidValue)
-                    : give(graph, graphs().add(std::make_shared<CUgraph_st>()));
+  return flags != 0 ? record_error(cudaErrorInvalidValue)
+                    : return_value(graph, graphs().add(std::make_shared<CUgraph_st>()));
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  return answer(graphs().remove(graph) ? cudaSuccess : cudaErrorInvalidValue);
+  return record_error(graphs().remove(graph) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
-// How many nodes there are; they are not handed out.
+// Returns the number of nodes only; the nodes themselves are not exposed.
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
   const auto object = graphs().find(graph);
   if (object == nullptr || count == nullptr) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
   if (nodes != nullptr) {
-    return refuse("cudaGraphGetNodes with a list of nodes");
+    return unsupported("cudaGraphGetNodes with a list of nodes");
   }
   const std::lock_guard lock(object->mutex);
   *count = object->nodes.size();
@@ -80,29 +80,30 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  return answer(executables().remove(executable) ? cudaSuccess : cudaErrorInvalidValue);
+  return record_error(executables().remove(executable) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream) {
-  return answer(executables().find(executable) == nullptr ? cudaErrorInvalidValue : check(stream));
+  return record_error(executables().find(executable) == nullptr ? cudaErrorInvalidValue
+                                                                : check(stream));
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   const auto object = executables().find(executable);
   if (object == nullptr) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
   const cudaError_t error = check(stream);
-  return error != cudaSuccess ? answer(error) : submit(stream, [object] {
+  return error != cudaSuccess ? record_error(error) : submit(stream, [object] {
     for (const std::function<void()>& node : object->nodes) {
       node();
     }
   });
 }
 
-// For our libcudnn: work of a call on this stream. 1: it is written down, with `data`, which is
-// released in the end; 0: the stream is not captured, and the caller does its work itself. Without
-// work, the question alone.
+// For our libcudnn: records work of a call on this stream. Returns 1 when the work is recorded with
+// `data`, which the graph releases; 0 when the stream is not being captured and the caller runs the
+// work itself. With null `work` it only queries.
 extern "C" int ashlar_hostrt_capture(cudaStream_t stream, void (*work)(void*), void* data,
                                      void (*release)(void*));
 extern "C" int ashlar_hostrt_capture(cudaStream_t stream, void (*work)(void*), void* data,
@@ -111,7 +112,7 @@ extern "C" int ashlar_hostrt_capture(cudaStream_t stream, void (*work)(void*), v
   if (capture == nullptr || work == nullptr) {
     return capture != nullptr ? 1 : 0;
   }
-  const std::shared_ptr<void> held(data, release);
-  write_down(*capture, [work, held] { work(held.get()); });
+  const std::shared_ptr<void> owner(data, release);
+  record_work(*capture, [work, owner] { work(owner.get()); });
   return 1;
 }

@@ -6,7 +6,7 @@
 
 namespace ashlar::hostrt {
 
-// Never destroyed: programs free memory in destructors of their own statics.
+// Never destroyed: programs free memory in their own static destructors.
 Memory& Memory::instance() {
   static auto* memory = new Memory;
   return *memory;

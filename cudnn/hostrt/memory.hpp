@@ -1,4 +1,4 @@
-// All memory that the stand-in gave or was told of.
+// Registry of all memory that the host runtime allocated or registered.
 #pragma once
 
 #include <cstddef>
@@ -15,27 +15,28 @@ struct Block {
   uintptr_t begin;
   size_t bytes;
   cudaMemoryType type;
-  bool registered;     // the program's own memory, made known by cudaHostRegister
+  bool registered;     // the program's own memory, registered by cudaHostRegister
   unsigned int flags;  // of cudaHostAlloc or cudaHostRegister
 };
 
 class Memory {
  public:
-  static constexpr size_t kAlignment = 512;  // bytes: as far as programs rely on with a GPU
+  static constexpr size_t kAlignment = 512;  // bytes: what programs rely on with a GPU
 
   static Memory& instance();
 
-  // Null when there is not enough of it.
+  // Null when memory is exhausted.
   void* allocate(size_t bytes, cudaMemoryType type, unsigned int flags = 0);
-  // Whether there was a block of that kind (host, or anything else) that begins here.
+  // Frees the block that starts at `pointer`; false when there is none of that kind (host or
+  // other).
   bool release(void* pointer, bool host);
 
-  // Whether the range overlaps no known block.
+  // Registers a range; false when it overlaps a known block.
   bool enter(void* pointer, size_t bytes, unsigned int flags);
   bool leave(void* pointer);
 
   std::optional<Block> find(const void* pointer) const;
-  void release_all();  // all that was allocated
+  void release_all();  // frees all allocations
 
  private:
   std::optional<Block> find_locked(const void* pointer) const;
@@ -44,11 +45,11 @@ class Memory {
   std::map<uintptr_t, Block> blocks_;
 };
 
-// Whether `bytes` bytes can be used from here on: they lie in one known block, or where no block is
-// known. That is the program's own memory, which the device can use as well (pageableMemoryAccess).
+// Whether the `bytes` bytes at `pointer` lie inside one known block, or outside all of them. The
+// latter is the program's own memory, which the device may access too (pageableMemoryAccess).
 bool usable(const void* pointer, size_t bytes);
 
-// Advice and prefetching say where memory should be; there is one place.
+// Checks a cudaMemAdvise or prefetch call. There is one memory, so nothing moves.
 cudaError_t advise(const void* pointer, size_t bytes, cudaStream_t stream);
 
 }  // namespace ashlar::hostrt

@@ -1,5 +1,5 @@
-// The live objects of one kind, by handle: a destroyed or foreign handle is told from a good one
-// without looking into it.
+// Registry of live objects of one type, so that a destroyed or foreign handle is detected without
+// dereferencing it.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@ namespace ashlar::hostrt {
 template <typename T>
 class Registry {
  public:
-  // Never destroyed: programs destroy handles in destructors of their own statics.
+  // Never destroyed: programs destroy handles in their own static destructors.
   static Registry& instance() {
     static auto* registry = new Registry;
     return *registry;
@@ -24,7 +24,7 @@ class Registry {
     return handle;
   }
 
-  // Null for a handle that is none. What is found lives as long as the answer is held.
+  // Null for an invalid handle. The returned shared_ptr keeps the object alive.
   std::shared_ptr<T> find(T* handle) {
     const std::lock_guard lock(mutex_);
     const auto found = objects_.find(handle);

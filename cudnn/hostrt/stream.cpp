@@ -17,7 +17,7 @@ struct CUstream_st {
   int priority;
   unsigned long long id;
   std::mutex mutex = {};
-  std::shared_ptr<Capture> capture = {};  // may be over
+  std::shared_ptr<Capture> capture = {};  // may have ended
 
   CUstream_st(unsigned int flags_, int priority_, unsigned long long id_)
       : flags(flags_), priority(priority_), id(id_) {}
@@ -27,12 +27,13 @@ namespace {
 
 Registry<CUstream_st>& streams() { return Registry<CUstream_st>::instance(); }
 
-// The null stream and the two with fixed names: always there, never destroyed.
+// The null stream, cudaStreamLegacy and cudaStreamPerThread: they always exist.
 bool is_built_in(cudaStream_t stream) {
   return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
 }
 
-// There is nothing to wait for, except for work that is not being done.
+// Work runs synchronously, so there is nothing to wait for; waiting on a captured stream is an
+// error.
 cudaError_t wait(cudaStream_t stream) {
   if (const auto capture = capture_of(stream)) {
     capture->is_invalid = true;
@@ -41,21 +42,21 @@ cudaError_t wait(cudaStream_t stream) {
   return check(stream);
 }
 
-// Reads something of a stream; `built_in` is the answer for those without an object.
+// Reads a property of a stream; `built_in` is the value for the built-in streams.
 template <typename T, typename Read>
-cudaError_t get(cudaStream_t stream, T* place, T built_in, Read&& read) {
-  if (place == nullptr) {
-    return answer(cudaErrorInvalidValue);
+cudaError_t get(cudaStream_t stream, T* out, T built_in, Read&& read) {
+  if (out == nullptr) {
+    return record_error(cudaErrorInvalidValue);
   }
   if (is_built_in(stream)) {
-    *place = built_in;
+    *out = built_in;
     return cudaSuccess;
   }
   const auto object = streams().find(stream);
   if (object == nullptr) {
-    return answer(cudaErrorInvalidResourceHandle);
+    return record_error(cudaErrorInvalidResourceHandle);
   }
-  *place = read(*object);
+  *out = read(*object);
   return cudaSuccess;
 }
 
@@ -97,9 +98,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) 
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority) {
-  static std::atomic<unsigned long long> next_id{3};  // after the streams with fixed names
+  static std::atomic<unsigned long long> next_id{3};  // after the built-in streams
   if (stream == nullptr || (flags & ~static_cast<unsigned int>(cudaStreamNonBlocking)) != 0) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
   const int clamped = std::clamp(priority, kGreatestPriority, kLeastPriority);
   *stream = streams().add(std::make_shared<CUstream_st>(flags, clamped, next_id++));
@@ -107,18 +108,18 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flag
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return answer(streams().remove(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle);
+  return record_error(streams().remove(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return answer(wait(stream)); }
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return answer(wait(stream)); }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return record_error(wait(stream)); }
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return record_error(wait(stream)); }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
   if ((flags & ~static_cast<unsigned int>(cudaEventWaitExternal)) != 0) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
   if (!is_event(event) || check(stream) != cudaSuccess) {
-    return answer(cudaErrorInvalidResourceHandle);
+    return record_error(cudaErrorInvalidResourceHandle);
   }
   if (auto capture = capture_of_event(event)) {
     join(stream, std::move(capture));
@@ -146,19 +147,19 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
                                   void* user_data, unsigned int flags) {
   if (callback == nullptr || flags != 0) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
   const cudaError_t error = check(stream);
-  return error != cudaSuccess ? answer(error)
+  return error != cudaSuccess ? record_error(error)
                               : submit(stream, [=] { callback(stream, cudaSuccess, user_data); });
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* user_data) {
   if (function == nullptr) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
   const cudaError_t error = check(stream);
-  return error != cudaSuccess ? answer(error) : submit(stream, [=] { function(user_data); });
+  return error != cudaSuccess ? record_error(error) : submit(stream, [=] { function(user_data); });
 }
 
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer, size_t,
@@ -166,16 +167,16 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer, size_t,
   const auto block = Memory::instance().find(pointer);
   if (!block || block->type != cudaMemoryTypeManaged || flags == 0 || flags > cudaMemAttachSingle ||
       (flags & (flags - 1)) != 0) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
-  return answer(check(stream));
+  return record_error(check(stream));
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
   if (mode == nullptr || *mode < cudaStreamCaptureModeGlobal ||
       *mode > cudaStreamCaptureModeRelaxed) {
-    return answer(cudaErrorInvalidValue);
+    return record_error(cudaErrorInvalidValue);
   }
   std::swap(*mode, current);
   return cudaSuccess;

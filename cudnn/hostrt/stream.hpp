@@ -1,4 +1,4 @@
-// Streams: names for an order that is kept anyway, and what is captured from them.
+// Streams. All work runs synchronously in program order; a stream is a handle and a capture state.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,8 @@ struct CUgraph_st;
 
 namespace ashlar::hostrt {
 
-// Work that is being written down instead of done, from its first stream and those that joined it.
+// A capture in progress: work of its origin stream, and of streams that joined it, is recorded
+// instead of executed.
 struct Capture {
   Capture(unsigned long long id_, cudaStream_t origin_, CUgraph_st* graph_)
       : id(id_), origin(origin_), graph(graph_) {}
@@ -20,29 +21,29 @@ struct Capture {
   const cudaStream_t origin;
   CUgraph_st* const graph;
   std::atomic<bool> is_over = false;
-  std::atomic<bool> is_invalid = false;  // after a call that may not be made meanwhile
+  std::atomic<bool> is_invalid = false;  // after a call that is illegal during capture
 };
 
-// cudaSuccess for a stream that exists.
+// cudaSuccess for a live stream.
 cudaError_t check(cudaStream_t stream);
 
-// What the stream's work is captured by; null for most.
+// The active capture of the stream; null if there is none.
 std::shared_ptr<Capture> capture_of(cudaStream_t stream);
 void join(cudaStream_t stream, std::shared_ptr<Capture> capture);
-void write_down(const Capture& capture, std::function<void()> work);
+void record_work(const Capture& capture, std::function<void()> work);
 
-// Does the work of a stream that was checked, or writes it down.
+// Runs the work, or records it if the stream is being captured. The stream must be valid.
 template <typename Work>
 cudaError_t submit(cudaStream_t stream, Work&& work) {
   if (const auto capture = capture_of(stream)) {
-    write_down(*capture, std::forward<Work>(work));
+    record_work(*capture, std::forward<Work>(work));
   } else {
     work();
   }
   return cudaSuccess;
 }
 
-// What cudaStreamGetCaptureInfo tells, in all its versions, but for the last work's node.
+// The common part of all versions of cudaStreamGetCaptureInfo, without dependencies.
 cudaError_t capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status,
                          unsigned long long* id, cudaGraph_t* graph);
 

@@ -1,4 +1,4 @@
-/* The whole interface of cuDNN 9.19, as this library offers it. */
+/* The complete cuDNN 9.19 API, as this library implements it. */
 #ifndef ASHLAR_CUDNN_H
 #define ASHLAR_CUDNN_H
 

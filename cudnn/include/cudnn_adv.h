@@ -10,11 +10,11 @@ extern "C" {
 
 cudnnStatus_t cudnnAdvVersionCheck(void);
 
-/* A recurrent network, and a batch of sequences for it. */
+/* Descriptors of a recurrent network and of its batch of sequences. */
 typedef struct cudnnRNNStruct* cudnnRNNDescriptor_t;
 typedef struct cudnnRNNDataStruct* cudnnRNNDataDescriptor_t;
 
-/* The cell. */
+/* The cell type. */
 typedef enum {
   CUDNN_RNN_RELU = 0,
   CUDNN_RNN_TANH = 1,
@@ -22,7 +22,7 @@ typedef enum {
   CUDNN_GRU = 3,
 } cudnnRNNMode_t;
 
-/* Which products have a bias. */
+/* Which matmuls have a bias: of the input, of the state, or both. */
 typedef enum {
   CUDNN_RNN_NO_BIAS = 0,
   CUDNN_RNN_SINGLE_INP_BIAS = 1,
@@ -30,25 +30,25 @@ typedef enum {
   CUDNN_RNN_SINGLE_REC_BIAS = 3,
 } cudnnRNNBiasMode_t;
 
-/* One pass, or one from each end. */
+/* Unidirectional or bidirectional. */
 typedef enum {
   CUDNN_UNIDIRECTIONAL = 0,
   CUDNN_BIDIRECTIONAL = 1,
 } cudnnDirectionMode_t;
 
-/* The first layer multiplies its input by a matrix, or takes it as it is. */
+/* Whether the first layer multiplies its input by a matrix. */
 typedef enum {
   CUDNN_LINEAR_INPUT = 0,
   CUDNN_SKIP_INPUT = 1,
 } cudnnRNNInputMode_t;
 
-/* Whether cell states are kept in a range. */
+/* Whether cell states are clipped. */
 typedef enum {
   CUDNN_RNN_CLIP_NONE = 0,
   CUDNN_RNN_CLIP_MINMAX = 1,
 } cudnnRNNClipMode_t;
 
-/* Ways to run; all give the same. */
+/* Algorithms; all give the same result. */
 typedef enum {
   CUDNN_RNN_ALGO_STANDARD = 0,
   CUDNN_RNN_ALGO_PERSIST_STATIC = 1,
@@ -57,20 +57,20 @@ typedef enum {
   CUDNN_RNN_ALGO_COUNT = 4,
 } cudnnRNNAlgo_t;
 
-/* Steps or samples outermost, padded or without gaps. */
+/* Time-major (padded or packed) or batch-major. */
 typedef enum {
   CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED = 0,
   CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED = 1,
   CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED = 2,
 } cudnnRNNDataLayout_t;
 
-/* TRAINING fills the reserve that gradients read. */
+/* TRAINING fills the reserve space that the backward passes read. */
 typedef enum {
   CUDNN_FWD_MODE_INFERENCE = 0,
   CUDNN_FWD_MODE_TRAINING = 1,
 } cudnnForwardMode_t;
 
-/* Gradients of weights are added to what is there, or replace it. */
+/* Weight gradients are accumulated, or overwrite the output. */
 typedef enum {
   CUDNN_WGRAD_MODE_ADD = 0,
   CUDNN_WGRAD_MODE_SET = 1,
@@ -118,8 +118,8 @@ cudnnStatus_t cudnnGetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnData
                                         int* vector_size, int capacity, int lengths[], void* fill);
 cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t data);
 
-/* Sizes, and where the matrix and the bias of a gate lie in the weights. Layers of a bidirectional
- * network count twice. */
+/* Sizes, and the addresses of the matrix and the bias of a gate in the weight space. A
+ * bidirectional layer is two pseudo-layers. */
 cudnnStatus_t cudnnBuildRNNDynamic(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, int batch);
 cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                                         cudnnForwardMode_t phase, cudnnRNNDataDescriptor_t x_desc,
@@ -161,7 +161,7 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescripto
 typedef struct cudnnSeqDataStruct* cudnnSeqDataDescriptor_t;
 typedef struct cudnnAttnStruct* cudnnAttnDescriptor_t;
 
-/* Axes of sequence data; their order in memory is free but for the vector. */
+/* Axes of sequence data. Their order in memory is free, except that the vector is innermost. */
 typedef enum {
   CUDNN_SEQDATA_TIME_DIM = 0,
   CUDNN_SEQDATA_BATCH_DIM = 1,
@@ -169,7 +169,7 @@ typedef enum {
   CUDNN_SEQDATA_VECT_DIM = 3,
 } cudnnSeqDataAxis_t;
 
-/* Which weights or biases cudnnGetMultiHeadAttnWeights() gives. */
+/* Which weights or biases cudnnGetMultiHeadAttnWeights() returns. */
 typedef enum {
   CUDNN_MH_ATTN_Q_WEIGHTS = 0,
   CUDNN_MH_ATTN_K_WEIGHTS = 1,
@@ -222,8 +222,8 @@ CUDNN_DEPRECATED cudnnStatus_t cudnnGetMultiHeadAttnWeights(
     cudnnHandle_t handle, cudnnAttnDescriptor_t attention, cudnnMultiHeadAttnWeightKind_t kind,
     size_t weights_bytes, const void* weights, cudnnTensorDescriptor_t w_desc, void** address);
 
-/* Windows [begin, end) of keys per query step are host arrays. A step of 0 or more runs that query
- * alone (inference), -1 all of them. */
+/* The key windows [begin, end) per query step are host arrays. A step >= 0 runs that query alone
+ * (inference), -1 runs all of them. */
 CUDNN_DEPRECATED cudnnStatus_t cudnnMultiHeadAttnForward(
     cudnnHandle_t handle, cudnnAttnDescriptor_t attention, int step, const int window_begin[],
     const int window_end[], const int lengths_q[], const int lengths_kv[],
@@ -247,7 +247,7 @@ CUDNN_DEPRECATED cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(
     cudnnSeqDataDescriptor_t dout_desc, const void* dout, size_t weights_bytes, const void* weights,
     void* dweights, size_t workspace_bytes, void* workspace, size_t reserve_bytes, void* reserve);
 
-/* Whether the loss takes probabilities or applies softmax itself. */
+/* Whether the input is probabilities, or logits to which the call applies softmax. */
 typedef enum {
   CUDNN_LOSS_NORMALIZATION_NONE = 0,
   CUDNN_LOSS_NORMALIZATION_SOFTMAX = 1,
@@ -282,7 +282,7 @@ cudnnStatus_t cudnnGetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDa
                                            int* max_label_length);
 cudnnStatus_t cudnnDestroyCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc);
 
-/* Labels and lengths are host memory; for the _v8 calls device memory. */
+/* Labels and lengths are in host memory; for the _v8 calls in device memory. */
 cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle, cudnnTensorDescriptor_t probs_desc,
                                            cudnnTensorDescriptor_t gradients_desc,
                                            const int* labels, const int* label_lengths,

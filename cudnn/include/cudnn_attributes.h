@@ -1,14 +1,14 @@
-/* The attributes of descriptors, by the descriptor that has them.
+/* The attributes of descriptors, grouped by descriptor type.
  *
- * The type of the elements stands behind each attribute that programs were seen to use; a plural
- * means an array. Operations take finalized descriptors of tensors and of their parameters. */
+ * The trailing comment is the element type of each attribute that programs were seen to use; a
+ * plural means an array. Operations accept finalized descriptors of tensors and parameters. */
 #ifndef ASHLAR_CUDNN_ATTRIBUTES_H
 #define ASHLAR_CUDNN_ATTRIBUTES_H
 
 #include "cudnn_deprecation.h"
 
 typedef enum {
-  /* A tensor: type, shape, place in memory. */
+  /* A tensor: type, shape, layout. */
   CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT = 900,       /* int64 */
   CUDNN_ATTR_TENSOR_DATA_TYPE = 901,            /* data type */
   CUDNN_ATTR_TENSOR_DIMENSIONS = 902,           /* int64s */
@@ -39,7 +39,7 @@ typedef enum {
   CUDNN_ATTR_CONVOLUTION_POST_PADDINGS = 104,  /* int64s */
   CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS = 105,   /* int64s */
   CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS = 106,   /* int64 */
-  /* Parameters of a product. */
+  /* Parameters of a matmul. */
   CUDNN_ATTR_MATMUL_COMP_TYPE = 1500,     /* data type */
   CUDNN_ATTR_MATMUL_PADDING_VALUE = 1503, /* double */
   /* Parameters of a reduction. */
@@ -56,7 +56,7 @@ typedef enum {
   CUDNN_ATTR_RESAMPLE_WINDOW_DIMS = 1706,     /* fractions */
   CUDNN_ATTR_RESAMPLE_NAN_PROPAGATION = 1707, /* enumeration */
   CUDNN_ATTR_RESAMPLE_PADDING_MODE = 1708,    /* enumeration */
-  /* Parameters of random numbers. */
+  /* Parameters of a random number generator. */
   CUDNN_ATTR_RNG_DISTRIBUTION = 2300,                   /* enumeration */
   CUDNN_ATTR_RNG_NORMAL_DIST_MEAN = 2301,               /* double */
   CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION = 2302, /* double */
@@ -69,13 +69,13 @@ typedef enum {
   CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT = 802,          /* int64 */
   CUDNN_ATTR_OPERATIONGRAPH_IS_DYNAMIC_SHAPE_ENABLED = 803,     /* boolean */
   CUDNN_ATTR_OPERATIONGRAPH_IS_SAME_TOPOLOGY = 804,
-  /* A question for engine configurations. */
+  /* A heuristics query for engine configurations. */
   CUDNN_ATTR_ENGINEHEUR_MODE = 200,            /* enumeration */
   CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH = 201, /* descriptor */
   CUDNN_ATTR_ENGINEHEUR_RESULTS = 202,         /* descriptors */
   CUDNN_ATTR_ENGINEHEUR_SM_COUNT_TARGET = 203, /* int32 */
   CUDNN_ATTR_ENGINEHEUR_DEVICEPROP = 204,      /* descriptor */
-  /* One way to run a graph. */
+  /* An engine: one strategy to run a graph. */
   CUDNN_ATTR_ENGINE_OPERATION_GRAPH = 1300, /* descriptor */
   CUDNN_ATTR_ENGINE_GLOBAL_INDEX = 1301,    /* int64 */
   CUDNN_ATTR_ENGINE_KNOB_INFO = 1302,       /* descriptors */
@@ -85,13 +85,13 @@ typedef enum {
   CUDNN_ATTR_ENGINE_SM_COUNT_TARGET = 1306,
   CUDNN_ATTR_ENGINE_DEVICEPROP = 1307, /* descriptor */
   CUDNN_ATTR_ENGINE_DISABLE_CLUSTER_COOPERATIVE = 1308,
-  /* An engine with its knobs set. */
+  /* An engine with its knob choices. */
   CUDNN_ATTR_ENGINECFG_ENGINE = 300, /* descriptor */
   CUDNN_ATTR_ENGINECFG_INTERMEDIATE_INFO = 301,
   CUDNN_ATTR_ENGINECFG_KNOB_CHOICES = 302,       /* descriptors */
   CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE = 303,     /* int64 */
   CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED = 304, /* int32 */
-  /* A configuration made ready to run. */
+  /* A compiled engine configuration. */
   CUDNN_ATTR_EXECUTION_PLAN_HANDLE CUDNN_DEPRECATED_ENUM = 400, /* handle */
   CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG = 401,                /* descriptor */
   CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE = 402,               /* int64 */
@@ -100,7 +100,7 @@ typedef enum {
   CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION = 405, /* char */
   CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE = 406,        /* descriptor */
   CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP = 407,
-  /* What differs from one execution to the next. */
+  /* The arguments of one execution. */
   CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS = 1000,    /* int64s */
   CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS = 1001, /* pointers */
   CUDNN_ATTR_VARIANT_PACK_INTERMEDIATES = 1002,
@@ -116,19 +116,19 @@ typedef enum {
   /* A knob and its value. */
   CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE = 600,  /* enumeration */
   CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE = 601, /* int64 */
-  /* What layout an engine wants of a tensor. */
+  /* The tensor layout that an engine requires. */
   CUDNN_ATTR_LAYOUT_INFO_TENSOR_UID = 1100,
   CUDNN_ATTR_LAYOUT_INFO_TYPES = 1101,
-  /* A tensor inside a plan. */
+  /* An intermediate tensor of a plan. */
   CUDNN_ATTR_INTERMEDIATE_INFO_UNIQUE_ID = 500,
   CUDNN_ATTR_INTERMEDIATE_INFO_SIZE = 501,
   CUDNN_ATTR_INTERMEDIATE_INFO_DEPENDENT_DATA_UIDS = 502,
   CUDNN_ATTR_INTERMEDIATE_INFO_DEPENDENT_ATTRIBUTES = 503,
-  /* Compiled kernels kept for graphs of the same form. */
+  /* Compiled kernels for graphs that differ only in shapes. */
   CUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH = 2400, /* descriptor */
   CUDNN_ATTR_KERNEL_CACHE_IS_ENGINECFG_KERNEL_CACHED = 2401,
   CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION = 2402, /* char */
-  /* A device, present or described. */
+  /* A device, present or described by JSON. */
   CUDNN_ATTR_DEVICEPROP_DEVICE_ID = 2700,           /* int32 */
   CUDNN_ATTR_DEVICEPROP_HANDLE = 2701,              /* handle */
   CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION = 2702, /* char */
@@ -153,7 +153,7 @@ typedef enum {
   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW = 715,        /* descriptor */
   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X = 716,
   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY = 717, /* descriptor */
-  /* y = op(alpha1 x, alpha2 b); the predicate of a choice is t. */
+  /* y = op(alpha1 x, alpha2 b); t is the predicate of a select. */
   CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR = 750, /* descriptor */
   CUDNN_ATTR_OPERATION_POINTWISE_XDESC = 751,         /* descriptor */
   CUDNN_ATTR_OPERATION_POINTWISE_BDESC = 752,         /* descriptor */
@@ -169,7 +169,7 @@ typedef enum {
   CUDNN_ATTR_OPERATION_GENSTATS_XDESC = 772,     /* descriptor */
   CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC = 773,   /* descriptor */
   CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC = 774, /* descriptor */
-  /* Statistics and scales of batch norm out of sums. */
+  /* Batch-norm statistics, scale and bias from these sums. */
   CUDNN_ATTR_OPERATION_BN_FINALIZE_STATS_MODE = 780,                /* enumeration */
   CUDNN_ATTR_OPERATION_BN_FINALIZE_MATH_PREC = 781,                 /* data type */
   CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SUM_DESC = 782,                /* descriptor */
@@ -213,7 +213,7 @@ typedef enum {
   CUDNN_ATTR_OPERATION_REDUCTION_XDESC = 1610, /* descriptor */
   CUDNN_ATTR_OPERATION_REDUCTION_YDESC = 1611, /* descriptor */
   CUDNN_ATTR_OPERATION_REDUCTION_DESC = 1612,  /* descriptor */
-  /* Resampling; idx keeps which element a maximum was. */
+  /* Resampling; idx stores the index of each maximum. */
   CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC = 1710,                       /* descriptor */
   CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC = 1711,                       /* descriptor */
   CUDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC = 1712,                     /* descriptor */
@@ -229,7 +229,7 @@ typedef enum {
   CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DESC = 1725,                        /* descriptor */
   CUDNN_ATTR_OPERATION_RESAMPLE_BWD_XDESC = 1726,                       /* descriptor */
   CUDNN_ATTR_OPERATION_RESAMPLE_BWD_YDESC = 1727,                       /* descriptor */
-  /* Several tensors behind each other along an axis. */
+  /* Concatenation along an axis. */
   CUDNN_ATTR_OPERATION_CONCAT_AXIS = 1800,          /* int64 */
   CUDNN_ATTR_OPERATION_CONCAT_INPUT_DESCS = 1801,   /* descriptors */
   CUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX = 1802, /* int64 */
@@ -240,7 +240,7 @@ typedef enum {
   CUDNN_ATTR_OPERATION_SIGNAL_VALUE = 1902,
   CUDNN_ATTR_OPERATION_SIGNAL_XDESC = 1903,
   CUDNN_ATTR_OPERATION_SIGNAL_YDESC = 1904,
-  /* Rows gathered through a table of pages. */
+  /* Rows gathered through a page table. */
   CUDNN_ATTR_OPERATION_PAGED_CACHE_LOAD_CONTAINER_DESC = 1950,  /* descriptor */
   CUDNN_ATTR_OPERATION_PAGED_CACHE_LOAD_YDESC = 1951,           /* descriptor */
   CUDNN_ATTR_OPERATION_PAGED_CACHE_LOAD_SEQUENCE_DESC = 1952,   /* descriptor */
@@ -273,10 +273,10 @@ typedef enum {
   CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC = 2108,        /* descriptor */
   CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC = 2109,            /* descriptor */
   CUDNN_ATTR_OPERATION_NORM_BWD_PEER_STAT_DESCS = 2110,   /* descriptor */
-  /* The same elements in another shape. */
+  /* Reshape. */
   CUDNN_ATTR_OPERATION_RESHAPE_XDESC = 2200, /* descriptor */
   CUDNN_ATTR_OPERATION_RESHAPE_YDESC = 2201, /* descriptor */
-  /* Diagonals stored densely to a band of a matrix. */
+  /* Densely stored diagonals to a band matrix. */
   CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_XDESC = 2250,
   CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_YDESC = 2251,
   CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_LOWER_BANDWIDTH = 2252,
@@ -294,12 +294,12 @@ typedef enum {
   CUDNN_ATTR_OPERATION_CONTRACT_BAND_MATRIX_PAD_VALUE = 2275,
   /* And back. */
   CUDNN_ATTR_OPERATION_CONTRACT_BAND_MAX_TOKEN_VALUE = 2276,
-  /* Random numbers of a seed and an offset. */
+  /* Random numbers from a seed and an offset. */
   CUDNN_ATTR_OPERATION_RNG_YDESC = 2310,       /* descriptor */
   CUDNN_ATTR_OPERATION_RNG_SEED = 2311,        /* descriptor */
   CUDNN_ATTR_OPERATION_RNG_DESC = 2312,        /* descriptor */
   CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC = 2313, /* descriptor */
-  /* Blocks to narrow elements with one scale each. */
+  /* Block-scaled quantisation: one scale per block. */
   CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_XDESC = 2500,      /* descriptor */
   CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_YDESC = 2501,      /* descriptor */
   CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_SCALE_DESC = 2502, /* descriptor */
@@ -337,7 +337,7 @@ typedef enum {
   CUDNN_ATTR_OPERATION_SDPA_BWD_DKDESC = 2860,
   CUDNN_ATTR_OPERATION_SDPA_BWD_DVDESC = 2861,
   CUDNN_ATTR_OPERATION_SDPA_BWD_DODDESC = 2862,
-  /* A product per expert. */
+  /* Grouped matmul: one per expert. */
   CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_MODE = 2900,                    /* enumeration */
   CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_MATH_PREC = 2901,               /* data type */
   CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOKEN_DESC = 2902,              /* descriptor */

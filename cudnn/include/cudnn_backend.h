@@ -1,4 +1,4 @@
-/* The graph interface by the name that programs know it by. */
+/* The graph API under its traditional header name. */
 #ifndef ASHLAR_CUDNN_BACKEND_H
 #define ASHLAR_CUDNN_BACKEND_H
 

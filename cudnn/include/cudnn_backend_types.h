@@ -1,4 +1,4 @@
-/* The enumerations of the graph interface: what attributes hold. */
+/* The enumerations of the graph API: the values of attributes. */
 #ifndef ASHLAR_CUDNN_BACKEND_TYPES_H
 #define ASHLAR_CUDNN_BACKEND_TYPES_H
 
@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Types of elements. BOOLEAN tensors hold eight elements per byte, the lowest bit first. The x4 and
- * x32 types are vectors of channels. */
+/* Element types. BOOLEAN tensors pack eight elements per byte, lowest bit first. The x4 and x32
+ * types are vectors of channels. */
 typedef enum {
   CUDNN_DATA_FLOAT = 0,
   CUDNN_DATA_DOUBLE = 1,
@@ -37,7 +37,7 @@ typedef enum {
   CUDNN_DATA_COMPLEX_FP64 = 21,
 } cudnnDataType_t;
 
-/* What a descriptor describes. */
+/* Descriptor types. */
 typedef enum {
   CUDNN_BACKEND_POINTWISE_DESCRIPTOR = 0,
   CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR = 1,
@@ -85,7 +85,7 @@ typedef enum {
   CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR = 43,
 } cudnnBackendDescriptorType_t;
 
-/* The type of the elements that an attribute takes or gives. */
+/* The element type of an attribute. */
 typedef enum {
   CUDNN_TYPE_HANDLE = 0,
   CUDNN_TYPE_DATA_TYPE = 1,
@@ -121,7 +121,7 @@ typedef enum {
 } cudnnBackendAttributeType_t;
 
 /* Element-wise operations: arithmetic, activations, their gradients, comparisons, logic, index,
- * choice. */
+ * select. */
 typedef enum {
   CUDNN_POINTWISE_ADD = 0,
   CUDNN_POINTWISE_MUL = 1,
@@ -176,7 +176,7 @@ typedef enum {
   CUDNN_POINTWISE_BINARY_SELECT = 601,
 } cudnnPointwiseMode_t;
 
-/* What a reduction makes of many elements. */
+/* Reduction operators. */
 typedef enum {
   CUDNN_REDUCE_TENSOR_ADD = 0,
   CUDNN_REDUCE_TENSOR_MUL = 1,
@@ -189,13 +189,13 @@ typedef enum {
   CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS = 8,
 } cudnnReduceTensorOp_t;
 
-/* A convolution turns the filter around; a cross-correlation does not. */
+/* A convolution flips the filter; a cross-correlation does not. */
 typedef enum {
   CUDNN_CONVOLUTION = 0,
   CUDNN_CROSS_CORRELATION = 1,
 } cudnnConvolutionMode_t;
 
-/* Interpolation, or pooling by windows. */
+/* Interpolation or pooling. */
 typedef enum {
   CUDNN_RESAMPLE_NEAREST = 0,
   CUDNN_RESAMPLE_BILINEAR = 1,
@@ -205,14 +205,14 @@ typedef enum {
   CUDNN_RESAMPLE_AVGPOOL_EXCLUDE_PADDING = 4,
 } cudnnResampleMode_t;
 
-/* What elements outside the tensor count as. */
+/* The value of elements outside the tensor. */
 typedef enum {
   CUDNN_ZERO_PAD = 0,
   CUDNN_NEG_INF_PAD = 1,
   CUDNN_EDGE_VAL_PAD = 2,
 } cudnnPaddingMode_t;
 
-/* Which elements share a mean and a variance. */
+/* The norm type, i.e. which elements share a mean and a variance. */
 typedef enum {
   CUDNN_LAYER_NORM = 0,
   CUDNN_INSTANCE_NORM = 1,
@@ -222,13 +222,13 @@ typedef enum {
   CUDNN_ADA_LAYER_NORM = 5,
 } cudnnBackendNormMode_t;
 
-/* Whether statistics are given or computed. */
+/* Whether statistics are inputs or computed. */
 typedef enum {
   CUDNN_NORM_FWD_INFERENCE = 0,
   CUDNN_NORM_FWD_TRAINING = 1,
 } cudnnBackendNormFwdPhase_t;
 
-/* Which statistics a generation node gives. */
+/* Which statistics a GEN_STATS operation computes. */
 typedef enum {
   CUDNN_GENSTATS_SUM_SQSUM = 0,
 } cudnnGenStatsMode_t;
@@ -239,27 +239,27 @@ typedef enum {
   CUDNN_BN_FINALIZE_STATISTICS_INFERENCE = 1,
 } cudnnBnFinalizeStatsMode_t;
 
-/* Raise a flag, or wait for one. */
+/* Set a flag, or wait for one. */
 typedef enum {
   CUDNN_SIGNAL_SET = 0,
   CUDNN_SIGNAL_WAIT = 1,
 } cudnnSignalMode_t;
 
-/* What random numbers are drawn from. */
+/* Distributions of random numbers. */
 typedef enum {
   CUDNN_RNG_DISTRIBUTION_BERNOULLI = 0,
   CUDNN_RNG_DISTRIBUTION_UNIFORM = 1,
   CUDNN_RNG_DISTRIBUTION_NORMAL = 2,
 } cudnnRngDistribution_t;
 
-/* How tokens reach and leave their experts. */
+/* How tokens are routed to and from their experts. */
 typedef enum {
   CUDNN_MOE_GROUPED_MATMUL_MODE_NONE = 0,
   CUDNN_MOE_GROUPED_MATMUL_MODE_GATHER = 1,
   CUDNN_MOE_GROUPED_MATMUL_MODE_SCATTER = 2,
 } cudnnMoeGroupedMatmulMode_t;
 
-/* How the elements of a tensor are permuted in memory. */
+/* The permutation of a tensor's elements in memory. */
 typedef enum {
   CUDNN_TENSOR_REORDERING_NONE = 0,
   CUDNN_TENSOR_REORDERING_INT8x32 = 1,
@@ -267,7 +267,7 @@ typedef enum {
   CUDNN_TENSOR_REORDERING_F8_128x4 = 3,
 } cudnnBackendTensorReordering_t;
 
-/* Which list of engine configurations is asked for. COUNT is the number of modes. */
+/* Which list of engine configurations heuristics return. COUNT is the number of modes. */
 typedef enum {
   CUDNN_HEUR_MODE_INSTANT = 0,
   CUDNN_HEUR_MODE_B = 1,
@@ -276,7 +276,7 @@ typedef enum {
   CUDNN_HEUR_MODES_COUNT = 4,
 } cudnnBackendHeurMode_t;
 
-/* What an engine does to numbers. */
+/* Numerical properties of an engine. */
 typedef enum {
   CUDNN_NUMERICAL_NOTE_TENSOR_CORE = 0,
   CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS = 1,
@@ -291,7 +291,7 @@ typedef enum {
   CUDNN_NUMERICAL_NOTE_TYPE_COUNT = 10,
 } cudnnBackendNumericalNote_t;
 
-/* What an engine needs or allows. */
+/* Requirements and capabilities of an engine. */
 typedef enum {
   CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION = 0,
   CUDNN_BEHAVIOR_NOTE_REQUIRES_FILTER_INT8x32_REORDER = 1,
@@ -310,7 +310,7 @@ typedef enum {
   CUDNN_LAYOUT_TYPE_COUNT = 4,
 } cudnnBackendLayoutType_t;
 
-/* What can be tuned on an engine. */
+/* Tuning knobs of an engine. */
 typedef enum {
   CUDNN_KNOB_TYPE_SPLIT_K CUDNN_DEPRECATED_ENUM = 0,
   CUDNN_KNOB_TYPE_SWIZZLE = 1,
@@ -366,7 +366,7 @@ typedef enum {
   CUDNN_TENSOR_NCHW_VECT_C = 2,
 } cudnnTensorFormat_t;
 
-/* Whether a NaN among the operands reaches the result. */
+/* Whether a NaN operand propagates to the result. */
 typedef enum {
   CUDNN_NOT_PROPAGATE_NAN CUDNN_DEPRECATED_ENUM = 0,
   CUDNN_PROPAGATE_NAN CUDNN_DEPRECATED_ENUM = 1,
@@ -380,7 +380,7 @@ typedef enum {
   CUDNN_FMA_MATH = 3,
 } cudnnMathType_t;
 
-/* Activations of the older interface. */
+/* Activations of the legacy API. */
 typedef enum {
   CUDNN_ACTIVATION_SIGMOID = 0,
   CUDNN_ACTIVATION_RELU = 1,
@@ -397,13 +397,13 @@ typedef enum {
   CUDNN_NO_REORDER = 1,
 } cudnnReorderType_t;
 
-/* What the gradient of a sequence is that is too short for its labels: zero, or untouched. */
+/* The gradient of a sequence that is too short for its labels: zero, or not written. */
 typedef enum {
   CUDNN_CTC_ZERO_OOB_GRADIENTS = 0,
   CUDNN_CTC_SKIP_OOB_GRADIENTS = 1,
 } cudnnCTCGradMode_t;
 
-/* A ratio: strides, paddings and windows of a resampling need not be whole. */
+/* A ratio: strides, paddings and windows of a resampling need not be integers. */
 typedef struct cudnnFractionStruct {
   int64_t numerator;
   int64_t denominator;

@@ -1,6 +1,6 @@
-/* Convolutions, one call at a time.
+/* Convolutions of the legacy API.
  *
- * Find measures every way and get predicts; both give at most `capacity` results, the fastest
+ * Find measures every algorithm and Get predicts; both return at most `capacity` results, fastest
  * first, and their number in `count`. Workspaces are device memory. */
 #ifndef ASHLAR_CUDNN_CNN_H
 #define ASHLAR_CUDNN_CNN_H
@@ -12,10 +12,10 @@
 extern "C" {
 #endif
 
-/* A convolution: padding, strides, dilation, groups, type of the sums. */
+/* A convolution: padding, strides, dilation, groups, compute type. */
 typedef struct cudnnConvolutionStruct* cudnnConvolutionDescriptor_t;
 
-/* How one way does: time in milliseconds (-1 where it failed), workspace in bytes. */
+/* The result of one algorithm: time in milliseconds (-1 on failure), workspace in bytes. */
 typedef struct cudnnConvolutionFwdAlgoPerfStruct {
   cudnnConvolutionFwdAlgo_t algo;
   cudnnStatus_t status;
@@ -48,7 +48,7 @@ typedef struct cudnnConvolutionBwdFilterAlgoPerfStruct {
 
 cudnnStatus_t cudnnCnnVersionCheck(void);
 
-/* The descriptor, and the shape of what it gives. */
+/* The descriptor, and the output dims. */
 CUDNN_DEPRECATED cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* conv);
 CUDNN_DEPRECATED cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t conv);
 CUDNN_DEPRECATED cudnnStatus_t cudnnSetConvolution2dDescriptor(
@@ -179,7 +179,7 @@ CUDNN_DEPRECATED cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle
                                                             cudnnTensorDescriptor_t db_desc,
                                                             void* db);
 
-/* Windows as columns, and filters and biases in the order that 8-bit vectors want. */
+/* im2col, and the reordering of filters and biases for INT8x32. */
 CUDNN_DEPRECATED cudnnStatus_t cudnnIm2Col(cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc,
                                            const void* x, cudnnFilterDescriptor_t w_desc,
                                            cudnnConvolutionDescriptor_t conv, void* columns);

@@ -1,8 +1,8 @@
-/* The few types of the CUDA runtime that the interface mentions.
+/* The types of the CUDA runtime that the API uses.
  *
- * They come from the CUDA toolkit where the compiler finds it. Elsewhere, or when the program
- * defines CUDNN_WITHOUT_CUDA_HEADERS, the same types are declared here, so that objects compiled
- * either way link with each other. A program does not mix both in one translation unit. */
+ * They come from the CUDA toolkit if the compiler finds it. Otherwise, or when the program defines
+ * CUDNN_WITHOUT_CUDA_HEADERS, the same types are declared here, so that objects compiled either way
+ * link with each other. One translation unit must not mix both. */
 #ifndef ASHLAR_CUDNN_CUDA_TYPES_H
 #define ASHLAR_CUDNN_CUDA_TYPES_H
 
@@ -23,7 +23,7 @@
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUgraph_st* cudaGraph_t;
 
-/* Which number of the version cudnnGetProperty() is asked for. */
+/* The part of the version that cudnnGetProperty() returns. */
 typedef enum libraryPropertyType_t {
   MAJOR_VERSION = 0,
   MINOR_VERSION = 1,

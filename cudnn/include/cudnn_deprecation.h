@@ -1,4 +1,4 @@
-/* Names that have a successor warn where the program defines CUDNN_WARN_DEPRECATED. */
+/* Deprecated names cause a warning when the program defines CUDNN_WARN_DEPRECATED. */
 #ifndef ASHLAR_CUDNN_DEPRECATION_H
 #define ASHLAR_CUDNN_DEPRECATION_H
 

@@ -1,6 +1,8 @@
-/* Fixed fusions by name: constants make a plan, variants run it. Programs include cudnn_cnn.h.
+/* Fused-ops plans: a constant parameter pack defines a plan, a variant parameter pack runs it.
+ * Programs include cudnn_cnn.h.
  *
- * Labels named ...DESC take descriptors, ...PLACEHOLDER take the alignment of a pointer to come. */
+ * The value of a ...DESC label is a descriptor, that of a ...PLACEHOLDER label the alignment of a
+ * later pointer. */
 #ifndef ASHLAR_CUDNN_FUSED_OPS_H
 #define ASHLAR_CUDNN_FUSED_OPS_H
 
@@ -10,12 +12,12 @@
 extern "C" {
 #endif
 
-/* What is fixed, what differs between runs, and the plan. */
+/* The constant parameters, the parameters of one execution, and the plan. */
 typedef struct cudnnFusedOpsConstParamStruct* cudnnFusedOpsConstParamPack_t;
 typedef struct cudnnFusedOpsVariantParamStruct* cudnnFusedOpsVariantParamPack_t;
 typedef struct cudnnFusedOpsPlanStruct* cudnnFusedOpsPlan_t;
 
-/* The fusions. */
+/* The fused ops. */
 typedef enum {
   CUDNN_FUSED_SCALE_BIAS_ACTIVATION_CONV_BNSTATS = 0,
   CUDNN_FUSED_SCALE_BIAS_ACTIVATION_WGRAD = 1,
@@ -26,7 +28,7 @@ typedef enum {
   CUDNN_FUSED_DACTIVATION_FORK_DBATCHNORM = 6,
 } cudnnFusedOps_t;
 
-/* Constants of a fusion. */
+/* Labels of constants. */
 typedef enum {
   CUDNN_PARAM_XDESC = 0,
   CUDNN_PARAM_XDATA_PLACEHOLDER = 1,

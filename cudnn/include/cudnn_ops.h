@@ -1,7 +1,7 @@
-/* Tensors and what is done to them, one call at a time.
+/* Tensor operations of the legacy API.
  *
- * Where alpha and beta occur, the result is alpha * f(x) + beta * (what the output held); with beta
- * 0 the output is not read. Both are host pointers: to double for double tensors, else to float. */
+ * With alpha and beta, y = alpha * f(x) + beta * y; with beta == 0 the old contents of y are not
+ * read. Both are host pointers: to double for double tensors, else to float. */
 #ifndef ASHLAR_CUDNN_OPS_H
 #define ASHLAR_CUDNN_OPS_H
 
@@ -35,7 +35,7 @@ cudnnStatus_t cudnnGetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, int cap
 cudnnStatus_t cudnnGetTensorSizeInBytes(cudnnTensorDescriptor_t tensor, size_t* bytes);
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor);
 
-/* A filter: k outputs of c inputs by its window. */
+/* A filter: k output channels, c input channels, and its window. */
 CUDNN_DEPRECATED cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* filter_desc);
 CUDNN_DEPRECATED cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter_desc,
                                                           cudnnDataType_t dtype,
@@ -91,7 +91,7 @@ CUDNN_DEPRECATED cudnnStatus_t cudnnTransformTensorEx(cudnnHandle_t handle,
                                                       const void* from, const void* beta,
                                                       cudnnTensorDescriptor_t to_desc, void* to);
 
-/* Element-wise: dimensions of 1 are repeated. */
+/* Element-wise operations; dims of 1 broadcast. */
 CUDNN_DEPRECATED cudnnStatus_t cudnnCreateOpTensorDescriptor(cudnnOpTensorDescriptor_t* op_tensor);
 CUDNN_DEPRECATED cudnnStatus_t cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t op_tensor,
                                                           cudnnOpTensorOp_t op,
@@ -119,7 +119,7 @@ CUDNN_DEPRECATED cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,
                                                 cudnnTensorDescriptor_t y_desc, void* y,
                                                 const void* alpha);
 
-/* Reductions to the shape of c, with 32-bit indices of what was picked if asked. */
+/* Reductions to the dims of c, optionally with 32-bit indices of the minima or maxima. */
 CUDNN_DEPRECATED cudnnStatus_t
 cudnnCreateReduceTensorDescriptor(cudnnReduceTensorDescriptor_t* reduction);
 CUDNN_DEPRECATED cudnnStatus_t cudnnSetReduceTensorDescriptor(
@@ -225,8 +225,8 @@ cudnnPoolingBackward(cudnnHandle_t handle, cudnnPoolingDescriptor_t pooling, con
                      const void* dy, cudnnTensorDescriptor_t x_desc, const void* x,
                      const void* beta, cudnnTensorDescriptor_t dx_desc, void* dx);
 
-/* Dropout keeps its generator in `states` and its mask in `reserve`; restore takes states that a
- * program saved. */
+/* Dropout stores its generator in `states` and its mask in `reserve`; restore continues from saved
+ * states. */
 cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* dropout);
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                         float probability, void* states, size_t states_bytes,
@@ -249,7 +249,7 @@ cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle, cudnnDropoutDescriptor_
                                    cudnnTensorDescriptor_t dx_desc, void* dx, void* reserve,
                                    size_t reserve_bytes);
 
-/* Spatial transformer: a grid of places out of a matrix, and samples at these places. */
+/* Spatial transformer: a sampling grid from an affine matrix, and samples at its points. */
 cudnnStatus_t cudnnCreateSpatialTransformerDescriptor(
     cudnnSpatialTransformerDescriptor_t* transformer);
 cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(

@@ -1,4 +1,4 @@
-/* Normalizations, one call at a time. Programs include cudnn_ops.h. */
+/* Normalizations of the legacy API. Programs include cudnn_ops.h. */
 #ifndef ASHLAR_CUDNN_OPS_NORM_H
 #define ASHLAR_CUDNN_OPS_NORM_H
 
@@ -39,7 +39,7 @@ cudnnStatus_t cudnnDivisiveNormalizationBackward(
     void* temp2, const void* beta, cudnnTensorDescriptor_t dx_desc, void* dx, void* dmeans);
 
 /* Batch norm. The running statistics move by `momentum` towards those of the batch; the saved ones
- * are for the gradient. The Ex calls add z and an activation. */
+ * are for the backward pass. The Ex calls add z and an activation. */
 CUDNN_DEPRECATED cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derived_desc,
                                                              cudnnTensorDescriptor_t x_desc,
                                                              cudnnBatchNormMode_t mode);

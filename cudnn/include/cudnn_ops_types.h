@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Descriptors; create gives one, destroy takes it back. */
+/* Descriptors, with one create and one destroy function each. */
 typedef struct cudnnTensorStruct* cudnnTensorDescriptor_t;
 typedef struct cudnnFilterStruct* cudnnFilterDescriptor_t;
 typedef struct cudnnTensorTransformStruct* cudnnTensorTransformDescriptor_t;
@@ -21,7 +21,7 @@ typedef struct cudnnDropoutStruct* cudnnDropoutDescriptor_t;
 typedef struct cudnnSpatialTransformerStruct* cudnnSpatialTransformerDescriptor_t;
 typedef struct cudnnCTCLossStruct* cudnnCTCLossDescriptor_t;
 
-/* Of two tensors, or (SQRT, NOT) of one. */
+/* Binary operations, and the unary SQRT and NOT. */
 typedef enum {
   CUDNN_OP_TENSOR_ADD = 0,
   CUDNN_OP_TENSOR_MUL = 1,
@@ -31,13 +31,13 @@ typedef enum {
   CUDNN_OP_TENSOR_NOT = 5,
 } cudnnOpTensorOp_t;
 
-/* Whether a minimum or maximum tells where it was. */
+/* Whether a minimum or maximum returns its index. */
 typedef enum {
   CUDNN_REDUCE_TENSOR_NO_INDICES = 0,
   CUDNN_REDUCE_TENSOR_FLATTENED_INDICES = 1,
 } cudnnReduceTensorIndices_t;
 
-/* The width of such indices. */
+/* The integer type of the indices. */
 typedef enum {
   CUDNN_32BIT_INDICES = 0,
   CUDNN_64BIT_INDICES = 1,
@@ -51,20 +51,20 @@ typedef enum {
   CUDNN_TRANSFORM_UNFOLD = 1,
 } cudnnFoldingDirection_t;
 
-/* Without subtracting the maximum, with, or its logarithm. */
+/* Softmax without subtracting the maximum, with it, or log-softmax. */
 typedef enum {
   CUDNN_SOFTMAX_FAST = 0,
   CUDNN_SOFTMAX_ACCURATE = 1,
   CUDNN_SOFTMAX_LOG = 2,
 } cudnnSoftmaxAlgorithm_t;
 
-/* Over all elements of a sample, or over the channels of each place. */
+/* Over all elements of a sample, or over the channels of each pixel. */
 typedef enum {
   CUDNN_SOFTMAX_MODE_INSTANCE = 0,
   CUDNN_SOFTMAX_MODE_CHANNEL = 1,
 } cudnnSoftmaxMode_t;
 
-/* Maximum, or mean with or without padding in the count. */
+/* Maximum, or average with the padding included in or excluded from the count. */
 typedef enum {
   CUDNN_POOLING_MAX = 0,
   CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING = 1,
@@ -72,7 +72,7 @@ typedef enum {
   CUDNN_POOLING_MAX_DETERMINISTIC = 3,
 } cudnnPoolingMode_t;
 
-/* Windows run over channels. */
+/* The window runs over channels. */
 typedef enum {
   CUDNN_LRN_CROSS_CHANNEL_DIM1 = 0,
 } cudnnLRNMode_t;
@@ -89,14 +89,15 @@ typedef enum {
 #define CUDNN_LRN_MIN_BETA 0.01
 #define CUDNN_BN_MIN_EPSILON 0.0
 
-/* One mean per element of a sample, or per channel; PERSISTENT is a faster way to the same. */
+/* Statistics per element of a sample, or per channel; PERSISTENT is a faster algorithm for the same
+ * result. */
 typedef enum {
   CUDNN_BATCHNORM_PER_ACTIVATION = 0,
   CUDNN_BATCHNORM_SPATIAL = 1,
   CUDNN_BATCHNORM_SPATIAL_PERSISTENT = 2,
 } cudnnBatchNormMode_t;
 
-/* What follows batch norm in the same call. */
+/* Operations fused behind batch norm. */
 typedef enum {
   CUDNN_BATCHNORM_OPS_BN = 0,
   CUDNN_BATCHNORM_OPS_BN_ACTIVATION = 1,
@@ -109,31 +110,31 @@ typedef enum {
   CUDNN_NORM_PER_CHANNEL = 1,
 } cudnnNormMode_t;
 
-/* Which way they go. */
+/* The algorithm. */
 typedef enum {
   CUDNN_NORM_ALGO_STANDARD = 0,
   CUDNN_NORM_ALGO_PERSIST = 1,
 } cudnnNormAlgo_t;
 
-/* What follows a normalization in the same call. */
+/* Operations fused behind a normalization. */
 typedef enum {
   CUDNN_NORM_OPS_NORM = 0,
   CUDNN_NORM_OPS_NORM_ACTIVATION = 1,
   CUDNN_NORM_OPS_NORM_ADD_ACTIVATION = 2,
 } cudnnNormOps_t;
 
-/* How a sampler reads between elements. */
+/* Interpolation of a sampler. */
 typedef enum {
   CUDNN_SAMPLER_BILINEAR = 0,
 } cudnnSamplerType_t;
 
-/* Whether equal calls give equal bits. */
+/* Whether repeated calls give bitwise equal results. */
 typedef enum {
   CUDNN_NON_DETERMINISTIC = 0,
   CUDNN_DETERMINISTIC = 1,
 } cudnnDeterminism_t;
 
-/* Ways to a convolution. COUNT is their number. */
+/* Convolution forward algorithms. COUNT is their number. */
 typedef enum {
   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM = 0,
   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM = 1,
@@ -146,7 +147,7 @@ typedef enum {
   CUDNN_CONVOLUTION_FWD_ALGO_COUNT = 8,
 } cudnnConvolutionFwdAlgo_t;
 
-/* Ways to the gradient of its input. */
+/* Backward-data algorithms. */
 typedef enum {
   CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 = 0,
   CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 = 1,
@@ -157,7 +158,7 @@ typedef enum {
   CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT = 6,
 } cudnnConvolutionBwdDataAlgo_t;
 
-/* Ways to the gradient of its filter. */
+/* Backward-filter algorithms. */
 typedef enum {
   CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 = 0,
   CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 = 1,
@@ -169,7 +170,7 @@ typedef enum {
   CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT = 7,
 } cudnnConvolutionBwdFilterAlgo_t;
 
-/* Ways to the CTC loss. */
+/* CTC loss algorithms. */
 typedef enum {
   CUDNN_CTC_LOSS_ALGO_DETERMINISTIC = 0,
   CUDNN_CTC_LOSS_ALGO_NON_DETERMINISTIC = 1,

@@ -1,4 +1,4 @@
-/* The version of the interface: what cudnnGetVersion() of this library answers. */
+/* The version of the API: the value of cudnnGetVersion(). */
 #ifndef ASHLAR_CUDNN_VERSION_H
 #define ASHLAR_CUDNN_VERSION_H
 
@@ -8,12 +8,12 @@
 
 #define CUDNN_VERSION (CUDNN_MAJOR * 10000 + CUDNN_MINOR * 100 + CUDNN_PATCHLEVEL)
 
-/* The newest compute capability that the interface knows: 12.1, times 100. */
+/* The newest compute capability of the API: 12.1, times 100. */
 #define CUDNN_MAX_SM_MAJOR_NUMBER 12
 #define CUDNN_MAX_SM_MINOR_NUMBER 1
 #define CUDNN_MAX_DEVICE_VERSION (CUDNN_MAX_SM_MAJOR_NUMBER * 100 + CUDNN_MAX_SM_MINOR_NUMBER * 10)
 
-/* The parts of the interface always have the version of the whole. */
+/* The sub-libraries always have the version of the whole. */
 #define CUDNN_GRAPH_MAJOR CUDNN_MAJOR
 #define CUDNN_GRAPH_MINOR CUDNN_MINOR
 #define CUDNN_GRAPH_PATCH CUDNN_PATCHLEVEL

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "legacy/call.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -38,14 +38,14 @@ PointwiseMode forward_mode(cudnnActivationMode_t mode) {
   return PointwiseMode::identity;
 }
 
-// x as a relu reads it: when NaN does not propagate, max(x, 0) of NaN is 0.
+// The input of a ReLU: without NaN propagation, NaN becomes 0.
 Value relu_input(Graph& graph, const Activation& activation, Value x, DType type) {
   if (!is_relu(activation) || activation.nan == CUDNN_PROPAGATE_NAN) return x;
   return without_nan(graph, x, constant_like(graph, 0.0, x, type), type);
 }
 
-// The gradient of a relu, and of one with a ceiling: dy where x is above 0 and not above the
-// ceiling, which x at it is not, nor NaN, whether it propagates or not.
+// The gradient of ReLU and CLIPPED_RELU: dy where 0 < x <= ceiling, else 0. It is 0 for NaN, with
+// and without NaN propagation.
 Value relu_gradient(Graph& graph, const Activation& activation, Value dy, Value x, DType type) {
   const auto where = [&](PointwiseMode comparison, double bound, Value gradient) {
     const Value holds = graph.pointwise(
@@ -66,7 +66,7 @@ Value slope_from_result(Graph& graph, const Activation& activation, Value y, DTy
   if (activation.mode == CUDNN_ACTIVATION_TANH)  // 1 - y^2
     return binary(graph, PointwiseMode::sub, one, binary(graph, PointwiseMode::mul, y, y, type),
                   type);
-  // Elu: 1 from zero on, alpha exp(x) = y + alpha below.
+  // ELU: 1 for y >= 0, else alpha * exp(x) = y + alpha.
   const Value zero = constant_like(graph, 0.0, y, type);
   const Value is_linear = graph.pointwise(PointwiseMode::cmp_ge, std::array{y, zero});
   const Value alpha = constant_like(graph, activation.coefficient, y, type);
@@ -120,13 +120,13 @@ using ashlar::Graph;
 using ashlar::Value;
 
 cudnnStatus_t cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t* activation) {
-  return answer_older(__func__, [&] { create_object(activation, "activationDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(activation, "activationDesc"); });
 }
 
 cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activation,
                                            cudnnActivationMode_t mode, cudnnNanPropagation_t nan,
                                            double coefficient) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(activation, "activationDesc");
     require_enum(mode, CUDNN_ACTIVATION_SWISH, "mode");
     require_enum(nan, CUDNN_PROPAGATE_NAN, "reluNanOpt");
@@ -142,36 +142,36 @@ cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activatio
 cudnnStatus_t cudnnGetActivationDescriptor(cudnnActivationDescriptor_t activation,
                                            cudnnActivationMode_t* mode, cudnnNanPropagation_t* nan,
                                            double* coefficient) {
-  return answer_older(__func__, [&] {
-    const Activation known = activation_of(activation, "activationDesc");
-    *required(mode, "mode") = known.mode;
-    *required(nan, "reluNanOpt") = known.nan;
-    *required(coefficient, "coef") = known.coefficient;
+  return guarded_legacy(__func__, [&] {
+    const Activation fields = activation_of(activation, "activationDesc");
+    *required(mode, "mode") = fields.mode;
+    *required(nan, "reluNanOpt") = fields.nan;
+    *required(coefficient, "coef") = fields.coefficient;
   });
 }
 
 cudnnStatus_t cudnnSetActivationDescriptorSwishBeta(cudnnActivationDescriptor_t activation,
                                                     double beta) {
-  return answer_older(__func__, [&] { object(activation, "activationDesc").swish_beta = beta; });
+  return guarded_legacy(__func__, [&] { object(activation, "activationDesc").swish_beta = beta; });
 }
 
 cudnnStatus_t cudnnGetActivationDescriptorSwishBeta(cudnnActivationDescriptor_t activation,
                                                     double* beta) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const auto& descriptor = object(activation, "activationDesc");
     *required(beta, "swish_beta") = descriptor.swish_beta;
   });
 }
 
 cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t activation) {
-  return answer_older(__func__, [&] { destroy_object(activation, "activationDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(activation, "activationDesc"); });
 }
 
 cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescriptor_t activation,
                                      const void* alpha, cudnnTensorDescriptor_t x_desc,
                                      const void* x, const void* beta,
                                      cudnnTensorDescriptor_t y_desc, void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "activation_forward");
     const Activation how = activation_of(activation, "activationDesc");
     const TensorSpec x_spec = spec_of(x_desc, "xDesc"), y_spec = spec_of(y_desc, "yDesc");
@@ -192,7 +192,7 @@ cudnnStatus_t cudnnActivationBackward(cudnnHandle_t handle, cudnnActivationDescr
                                       const void* y, cudnnTensorDescriptor_t dy_desc,
                                       const void* dy, cudnnTensorDescriptor_t x_desc, const void* x,
                                       const void* beta, cudnnTensorDescriptor_t dx_desc, void* dx) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "activation_backward");
     const Activation how = activation_of(activation, "activationDesc");
     const TensorSpec y_spec = spec_of(y_desc, "yDesc"), dy_spec = spec_of(dy_desc, "dyDesc"),

@@ -1,4 +1,4 @@
-// Activation descriptors, and the activations of calls that have one.
+// cudnnActivationDescriptor_t, and activations as graph nodes.
 #pragma once
 
 #include <cudnn.h>
@@ -18,14 +18,14 @@ namespace ashlar::cudnn {
 
 using Activation = cudnnActivationStruct;
 
-// What a descriptor says; throws Failure(BAD_PARAM) for one that was created but never set.
+// The fields of a descriptor; throws Failure(BAD_PARAM) for one that was never set.
 Activation activation_of(cudnnActivationDescriptor_t descriptor, const char* parameter);
 void add_to_key(PlanKey& key, const Activation& activation);
 
 // f(x), computed and stored in `type`.
 Value activated(Graph& graph, const Activation& activation, Value x, DType type);
-// dy * f'(x), with y = f(x). SIGMOID, TANH and ELU read y, so that it may lie where x was; the
-// others read x. An empty Value will do for the one that is not read.
+// dy * f'(x), with y = f(x). SIGMOID, TANH and ELU read y, so that y may overwrite x; the other
+// modes read x. Pass an empty Value for the one that is not read.
 Value activation_gradient(Graph& graph, const Activation& activation, Value y, Value dy, Value x,
                           DType type);
 bool gradient_reads_x(const Activation& activation);

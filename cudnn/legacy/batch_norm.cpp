@@ -1,4 +1,4 @@
-// The batch normalization calls: one descriptor for parameters and statistics.
+// cudnnBatchNormalization*: one descriptor for parameters and statistics.
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
 #include "legacy/norm_calls.hpp"
@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kParameters = "bnScaleBiasMeanVarDesc";
 constexpr const char* kGradients = "dBnScaleBiasDesc";
 
-// Persistent or not is a matter of speed.
+// PERSISTENT selects a kernel of NVIDIA's; the result is that of SPATIAL.
 bool is_per_activation(cudnnBatchNormMode_t mode) {
   return require_enum(mode, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, "mode") ==
          CUDNN_BATCHNORM_PER_ACTIVATION;
@@ -62,7 +62,7 @@ using namespace ashlar::cudnn;
 cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derived_desc,
                                             cudnnTensorDescriptor_t x_desc,
                                             cudnnBatchNormMode_t mode) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     cudnnTensorStruct& derived = object(derived_desc, "derivedBnDesc");
     const TensorSpec spec = derived_norm_spec(spec_of(x_desc, "xDesc"), is_per_activation(mode));
     set(derived, data_type_of(spec.dtype), spec);
@@ -74,7 +74,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
     cudnnTensorDescriptor_t x_desc, const void* x, cudnnTensorDescriptor_t y_desc, void* y,
     cudnnTensorDescriptor_t stats_desc, const void* scale, const void* bias, const void* mean,
     const void* variance, double epsilon) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const NormKind kind = kind_of(mode, CUDNN_BATCHNORM_OPS_BN, nullptr, epsilon);
     const NormTraining tensors = training(kind, x_desc, nullptr, y_desc, stats_desc);
@@ -103,7 +103,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(
     cudnnTensorDescriptor_t stats_desc, const void* scale, const void* bias, double momentum,
     void* running_mean, void* running_variance, double epsilon, void* saved_mean,
     void* saved_inv_std) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const NormKind kind = kind_of(mode, CUDNN_BATCHNORM_OPS_BN, nullptr, epsilon);
     NormTraining norm = training(kind, x_desc, nullptr, y_desc, stats_desc);
@@ -124,7 +124,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
     void* running_variance, double epsilon, void* saved_mean, void* saved_inv_std,
     cudnnActivationDescriptor_t activation, void* workspace, size_t workspace_bytes, void* reserve,
     size_t reserve_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const NormKind kind = kind_of(mode, ops, activation, epsilon);
     NormTraining norm = training(kind, x_desc, z_desc, y_desc, stats_desc);
@@ -145,7 +145,7 @@ cudnnStatus_t cudnnBatchNormalizationBackward(
     const void* x, cudnnTensorDescriptor_t dy_desc, const void* dy, cudnnTensorDescriptor_t dx_desc,
     void* dx, cudnnTensorDescriptor_t params_desc, const void* scale, void* dscale, void* dbias,
     double epsilon, const void* saved_mean, const void* saved_inv_std) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const NormKind kind = kind_of(mode, CUDNN_BATCHNORM_OPS_BN, nullptr, epsilon);
     NormGradient norm = gradient(kind, x_desc, dy_desc, nullptr, dx_desc, params_desc);
@@ -168,7 +168,7 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
     void* dscale, void* dbias, double epsilon, const void* saved_mean, const void* saved_inv_std,
     cudnnActivationDescriptor_t activation, void* workspace, size_t workspace_bytes, void* reserve,
     size_t reserve_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const NormKind kind = kind_of(mode, ops, activation, epsilon);
     NormGradient norm = gradient(kind, x_desc, dy_desc, dz_desc, dx_desc, params_desc);
@@ -187,7 +187,7 @@ cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
     cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t ops,
     cudnnTensorDescriptor_t x_desc, cudnnTensorDescriptor_t z_desc, cudnnTensorDescriptor_t y_desc,
     cudnnTensorDescriptor_t stats_desc, cudnnActivationDescriptor_t activation, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     required(bytes, "sizeInBytes");
     const NormKind kind = kind_of(mode, ops, activation, CUDNN_BN_MIN_EPSILON);
@@ -201,7 +201,7 @@ cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
     cudnnTensorDescriptor_t dy_desc, cudnnTensorDescriptor_t dz_desc,
     cudnnTensorDescriptor_t dx_desc, cudnnTensorDescriptor_t params_desc,
     cudnnActivationDescriptor_t activation, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     required(bytes, "sizeInBytes");
     const NormKind kind = kind_of(mode, ops, activation, CUDNN_BN_MIN_EPSILON);
@@ -212,7 +212,7 @@ cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
 cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
     cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t ops,
     cudnnActivationDescriptor_t activation, cudnnTensorDescriptor_t x_desc, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     required(bytes, "sizeInBytes");
     const NormKind kind = kind_of(mode, ops, activation, CUDNN_BN_MIN_EPSILON);

@@ -2,7 +2,7 @@
 
 #include "core/capture.hpp"
 #include "core/settings.hpp"
-#include "legacy/host_number.hpp"
+#include "legacy/host_scalar.hpp"
 
 namespace ashlar::cudnn {
 
@@ -18,12 +18,12 @@ Call::Call(cudnnHandle_t handle, std::string_view name)
 Call& Call::blend(const void* alpha, const void* beta, DType data, int pair) {
   Blend& blend = blends_.at(static_cast<std::size_t>(pair));
   blend.type = data == f64 ? f64 : f32;
-  const auto number = [&](const void* given, double fallback) {
-    const double value = given != nullptr ? read_host_number(given, blend.type) : fallback;
-    return Number{value, static_cast<float>(value)};
+  const auto blend_scalar = [&](const void* provided, double fallback) {
+    const double value = provided != nullptr ? read_host_scalar(provided, blend.type) : fallback;
+    return BlendScalar{value, static_cast<float>(value)};
   };
-  blend.alpha = number(alpha, 1.0);
-  blend.beta = number(beta, 0.0);
+  blend.alpha = blend_scalar(alpha, 1.0);
+  blend.beta = blend_scalar(beta, 0.0);
   key_.add(blend.alpha.value != 1.0).add(blend.beta.value != 0.0).add(blend.type);
   return *this;
 }
@@ -43,12 +43,12 @@ Call& Call::compile(const std::function<void(Graph&)>& build, const CompileOptio
     return ashlar::compile(graph, context_.device, allowed);
   });
   binding_ = plan_->binding();
-  const auto bind_number = [&](const char* name, const void* number) {
+  const auto bind_scalar = [&](const char* name, const void* number) {
     if (plan_->graph().find_tensor(name) != kNoTensor) binding_->set(name, number);
   };
   for (const Blend& blend : blends_) {
-    if (blend.alpha.value != 1.0) bind_number(blend.alpha_name, blend.alpha.as(blend.type));
-    if (blend.beta.value != 0.0) bind_number(blend.beta_name, blend.beta.as(blend.type));
+    if (blend.alpha.value != 1.0) bind_scalar(blend.alpha_name, blend.alpha.as(blend.type));
+    if (blend.beta.value != 0.0) bind_scalar(blend.beta_name, blend.beta.as(blend.type));
   }
   return *this;
 }
@@ -92,7 +92,8 @@ void Call::run(void* workspace, std::size_t bytes) {
          plan_->workspace_size());
   if (is_captured(context_.device, context_.stream))
     fail(CUDNN_STATUS_NOT_SUPPORTED,
-         "stream: is being captured; without a GPU only cudnnBackendExecute can be");
+         "stream: got a stream that is being captured, expected one that is not: without a GPU "
+         "only cudnnBackendExecute can be captured");
   plan_->run(*binding_, workspace, context_.stream);
 }
 

@@ -1,4 +1,5 @@
-// How an older call runs: a small graph, its plan from the cache, pointers bound by name.
+// Call: how a legacy call runs. It builds a small graph, takes the plan from the cache and binds
+// pointers by name.
 //
 //   Call call(handle, "softmax_forward");
 //   call.key(mode).key(x_spec).key(y_spec).blend(alpha, beta, y_spec.dtype);
@@ -16,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
 #include "core/plan_cache.hpp"
@@ -26,10 +27,11 @@ namespace ashlar::cudnn {
 
 class Call {
  public:
-  // Throws Failure when the handle is none.
+  // Throws Failure for an invalid handle.
   Call(cudnnHandle_t handle, std::string_view name);
 
-  // What the plan depends on, everything but pointers and the numbers alpha and beta.
+  // Adds to the plan key: everything the plan depends on except pointers and the values of alpha
+  // and beta.
   template <class T>
   Call& key(const T& value) {
     if constexpr (requires(PlanKey & whole) { add_to_key(whole, value); })
@@ -38,32 +40,35 @@ class Call {
       key_.add(value);
     return *this;
   }
-  // result = alpha * operation + beta * what the result held. The numbers are doubles for f64
-  // data, else floats; null is 1 and 0. With beta 0 the old contents are not read, not even as NaN.
-  // A call with two pairs of numbers (gradients of data and of parameters) gives each its `pair`.
+  // result = alpha * operation + beta * result. alpha and beta point to double for f64 data, else
+  // to float; null means 1 and 0. With beta == 0 the old contents are not read, so that NaN does
+  // not propagate. A call with two pairs (gradients of data and of parameters) numbers them by
+  // `pair`.
   Call& blend(const void* alpha, const void* beta, DType data, int pair = 0);
 
-  // Builds and compiles the graph unless the cache has its plan. Without options the plan takes no
-  // workspace from the caller (it owns what it needs).
+  // Builds and compiles the graph unless the cache has its plan. Without options the plan uses no
+  // caller workspace; it owns its scratch memory.
   Call& compile(const std::function<void(Graph&)>& build);
   Call& compile(const std::function<void(Graph&)>& build, const CompileOptions& options);
 
-  // For use in `build`: makes `value` the output `name`, blended where blend() was called.
+  // For use in `build`: makes `value` the output `name`, blended if blend() was called.
   void output(Graph& graph, const std::string& name, Value value, const TensorSpec& spec,
               int pair = 0);
 
-  // For a plan that was compiled: pointers by name. An output that is blended needs no more.
+  // Binds a pointer by tensor name, after compile(). The old contents of a blended output are bound
+  // with it.
   Call& bind(std::string_view name, const void* pointer);
   std::int64_t workspace_size() const { return plan_->workspace_size(); }
   const Plan& plan() const { return *plan_; }
   const Device& device() const { return context_.device; }
   void* stream() const { return context_.stream; }
-  // `bytes` is what the caller gave; throws Failure(SIZE_INSUFFICIENT) when the plan needs more.
+  // `bytes` is the size of the caller's workspace; throws Failure(SIZE_INSUFFICIENT) when the plan
+  // needs more.
   void run(void* workspace = nullptr, std::size_t bytes = 0);
 
  private:
-  // A number of a blend, in both types a graph may read it in.
-  struct Number {
+  // A blend scalar in both types that a graph may read.
+  struct BlendScalar {
     double value = 0.0;
     float value_f32 = 0.0F;
     const void* as(DType type) const {
@@ -71,7 +76,7 @@ class Call {
     }
   };
   struct Blend {
-    Number alpha = {1.0, 1.0F}, beta = {};
+    BlendScalar alpha = {1.0, 1.0F}, beta = {};
     DType type = f32;
     const char *alpha_name, *beta_name;
   };

@@ -9,7 +9,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-constexpr std::uintptr_t kWorkspaceAlignment = 64;  // bytes, what plans ask for
+constexpr std::uintptr_t kWorkspaceAlignment = 64;  // bytes, as plans require
 constexpr int kMaxSpatialAxes = 3;
 
 struct Names {
@@ -24,9 +24,9 @@ Names names_of(ConvKind kind) {
   return {};
 }
 
-// Half precision sums are done in f32, which no caller can tell but by better results.
-DType compute_asked_for(cudnnDataType_t asked, const TensorSpec& a, const TensorSpec& b) {
-  if (a.dtype == f64 || b.dtype == f64 || asked == CUDNN_DATA_DOUBLE) return f64;
+// Half-precision accumulation is replaced by f32: the results are only more accurate.
+DType compute_type_for(cudnnDataType_t requested, const TensorSpec& a, const TensorSpec& b) {
+  if (a.dtype == f64 || b.dtype == f64 || requested == CUDNN_DATA_DOUBLE) return f64;
   if (!is_integer(a.dtype) || !is_integer(b.dtype)) return f32;
   return a.dtype == i64 || b.dtype == i64 ? i64 : i32;
 }
@@ -41,51 +41,51 @@ bool is_usable(const void* workspace) {
 Convolution make_convolution(ConvKind kind, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
                              cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y) {
   const Names names = names_of(kind);
-  const cudnnConvolutionStruct& asked = convolution_of(conv, "convDesc");
-  return make_convolution(kind, spec_of(x, names.x), spec_of(w, names.w), asked,
+  const cudnnConvolutionStruct& requested = convolution_of(conv, "convDesc");
+  return make_convolution(kind, spec_of(x, names.x), spec_of(w, names.w), requested,
                           spec_of(y, names.y));
 }
 
 Convolution make_convolution(ConvKind kind, const TensorSpec& x, const TensorSpec& w,
-                             const cudnnConvolutionStruct& asked, const TensorSpec& y) {
+                             const cudnnConvolutionStruct& requested, const TensorSpec& y) {
   const Names names = names_of(kind);
   Convolution result;
   result.kind = kind;
   result.x = x;
   result.w = w;
   result.y = y;
-  if (asked.padding.rank() > kMaxSpatialAxes)
+  if (requested.padding.rank() > kMaxSpatialAxes)
     fail(CUDNN_STATUS_NOT_SUPPORTED, "convDesc: got {} spatial axes, expected at most {}",
-         asked.padding.rank(), kMaxSpatialAxes);
-  const Dims expected = forward_dims(asked, result.x, names.x, result.w, names.w);
+         requested.padding.rank(), kMaxSpatialAxes);
+  const Dims expected = forward_dims(requested, result.x, names.x, result.w, names.w);
   if (result.y.dims != expected)
     fail(CUDNN_STATUS_BAD_PARAM, "{}.dims: got {}, expected {} from {}, {} and convDesc", names.y,
          to_string(result.y.dims), to_string(expected), names.x, names.w);
-  result.attributes = attributes_of(asked);
-  result.compute = kind == ConvKind::forward ? compute_asked_for(asked.compute, result.x, result.w)
-                   : kind == ConvKind::backward_data
-                       ? compute_asked_for(asked.compute, result.y, result.w)
-                       : compute_asked_for(asked.compute, result.x, result.y);
-  result.allow_tf32 = asked.math != CUDNN_FMA_MATH;
-  result.math = asked.math;
-  result.is_reordered =
-      kind == ConvKind::forward && asked.reordering == CUDNN_NO_REORDER && is_reorderable(result.w);
+  result.attributes = attributes_of(requested);
+  result.compute =
+      kind == ConvKind::forward         ? compute_type_for(requested.compute, result.x, result.w)
+      : kind == ConvKind::backward_data ? compute_type_for(requested.compute, result.y, result.w)
+                                        : compute_type_for(requested.compute, result.x, result.y);
+  result.allow_tf32 = requested.math != CUDNN_FMA_MATH;
+  result.math = requested.math;
+  result.is_reordered = kind == ConvKind::forward && requested.reordering == CUDNN_NO_REORDER &&
+                        is_reorderable(result.w);
   return result;
 }
 
-CompileOptions options_of(const Convolution& conv, ConvWay way) {
+CompileOptions options_of(const Convolution& conv, ConvStrategy strategy) {
   CompileOptions options;
   options.allow_tf32 = conv.allow_tf32;
-  options.allow_winograd = way.allows_winograd;
-  options.workspace_limit = way.workspace_limit;
+  options.allow_winograd = strategy.allows_winograd;
+  options.workspace_limit = strategy.workspace_limit;
   return options;
 }
 
-void add_to_key(Call& call, const Convolution& conv, ConvWay way) {
+void add_to_key(Call& call, const Convolution& conv, ConvStrategy strategy) {
   call.key(conv.kind).key(conv.x).key(conv.w).key(conv.y);
   call.key(conv.attributes.padding).key(conv.attributes.stride).key(conv.attributes.dilation);
   call.key(conv.attributes.mode).key(conv.compute).key(conv.allow_tf32).key(conv.is_reordered);
-  call.key(way.workspace_limit).key(way.allows_winograd);
+  call.key(strategy.workspace_limit).key(strategy.allows_winograd);
 }
 
 Value convolved(Graph& graph, const Convolution& conv, Value a, Value b) {
@@ -117,37 +117,37 @@ bool fits(const Call& call, const void* workspace, std::size_t bytes) {
   return needed == 0 || (needed <= bytes && is_usable(workspace));
 }
 
-ConvWay within(ConvWay way, const void* workspace, std::size_t bytes) {
-  way.workspace_limit = is_usable(workspace) ? static_cast<std::int64_t>(bytes) : 0;
-  return way;
+ConvStrategy within(ConvStrategy strategy, const void* workspace, std::size_t bytes) {
+  strategy.workspace_limit = is_usable(workspace) ? static_cast<std::int64_t>(bytes) : 0;
+  return strategy;
 }
 
-ConvolutionCall::ConvolutionCall(cudnnHandle_t handle, const Convolution& conv, ConvWay way,
-                                 const void* alpha, const void* beta)
+ConvolutionCall::ConvolutionCall(cudnnHandle_t handle, const Convolution& conv,
+                                 ConvStrategy strategy, const void* alpha, const void* beta)
     : call_(handle, "convolution") {
-  add_to_key(call_, conv, way);
+  add_to_key(call_, conv, strategy);
   call_.blend(alpha, beta, conv.result().dtype);
   call_.compile(
       [&](Graph& graph) {
         call_.output(graph, "result", add_convolution(graph, conv), conv.result());
       },
-      options_of(conv, way));
+      options_of(conv, strategy));
 }
 
 void ConvolutionCall::bind(const ConvMemory& memory) {
-  // The result takes the place of the operand that is not read.
+  // The call's output is bound in the slot of the operand that this kind does not read.
   const Graph& graph = call_.plan().graph();
   for (const auto& [name, pointer] : {std::pair{"x", memory.x}, {"w", memory.w}, {"y", memory.y}})
     call_.bind(graph.find_tensor(name) != kNoTensor ? name : "result", pointer);
 }
 
-void run_convolution(cudnnHandle_t handle, const Convolution& conv, ConvWay way, const void* alpha,
-                     const void* beta, const ConvMemory& memory, void* workspace,
+void run_convolution(cudnnHandle_t handle, const Convolution& conv, ConvStrategy strategy,
+                     const void* alpha, const void* beta, const ConvMemory& memory, void* workspace,
                      std::size_t bytes) {
-  ConvolutionCall call(handle, conv, way, required(alpha, "alpha"), required(beta, "beta"));
+  ConvolutionCall call(handle, conv, strategy, required(alpha, "alpha"), required(beta, "beta"));
   if (!fits(call.call(), workspace, bytes)) {
-    run_convolution(handle, conv, within(way, workspace, bytes), alpha, beta, memory, workspace,
-                    bytes);
+    run_convolution(handle, conv, within(strategy, workspace, bytes), alpha, beta, memory,
+                    workspace, bytes);
     return;
   }
   call.bind(memory);

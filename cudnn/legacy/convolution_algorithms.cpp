@@ -11,7 +11,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-using Listed = std::optional<ConvWay>;
+using Listed = std::optional<ConvStrategy>;
 constexpr std::array<Listed, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> kForward = {
     kOwnMemory,          // IMPLICIT_GEMM
     kBest,               // IMPLICIT_PRECOMP_GEMM
@@ -51,13 +51,13 @@ std::span<const Listed> list_of(ConvKind kind) {
 
 AlgorithmReport absent(int algorithm) { return {algorithm, CUDNN_STATUS_NOT_SUPPORTED}; }
 
-// What the planner says of a way. One that may use Winograd tiles and does not is no other way than
-// the one without them: nothing.
+// The planner's estimate for a strategy. Empty when Winograd is allowed but not used: the strategy
+// then duplicates the one without Winograd.
 std::optional<AlgorithmReport> predicted(cudnnHandle_t handle, const Convolution& conv,
-                                         int algorithm, ConvWay way) {
-  const ConvolutionCall planned(handle, conv, way);
+                                         int algorithm, ConvStrategy strategy) {
+  const ConvolutionCall planned(handle, conv, strategy);
   const PlanNotes& notes = planned.call().plan().notes();
-  if (way.allows_winograd && notes.winograd == 0) return std::nullopt;
+  if (strategy.allows_winograd && notes.winograd == 0) return std::nullopt;
   AlgorithmReport report{algorithm, CUDNN_STATUS_SUCCESS};
   report.workspace_bytes = static_cast<std::size_t>(planned.call().workspace_size());
   report.is_deterministic = notes.deterministic;
@@ -68,7 +68,7 @@ float fastest_milliseconds(ConvolutionCall& call, void* workspace, std::size_t b
   constexpr int kMaxRuns = 10;
   constexpr double kEnoughSeconds = 0.01;
   Timer timer(call.call().device());
-  call.run(workspace, bytes);  // not counted: memory and caches are cold
+  call.run(workspace, bytes);  // warm-up
   double fastest = 0.0, spent = 0.0;
   for (int run = 0; run < kMaxRuns && spent < kEnoughSeconds; ++run) {
     timer.start(call.call().stream());
@@ -81,11 +81,11 @@ float fastest_milliseconds(ConvolutionCall& call, void* workspace, std::size_t b
   return static_cast<float>(fastest * 1e3);
 }
 
-// An algorithm that fails says so, and the others are measured all the same.
+// A failure is the status of that algorithm's report; the other algorithms are still measured.
 void measure(cudnnHandle_t handle, const Convolution& conv, const ConvMemory& memory,
              void* workspace, std::size_t bytes, AlgorithmReport& report) {
   try {
-    ConvolutionCall call(handle, conv, way_of(conv.kind, report.algorithm));
+    ConvolutionCall call(handle, conv, strategy_of(conv.kind, report.algorithm));
     if (!fits(call.call(), workspace, bytes)) {
       report.status = CUDNN_STATUS_ALLOC_FAILED;
       return;
@@ -101,7 +101,7 @@ void measure(cudnnHandle_t handle, const Convolution& conv, const ConvMemory& me
 
 int algorithm_count(ConvKind kind) { return static_cast<int>(list_of(kind).size()); }
 
-std::optional<ConvWay> listed_way(ConvKind kind, int algorithm) {
+std::optional<ConvStrategy> listed_strategy(ConvKind kind, int algorithm) {
   if (algorithm < 0 || algorithm >= algorithm_count(kind))
     fail(CUDNN_STATUS_BAD_PARAM, "algo: got {}, expected 0 to {}", algorithm,
          algorithm_count(kind) - 1);
@@ -110,17 +110,17 @@ std::optional<ConvWay> listed_way(ConvKind kind, int algorithm) {
 
 std::vector<AlgorithmReport> predicted_algorithms(cudnnHandle_t handle, const Convolution& conv) {
   std::vector<AlgorithmReport> reports, absent_ones;
-  // When the planner takes Winograd tiles where it may, it expects them to be faster.
-  for (const ConvWay way : {kWinograd, kWinogradOwnMemory, kBest, kOwnMemory})
+  // The planner uses Winograd only where it expects it to be faster, so Winograd comes first.
+  for (const ConvStrategy strategy : {kWinograd, kWinogradOwnMemory, kBest, kOwnMemory})
     for (int algorithm = 0; algorithm < algorithm_count(conv.kind); ++algorithm)
-      if (listed_way(conv.kind, algorithm) == way) {
-        if (const auto report = predicted(handle, conv, algorithm, way))
+      if (listed_strategy(conv.kind, algorithm) == strategy) {
+        if (const auto report = predicted(handle, conv, algorithm, strategy))
           reports.push_back(*report);
         else
           absent_ones.push_back(absent(algorithm));
       }
   for (int algorithm = 0; algorithm < algorithm_count(conv.kind); ++algorithm)
-    if (!listed_way(conv.kind, algorithm)) absent_ones.push_back(absent(algorithm));
+    if (!listed_strategy(conv.kind, algorithm)) absent_ones.push_back(absent(algorithm));
   reports.insert(reports.end(), absent_ones.begin(), absent_ones.end());
   return reports;
 }
@@ -149,18 +149,18 @@ std::vector<AlgorithmReport> measured_algorithms(cudnnHandle_t handle, const Con
   };
   const Memory x = zeros(byte_size(conv.x)), w = zeros(byte_size(conv.w)),
                y = zeros(byte_size(conv.y));
-  std::size_t most = 0;
+  std::size_t maximum = 0;
   for (const AlgorithmReport& report : predicted_algorithms(handle, conv))
-    most = std::max(most, report.workspace_bytes);
-  const Memory workspace = zeros(static_cast<std::int64_t>(most));
+    maximum = std::max(maximum, report.workspace_bytes);
+  const Memory workspace = zeros(static_cast<std::int64_t>(maximum));
   std::vector<AlgorithmReport> reports =
-      measured_algorithms(handle, conv, {x.data(), w.data(), y.data()}, workspace.data(), most);
-  synchronize(device, object(handle, "handle").stream);  // before the memory goes
+      measured_algorithms(handle, conv, {x.data(), w.data(), y.data()}, workspace.data(), maximum);
+  synchronize(device, object(handle, "handle").stream);  // before the buffers are freed
   return reports;
 }
 
 std::size_t workspace_bytes(cudnnHandle_t handle, const Convolution& conv, int algorithm) {
-  const ConvolutionCall planned(handle, conv, way_of(conv.kind, algorithm));
+  const ConvolutionCall planned(handle, conv, strategy_of(conv.kind, algorithm));
   return static_cast<std::size_t>(planned.call().workspace_size());
 }
 

@@ -1,9 +1,9 @@
-// The algorithms of cuDNN's lists: which of our ways stands behind each, and how they compare.
+// cuDNN's convolution algorithms: the strategy behind each, and their ranking.
 //
-// Two ways are ours: the engine the planner likes best, and the best one of those that may use
-// Winograd tiles; each with all the workspace it wants of the caller or with none. What has no way
-// behind it (FFT, explicit GEMM, ...) is listed as not supported, so that no program picks it for a
-// speed that it has not; a program that calls it anyway gets the best engine.
+// There are four strategies: the planner's choice without and with Winograd, each with an unlimited
+// caller workspace or with none. Algorithms without a strategy (FFT, explicit GEMM, ...) are listed
+// as not supported, so that no program selects them for a speed they do not have. A program that
+// calls one anyway gets the best strategy.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@
 namespace ashlar::cudnn {
 
 int algorithm_count(ConvKind kind);
-// Nothing where we have no such way; throws Failure(BAD_PARAM) for what is no algorithm.
-std::optional<ConvWay> listed_way(ConvKind kind, int algorithm);
-// The way a call of the algorithm runs.
-inline ConvWay way_of(ConvKind kind, int algorithm) {
-  return listed_way(kind, algorithm).value_or(kBest);
+// Empty for an algorithm without a strategy; throws Failure(BAD_PARAM) for an invalid enumerator.
+std::optional<ConvStrategy> listed_strategy(ConvKind kind, int algorithm);
+// The strategy that a call with this algorithm runs.
+inline ConvStrategy strategy_of(ConvKind kind, int algorithm) {
+  return listed_strategy(kind, algorithm).value_or(kBest);
 }
 
 struct AlgorithmReport {
@@ -29,26 +29,26 @@ struct AlgorithmReport {
   bool is_deterministic = true;
 };
 
-// Every algorithm, best first by the planner's estimates; those without a way behind them last.
+// Every algorithm, best first by the planner's estimates; unsupported ones last.
 std::vector<AlgorithmReport> predicted_algorithms(cudnnHandle_t handle, const Convolution& conv);
-// The same, each run on this memory, the fastest first. Algorithms whose workspace does not fit
-// are reported as ALLOC_FAILED.
+// The same, measured on this memory, fastest first. Algorithms whose workspace does not fit are
+// reported as ALLOC_FAILED.
 std::vector<AlgorithmReport> measured_algorithms(cudnnHandle_t handle, const Convolution& conv,
                                                  const ConvMemory& memory, void* workspace,
                                                  std::size_t bytes);
-// On memory of its own.
+// Measures on buffers that it allocates.
 std::vector<AlgorithmReport> measured_algorithms(cudnnHandle_t handle, const Convolution& conv);
 
-// Bytes the algorithm asks for.
+// Workspace bytes of the algorithm.
 std::size_t workspace_bytes(cudnnHandle_t handle, const Convolution& conv, int algorithm);
 
 // Fills a caller's array.
 template <class Perf>
-void hand_out(const std::vector<AlgorithmReport>& reports, const Convolution& conv, int capacity,
-              int* count, Perf* results) {
-  const int given = std::min(capacity, static_cast<int>(reports.size()));
-  for (int place = 0; place < given; ++place) {
-    const AlgorithmReport& report = reports[static_cast<std::size_t>(place)];
+void copy_reports(const std::vector<AlgorithmReport>& reports, const Convolution& conv,
+                  int capacity, int* count, Perf* results) {
+  const int count_returned = std::min(capacity, static_cast<int>(reports.size()));
+  for (int index = 0; index < count_returned; ++index) {
+    const AlgorithmReport& report = reports[static_cast<std::size_t>(index)];
     Perf perf{};
     perf.algo = static_cast<decltype(perf.algo)>(report.algorithm);
     perf.status = report.status;
@@ -56,12 +56,12 @@ void hand_out(const std::vector<AlgorithmReport>& reports, const Convolution& co
     perf.memory = report.workspace_bytes;
     perf.determinism = report.is_deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
     perf.mathType = conv.math;
-    results[place] = perf;
+    results[index] = perf;
   }
-  *count = given;
+  *count = count_returned;
 }
 
-// Throws Failure for an array that cannot take results.
+// Throws Failure for an array that cannot hold results.
 void require_room(int capacity, const int* count, const void* results);
 
 }  // namespace ashlar::cudnn

@@ -1,4 +1,5 @@
-// The gradient of a convolution's bias: the sum over everything but channels.
+// cudnnConvolutionBackwardBias(): the gradient of the bias, dy summed over all axes but the
+// channels.
 #include "legacy/call.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -10,7 +11,7 @@ cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void* alp
                                            cudnnTensorDescriptor_t dy_desc, const void* dy,
                                            const void* beta, cudnnTensorDescriptor_t db_desc,
                                            void* db) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const TensorSpec from = spec_of(dy_desc, "dyDesc"), to = spec_of(db_desc, "dbDesc");
     if (from.dims.rank() < 2)
       fail(CUDNN_STATUS_BAD_PARAM, "dyDesc.nbDims: got {}, expected at least 2", from.dims.rank());

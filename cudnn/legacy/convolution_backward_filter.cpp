@@ -1,4 +1,4 @@
-// The gradient of a convolution's filter: which algorithms, how much workspace, and the run.
+// cudnnConvolutionBackwardFilter() with its algorithm and workspace queries.
 #include "legacy/convolution_algorithms.hpp"
 
 using namespace ashlar::cudnn;
@@ -8,7 +8,7 @@ constexpr ConvKind kFilterKind = ConvKind::backward_filter;
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     *required(count, "count") = algorithm_count(kFilterKind);
   });
@@ -18,10 +18,10 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, cudnnTensorDescriptor_t dy_desc,
     cudnnConvolutionDescriptor_t conv_desc, cudnnFilterDescriptor_t dw_desc, int capacity,
     int* count, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Convolution conv = make_convolution(kFilterKind, x_desc, dw_desc, conv_desc, dy_desc);
     require_room(capacity, count, results);
-    hand_out(predicted_algorithms(handle, conv), conv, capacity, count, results);
+    copy_reports(predicted_algorithms(handle, conv), conv, capacity, count, results);
   });
 }
 
@@ -29,10 +29,10 @@ cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithm(
     cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, cudnnTensorDescriptor_t dy_desc,
     cudnnConvolutionDescriptor_t conv_desc, cudnnFilterDescriptor_t dw_desc, int capacity,
     int* count, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Convolution conv = make_convolution(kFilterKind, x_desc, dw_desc, conv_desc, dy_desc);
     require_room(capacity, count, results);
-    hand_out(measured_algorithms(handle, conv), conv, capacity, count, results);
+    copy_reports(measured_algorithms(handle, conv), conv, capacity, count, results);
   });
 }
 
@@ -41,12 +41,12 @@ cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(
     cudnnTensorDescriptor_t dy_desc, const void* dy, cudnnConvolutionDescriptor_t conv_desc,
     cudnnFilterDescriptor_t dw_desc, void* dw, int capacity, int* count,
     cudnnConvolutionBwdFilterAlgoPerf_t* results, void* workspace, size_t bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Convolution conv = make_convolution(kFilterKind, x_desc, dw_desc, conv_desc, dy_desc);
     require_room(capacity, count, results);
     const ConvMemory memory{required(x, "x"), required(dw, "dw"), required(dy, "dy")};
-    hand_out(measured_algorithms(handle, conv, memory, workspace, bytes), conv, capacity, count,
-             results);
+    copy_reports(measured_algorithms(handle, conv, memory, workspace, bytes), conv, capacity, count,
+                 results);
   });
 }
 
@@ -54,7 +54,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
     cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, cudnnTensorDescriptor_t dy_desc,
     cudnnConvolutionDescriptor_t conv_desc, cudnnFilterDescriptor_t dw_desc,
     cudnnConvolutionBwdFilterAlgo_t algo, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Convolution conv = make_convolution(kFilterKind, x_desc, dw_desc, conv_desc, dy_desc);
     *required(bytes, "sizeInBytes") = workspace_bytes(handle, conv, algo);
   });
@@ -67,9 +67,10 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* a
                                              cudnnConvolutionBwdFilterAlgo_t algo, void* workspace,
                                              size_t bytes, const void* beta,
                                              cudnnFilterDescriptor_t dw_desc, void* dw) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Convolution conv = make_convolution(kFilterKind, x_desc, dw_desc, conv_desc, dy_desc);
     const ConvMemory memory{required(x, "x"), required(dw, "dw"), required(dy, "dy")};
-    run_convolution(handle, conv, way_of(kFilterKind, algo), alpha, beta, memory, workspace, bytes);
+    run_convolution(handle, conv, strategy_of(kFilterKind, algo), alpha, beta, memory, workspace,
+                    bytes);
   });
 }

@@ -1,7 +1,7 @@
 #include "legacy/convolution_descriptor.hpp"
 
-#include "core/answer.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/objects.hpp"
 #include "legacy/filter_descriptor.hpp"
 #include "legacy/set_object.hpp"
@@ -14,11 +14,11 @@ namespace {
 constexpr int kImageRank = 4;
 constexpr int kBatchAndChannels = 2;  // axes before the spatial ones
 
-void require_at_least(const Dims& values, std::int64_t least, const char* parameter) {
+void require_at_least(const Dims& values, std::int64_t minimum, const char* parameter) {
   for (int axis = 0; axis < values.rank(); ++axis)
-    if (values[axis] < least)
+    if (values[axis] < minimum)
       fail(CUDNN_STATUS_BAD_PARAM, "{}[{}]: got {}, expected at least {}", parameter, axis,
-           values[axis], least);
+           values[axis], minimum);
 }
 
 void set(cudnnConvolutionStruct& conv, const Dims& padding, const Dims& stride,
@@ -28,7 +28,7 @@ void set(cudnnConvolutionStruct& conv, const Dims& padding, const Dims& stride,
   require_at_least(dilation, 1, "dilation");
   require_enum(mode, CUDNN_CROSS_CORRELATION, "mode");
   if (!compute_dtype_of(compute))
-    fail(CUDNN_STATUS_BAD_PARAM, "computeType: got {}, which is no data type",
+    fail(CUDNN_STATUS_BAD_PARAM, "computeType: got {}, expected a cudnnDataType_t",
          static_cast<int>(compute));
   conv.padding = padding;
   conv.stride = stride;
@@ -91,18 +91,18 @@ using namespace ashlar::cudnn;
 using ashlar::Dims;
 
 cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* conv) {
-  return answer_older(__func__, [&] { create_object(conv, "convDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(conv, "convDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t conv) {
-  return answer_older(__func__, [&] { destroy_object(conv, "convDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(conv, "convDesc"); });
 }
 
 cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t conv, int pad_h,
                                               int pad_w, int stride_h, int stride_w, int dilation_h,
                                               int dilation_w, cudnnConvolutionMode_t mode,
                                               cudnnDataType_t compute) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     set(object(conv, "convDesc"), {pad_h, pad_w}, {stride_h, stride_w}, {dilation_h, dilation_w},
         mode, compute);
   });
@@ -113,19 +113,19 @@ cudnnStatus_t cudnnGetConvolution2dDescriptor(cudnnConvolutionDescriptor_t conv,
                                               int* dilation_h, int* dilation_w,
                                               cudnnConvolutionMode_t* mode,
                                               cudnnDataType_t* compute) {
-  return answer_older(__func__, [&] {
-    const auto& known = convolution_of(conv, "convDesc");
-    if (known.padding.rank() != kImageRank - kBatchAndChannels)
+  return guarded_legacy(__func__, [&] {
+    const auto& fields = convolution_of(conv, "convDesc");
+    if (fields.padding.rank() != kImageRank - kBatchAndChannels)
       fail(CUDNN_STATUS_BAD_PARAM, "convDesc: got {} spatial axes, expected 2",
-           known.padding.rank());
-    *required(pad_h, "pad_h") = to_int(known.padding[0], "pad_h");
-    *required(pad_w, "pad_w") = to_int(known.padding[1], "pad_w");
-    *required(stride_h, "u") = to_int(known.stride[0], "u");
-    *required(stride_w, "v") = to_int(known.stride[1], "v");
-    *required(dilation_h, "dilation_h") = to_int(known.dilation[0], "dilation_h");
-    *required(dilation_w, "dilation_w") = to_int(known.dilation[1], "dilation_w");
-    *required(mode, "mode") = known.mode;
-    *required(compute, "computeType") = known.compute;
+           fields.padding.rank());
+    *required(pad_h, "pad_h") = to_int(fields.padding[0], "pad_h");
+    *required(pad_w, "pad_w") = to_int(fields.padding[1], "pad_w");
+    *required(stride_h, "u") = to_int(fields.stride[0], "u");
+    *required(stride_w, "v") = to_int(fields.stride[1], "v");
+    *required(dilation_h, "dilation_h") = to_int(fields.dilation[0], "dilation_h");
+    *required(dilation_w, "dilation_w") = to_int(fields.dilation[1], "dilation_w");
+    *required(mode, "mode") = fields.mode;
+    *required(compute, "computeType") = fields.compute;
   });
 }
 
@@ -133,14 +133,15 @@ cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
                                               const int pads[], const int strides[],
                                               const int dilations[], cudnnConvolutionMode_t mode,
                                               cudnnDataType_t compute) {
-  return answer_older(__func__, [&] {
-    auto& known = object(conv, "convDesc");
+  return guarded_legacy(__func__, [&] {
+    auto& fields = object(conv, "convDesc");
     if (spatial_rank < 1)
       fail(CUDNN_STATUS_BAD_PARAM, "arrayLength: got {}, expected at least 1", spatial_rank);
     if (spatial_rank > CUDNN_DIM_MAX - kBatchAndChannels)
       fail(CUDNN_STATUS_NOT_SUPPORTED, "arrayLength: got {}, expected at most {}", spatial_rank,
            CUDNN_DIM_MAX - kBatchAndChannels);
-    set(known, dims_of(spatial_rank, pads, "padA"), dims_of(spatial_rank, strides, "filterStrideA"),
+    set(fields, dims_of(spatial_rank, pads, "padA"),
+        dims_of(spatial_rank, strides, "filterStrideA"),
         dims_of(spatial_rank, dilations, "dilationA"), mode, compute);
   });
 }
@@ -149,57 +150,57 @@ cudnnStatus_t cudnnGetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
                                               int* spatial_rank, int pads[], int strides[],
                                               int dilations[], cudnnConvolutionMode_t* mode,
                                               cudnnDataType_t* compute) {
-  return answer_older(__func__, [&] {
-    const auto& known = convolution_of(conv, "convDesc");
-    copy_out(known.padding, capacity, pads, "padA");
-    copy_out(known.stride, capacity, strides, "strideA");
-    copy_out(known.dilation, capacity, dilations, "dilationA");
-    // What is asked for beyond the axes there are is 0.
-    for (int axis = known.padding.rank(); axis < std::min(capacity, CUDNN_DIM_MAX - 2); ++axis)
+  return guarded_legacy(__func__, [&] {
+    const auto& fields = convolution_of(conv, "convDesc");
+    copy_out(fields.padding, capacity, pads, "padA");
+    copy_out(fields.stride, capacity, strides, "strideA");
+    copy_out(fields.dilation, capacity, dilations, "dilationA");
+    // Entries beyond the descriptor's spatial axes are 0.
+    for (int axis = fields.padding.rank(); axis < std::min(capacity, CUDNN_DIM_MAX - 2); ++axis)
       pads[axis] = strides[axis] = dilations[axis] = 0;
-    *required(spatial_rank, "arrayLength") = known.padding.rank();
-    *required(mode, "mode") = known.mode;
-    *required(compute, "computeType") = known.compute;
+    *required(spatial_rank, "arrayLength") = fields.padding.rank();
+    *required(mode, "mode") = fields.mode;
+    *required(compute, "computeType") = fields.compute;
   });
 }
 
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, int groups) {
-  return answer_older(__func__, [&] {
-    auto& known = object(conv, "convDesc");
+  return guarded_legacy(__func__, [&] {
+    auto& fields = object(conv, "convDesc");
     if (groups < 1) fail(CUDNN_STATUS_BAD_PARAM, "groupCount: got {}, expected at least 1", groups);
-    known.groups = groups;
+    fields.groups = groups;
   });
 }
 
 cudnnStatus_t cudnnGetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, int* groups) {
-  return answer_older(__func__,
-                      [&] { *required(groups, "groupCount") = object(conv, "convDesc").groups; });
+  return guarded_legacy(__func__,
+                        [&] { *required(groups, "groupCount") = object(conv, "convDesc").groups; });
 }
 
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t conv, cudnnMathType_t math) {
-  return answer_older(__func__, [&] {
-    auto& known = object(conv, "convDesc");
-    known.math = require_enum(math, CUDNN_FMA_MATH, "mathType");
+  return guarded_legacy(__func__, [&] {
+    auto& fields = object(conv, "convDesc");
+    fields.math = require_enum(math, CUDNN_FMA_MATH, "mathType");
   });
 }
 
 cudnnStatus_t cudnnGetConvolutionMathType(cudnnConvolutionDescriptor_t conv,
                                           cudnnMathType_t* math) {
-  return answer_older(__func__,
-                      [&] { *required(math, "mathType") = object(conv, "convDesc").math; });
+  return guarded_legacy(__func__,
+                        [&] { *required(math, "mathType") = object(conv, "convDesc").math; });
 }
 
 cudnnStatus_t cudnnSetConvolutionReorderType(cudnnConvolutionDescriptor_t conv,
                                              cudnnReorderType_t reordering) {
-  return answer_older(__func__, [&] {
-    auto& known = object(conv, "convDesc");
-    known.reordering = require_enum(reordering, CUDNN_NO_REORDER, "reorderType");
+  return guarded_legacy(__func__, [&] {
+    auto& fields = object(conv, "convDesc");
+    fields.reordering = require_enum(reordering, CUDNN_NO_REORDER, "reorderType");
   });
 }
 
 cudnnStatus_t cudnnGetConvolutionReorderType(cudnnConvolutionDescriptor_t conv,
                                              cudnnReorderType_t* reordering) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     *required(reordering, "reorderType") = object(conv, "convDesc").reordering;
   });
 }
@@ -208,9 +209,9 @@ cudnnStatus_t cudnnGetConvolution2dForwardOutputDim(cudnnConvolutionDescriptor_t
                                                     cudnnTensorDescriptor_t x_desc,
                                                     cudnnFilterDescriptor_t w_desc, int* n, int* c,
                                                     int* h, int* w) {
-  return answer_older(__func__, [&] {
-    const auto& known = convolution_of(conv, "convDesc");
-    const Dims dims = forward_dims(known, spec_of(x_desc, "inputTensorDesc"), "inputTensorDesc",
+  return guarded_legacy(__func__, [&] {
+    const auto& fields = convolution_of(conv, "convDesc");
+    const Dims dims = forward_dims(fields, spec_of(x_desc, "inputTensorDesc"), "inputTensorDesc",
                                    spec_of(w_desc, "filterDesc"), "filterDesc");
     if (dims.rank() != kImageRank)
       fail(CUDNN_STATUS_BAD_PARAM, "inputTensorDesc.nbDims: got {}, expected 4", dims.rank());
@@ -225,9 +226,9 @@ cudnnStatus_t cudnnGetConvolutionNdForwardOutputDim(cudnnConvolutionDescriptor_t
                                                     cudnnTensorDescriptor_t x_desc,
                                                     cudnnFilterDescriptor_t w_desc, int rank,
                                                     int dims[]) {
-  return answer_older(__func__, [&] {
-    const auto& known = convolution_of(conv, "convDesc");
-    const Dims result = forward_dims(known, spec_of(x_desc, "inputTensorDesc"), "inputTensorDesc",
+  return guarded_legacy(__func__, [&] {
+    const auto& fields = convolution_of(conv, "convDesc");
+    const Dims result = forward_dims(fields, spec_of(x_desc, "inputTensorDesc"), "inputTensorDesc",
                                      spec_of(w_desc, "filterDesc"), "filterDesc");
     if (rank != result.rank())
       fail(CUDNN_STATUS_BAD_PARAM, "nbDims: got {}, expected {} as inputTensorDesc has", rank,

@@ -1,4 +1,4 @@
-// Convolution descriptors of the older calls.
+// cudnnConvolutionDescriptor_t.
 #pragma once
 
 #include <cudnn.h>
@@ -14,7 +14,7 @@ struct cudnnConvolutionStruct {
   ashlar::Dims padding = {}, stride = {}, dilation = {};
   cudnnConvolutionMode_t mode = CUDNN_CONVOLUTION;
   cudnnDataType_t compute = CUDNN_DATA_FLOAT;
-  // What Set...Descriptor leaves alone.
+  // Not changed by cudnnSetConvolution*Descriptor().
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
   cudnnReorderType_t reordering = CUDNN_DEFAULT_REORDER;
   int groups = 1;
@@ -22,14 +22,13 @@ struct cudnnConvolutionStruct {
 
 namespace ashlar::cudnn {
 
-// What a descriptor says; throws Failure(BAD_PARAM) for one that was created but never set.
+// The fields of a descriptor; throws Failure(BAD_PARAM) for one that was never set.
 const cudnnConvolutionStruct& convolution_of(cudnnConvolutionDescriptor_t descriptor,
                                              const char* parameter);
 
 ConvAttributes attributes_of(const cudnnConvolutionStruct& conv);
 
-// The extents of the result, from checked operands: throws Failure(BAD_PARAM) for ranks, channels
-// and extents that do not go together.
+// The dims of y. Throws Failure(BAD_PARAM) for inconsistent ranks, channels or extents.
 Dims forward_dims(const cudnnConvolutionStruct& conv, const TensorSpec& x, const char* x_name,
                   const TensorSpec& w, const char* w_name);
 

@@ -1,4 +1,4 @@
-// The convolution: which algorithms, how much workspace, and the run.
+// cudnnConvolutionForward() with its algorithm and workspace queries.
 #include "legacy/convolution_algorithms.hpp"
 
 using namespace ashlar::cudnn;
@@ -8,7 +8,7 @@ constexpr ConvKind kForwardKind = ConvKind::forward;
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     *required(count, "count") = algorithm_count(kForwardKind);
   });
@@ -18,10 +18,10 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
     cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, cudnnFilterDescriptor_t w_desc,
     cudnnConvolutionDescriptor_t conv_desc, cudnnTensorDescriptor_t y_desc, int capacity,
     int* count, cudnnConvolutionFwdAlgoPerf_t* results) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Convolution conv = make_convolution(kForwardKind, x_desc, w_desc, conv_desc, y_desc);
     require_room(capacity, count, results);
-    hand_out(predicted_algorithms(handle, conv), conv, capacity, count, results);
+    copy_reports(predicted_algorithms(handle, conv), conv, capacity, count, results);
   });
 }
 
@@ -29,10 +29,10 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(
     cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, cudnnFilterDescriptor_t w_desc,
     cudnnConvolutionDescriptor_t conv_desc, cudnnTensorDescriptor_t y_desc, int capacity,
     int* count, cudnnConvolutionFwdAlgoPerf_t* results) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Convolution conv = make_convolution(kForwardKind, x_desc, w_desc, conv_desc, y_desc);
     require_room(capacity, count, results);
-    hand_out(measured_algorithms(handle, conv), conv, capacity, count, results);
+    copy_reports(measured_algorithms(handle, conv), conv, capacity, count, results);
   });
 }
 
@@ -41,12 +41,12 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(
     cudnnFilterDescriptor_t w_desc, const void* w, cudnnConvolutionDescriptor_t conv_desc,
     cudnnTensorDescriptor_t y_desc, void* y, int capacity, int* count,
     cudnnConvolutionFwdAlgoPerf_t* results, void* workspace, size_t bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Convolution conv = make_convolution(kForwardKind, x_desc, w_desc, conv_desc, y_desc);
     require_room(capacity, count, results);
     const ConvMemory memory{required(x, "x"), required(w, "w"), required(y, "y")};
-    hand_out(measured_algorithms(handle, conv, memory, workspace, bytes), conv, capacity, count,
-             results);
+    copy_reports(measured_algorithms(handle, conv, memory, workspace, bytes), conv, capacity, count,
+                 results);
   });
 }
 
@@ -54,7 +54,7 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
     cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, cudnnFilterDescriptor_t w_desc,
     cudnnConvolutionDescriptor_t conv_desc, cudnnTensorDescriptor_t y_desc,
     cudnnConvolutionFwdAlgo_t algo, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Convolution conv = make_convolution(kForwardKind, x_desc, w_desc, conv_desc, y_desc);
     *required(bytes, "sizeInBytes") = workspace_bytes(handle, conv, algo);
   });
@@ -66,10 +66,10 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha,
                                       cudnnConvolutionDescriptor_t conv_desc,
                                       cudnnConvolutionFwdAlgo_t algo, void* workspace, size_t bytes,
                                       const void* beta, cudnnTensorDescriptor_t y_desc, void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Convolution conv = make_convolution(kForwardKind, x_desc, w_desc, conv_desc, y_desc);
     const ConvMemory memory{required(x, "x"), required(w, "w"), required(y, "y")};
-    run_convolution(handle, conv, way_of(kForwardKind, algo), alpha, beta, memory, workspace,
+    run_convolution(handle, conv, strategy_of(kForwardKind, algo), alpha, beta, memory, workspace,
                     bytes);
   });
 }

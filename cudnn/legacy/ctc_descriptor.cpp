@@ -1,7 +1,7 @@
 #include "legacy/ctc_descriptor.hpp"
 
-#include "core/answer.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "legacy/set_object.hpp"
 
 namespace ashlar::cudnn {
@@ -23,7 +23,8 @@ void set(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
   descriptor = {true, compute, normalization, too_short, max_label_length};
 }
 
-// Older calls say it as a way to treat NaN: what is not written may be one.
+// cudnnSetCTCLossDescriptorEx() encodes the gradient mode as a cudnnNanPropagation_t with the same
+// values.
 cudnnCTCGradMode_t mode_of(cudnnNanPropagation_t nan) {
   return static_cast<cudnnCTCGradMode_t>(static_cast<int>(nan));
 }
@@ -31,13 +32,13 @@ cudnnNanPropagation_t nan_of(cudnnCTCGradMode_t mode) {
   return static_cast<cudnnNanPropagation_t>(static_cast<int>(mode));
 }
 
-const cudnnCTCLossStruct& known(cudnnCTCLossDescriptor_t ctc) {
+const cudnnCTCLossStruct& fields(cudnnCTCLossDescriptor_t ctc) {
   return set_object(ctc, "ctcLossDesc");
 }
 
 template <class T>
-void give(T* place, T value) {
-  if (place != nullptr) *place = value;
+void write_optional(T* out, T value) {
+  if (out != nullptr) *out = value;
 }
 
 }  // namespace
@@ -47,15 +48,15 @@ void give(T* place, T value) {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateCTCLossDescriptor(cudnnCTCLossDescriptor_t* ctc) {
-  return answer_older(__func__, [&] { create_object(ctc, "ctcLossDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(ctc, "ctcLossDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc) {
-  return answer_older(__func__, [&] { destroy_object(ctc, "ctcLossDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(ctc, "ctcLossDesc"); });
 }
 
 cudnnStatus_t cudnnSetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     set(ctc, compute, CUDNN_LOSS_NORMALIZATION_NONE, CUDNN_CTC_ZERO_OOB_GRADIENTS, 0);
   });
 }
@@ -63,15 +64,15 @@ cudnnStatus_t cudnnSetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataT
 cudnnStatus_t cudnnSetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
                                           cudnnLossNormalizationMode_t normalization,
                                           cudnnNanPropagation_t out_of_bounds) {
-  return answer_older(__func__,
-                      [&] { set(ctc, compute, normalization, mode_of(out_of_bounds), 0); });
+  return guarded_legacy(__func__,
+                        [&] { set(ctc, compute, normalization, mode_of(out_of_bounds), 0); });
 }
 
 cudnnStatus_t cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
                                            cudnnLossNormalizationMode_t normalization,
                                            cudnnNanPropagation_t out_of_bounds,
                                            int max_label_length) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     set(ctc, compute, normalization, mode_of(out_of_bounds), max_label_length);
   });
 }
@@ -79,22 +80,22 @@ cudnnStatus_t cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDa
 cudnnStatus_t cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
                                            cudnnLossNormalizationMode_t normalization,
                                            cudnnCTCGradMode_t out_of_bounds, int max_label_length) {
-  return answer_older(__func__,
-                      [&] { set(ctc, compute, normalization, out_of_bounds, max_label_length); });
+  return guarded_legacy(__func__,
+                        [&] { set(ctc, compute, normalization, out_of_bounds, max_label_length); });
 }
 
 cudnnStatus_t cudnnGetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute) {
-  return answer_older(__func__, [&] { give(compute, known(ctc).compute); });
+  return guarded_legacy(__func__, [&] { write_optional(compute, fields(ctc).compute); });
 }
 
 cudnnStatus_t cudnnGetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute,
                                           cudnnLossNormalizationMode_t* normalization,
                                           cudnnNanPropagation_t* out_of_bounds) {
-  return answer_older(__func__, [&] {
-    const cudnnCTCLossStruct& descriptor = known(ctc);
-    give(compute, descriptor.compute);
-    give(normalization, descriptor.normalization);
-    give(out_of_bounds, nan_of(descriptor.too_short));
+  return guarded_legacy(__func__, [&] {
+    const cudnnCTCLossStruct& descriptor = fields(ctc);
+    write_optional(compute, descriptor.compute);
+    write_optional(normalization, descriptor.normalization);
+    write_optional(out_of_bounds, nan_of(descriptor.too_short));
   });
 }
 
@@ -102,12 +103,12 @@ cudnnStatus_t cudnnGetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDa
                                            cudnnLossNormalizationMode_t* normalization,
                                            cudnnNanPropagation_t* out_of_bounds,
                                            int* max_label_length) {
-  return answer_older(__func__, [&] {
-    const cudnnCTCLossStruct& descriptor = known(ctc);
-    give(compute, descriptor.compute);
-    give(normalization, descriptor.normalization);
-    give(out_of_bounds, nan_of(descriptor.too_short));
-    give(max_label_length, descriptor.max_label_length);
+  return guarded_legacy(__func__, [&] {
+    const cudnnCTCLossStruct& descriptor = fields(ctc);
+    write_optional(compute, descriptor.compute);
+    write_optional(normalization, descriptor.normalization);
+    write_optional(out_of_bounds, nan_of(descriptor.too_short));
+    write_optional(max_label_length, descriptor.max_label_length);
   });
 }
 
@@ -115,11 +116,11 @@ cudnnStatus_t cudnnGetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDa
                                            cudnnLossNormalizationMode_t* normalization,
                                            cudnnCTCGradMode_t* out_of_bounds,
                                            int* max_label_length) {
-  return answer_older(__func__, [&] {
-    const cudnnCTCLossStruct& descriptor = known(ctc);
-    give(compute, descriptor.compute);
-    give(normalization, descriptor.normalization);
-    give(out_of_bounds, descriptor.too_short);
-    give(max_label_length, descriptor.max_label_length);
+  return guarded_legacy(__func__, [&] {
+    const cudnnCTCLossStruct& descriptor = fields(ctc);
+    write_optional(compute, descriptor.compute);
+    write_optional(normalization, descriptor.normalization);
+    write_optional(out_of_bounds, descriptor.too_short);
+    write_optional(max_label_length, descriptor.max_label_length);
   });
 }

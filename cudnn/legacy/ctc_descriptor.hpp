@@ -1,4 +1,4 @@
-// CTC loss descriptors.
+// cudnnCTCLossDescriptor_t.
 #pragma once
 
 #include <cudnn.h>
@@ -8,7 +8,7 @@ struct cudnnCTCLossStruct {
   bool is_set = false;
   cudnnDataType_t compute = CUDNN_DATA_FLOAT;  // also the type of the costs
   cudnnLossNormalizationMode_t normalization = CUDNN_LOSS_NORMALIZATION_NONE;
-  // What the gradient of a sequence is that is too short for its labels.
+  // The gradient of a sequence that is too short for its labels: 0, or not written.
   cudnnCTCGradMode_t too_short = CUDNN_CTC_ZERO_OOB_GRADIENTS;
-  int max_label_length = 0;  // 0: not told
+  int max_label_length = 0;  // 0: unknown
 };

@@ -1,6 +1,7 @@
-// Connectionist temporal classification: label 0 is the blank. The gradient is that of what goes
-// into the softmax; without one it is that of the probabilities, but the probability itself where
-// no path passes. A sequence too short for its labels costs 0; its gradient is 0 or left as it was.
+// cudnnCTCLoss*(): connectionist temporal classification. Label 0 is the blank. With softmax
+// normalization the gradient is with respect to the logits. Without it, the gradient is with
+// respect to the probabilities, and equals the probability itself where no path passes. A sequence
+// that is too short for its labels has cost 0; its gradient is 0 or not written.
 #include <ashlar/runtime.hpp>
 #include <bit>
 #include <limits>
@@ -16,7 +17,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// Room for at least `count` labels: few different extents, as each has a plan of its own.
+// Rounds a label capacity up to one of few extents, because each extent needs a plan.
 std::int64_t rounded_up(std::int64_t count) {
   constexpr std::uint64_t kLeast = 16, kStepsPerOctave = 8;
   const auto wanted = static_cast<std::uint64_t>(count);
@@ -24,7 +25,7 @@ std::int64_t rounded_up(std::int64_t count) {
   return static_cast<std::int64_t>(std::max<std::uint64_t>(wanted + step - 1, step) / step * step);
 }
 
-// The labels of all sequences one after the other, and how long each sequence is, on the host.
+// The concatenated labels of all sequences and the sequence lengths, in host memory.
 struct HostLabels {
   const int *labels, *label_lengths, *input_lengths;
   std::int64_t sequences = 0, count = 0;
@@ -46,10 +47,10 @@ struct HostLabels {
     if (count > 0) required(labels, "labels");
   }
   std::int64_t room() const { return rounded_up(count); }
-  // Of their copy on the device, which has room for more labels.
+  // Bytes of the device copy, which is padded to the label capacity.
   std::int64_t bytes() const { return (2 * sequences + room()) * kIntBytes; }
-  // Lengths of labels, lengths of sequences, labels.
-  std::vector<int> together() const {
+  // Label lengths, sequence lengths, labels.
+  std::vector<int> concatenated() const {
     std::vector<int> all(label_lengths, label_lengths + sequences);
     all.insert(all.end(), input_lengths, input_lengths + sequences);
     if (count > 0) all.insert(all.end(), labels, labels + count);
@@ -66,21 +67,21 @@ struct Problem {
   cudnnCTCLossAlgo_t algo;
 
   Problem(cudnnCTCLossDescriptor_t ctc, cudnnTensorDescriptor_t probs_desc,
-          cudnnTensorDescriptor_t gradients_desc, cudnnCTCLossAlgo_t way)
+          cudnnTensorDescriptor_t gradients_desc, cudnnCTCLossAlgo_t algorithm)
       : setting(set_object(ctc, "ctcLossDesc")),
         probs(spec_of(probs_desc, "probsDesc")),
         gradients(optional_spec_of(gradients_desc, "gradientsDesc")),
-        algo(way) {
+        algo(algorithm) {
     if (probs.dims.rank() != 3)
       fail(CUDNN_STATUS_BAD_PARAM, "probsDesc.dims: got {}, expected [time, batch, classes]",
            to_string(probs.dims));
     if (gradients) require_same_dims(probs, "probsDesc", *gradients, "gradientsDesc");
     if (algo != CUDNN_CTC_LOSS_ALGO_DETERMINISTIC && algo != CUDNN_CTC_LOSS_ALGO_NON_DETERMINISTIC)
-      fail(CUDNN_STATUS_BAD_PARAM, "algo: got {}, which is no way to the CTC loss",
+      fail(CUDNN_STATUS_BAD_PARAM, "algo: got {}, expected a cudnnCTCLossAlgo_t",
            static_cast<int>(algo));
   }
 
-  // For labels that only the device knows.
+  // The label capacity when labels are in device memory.
   std::int64_t max_labels() const {
     const std::int64_t longest =
         setting.max_label_length > 0 ? setting.max_label_length : probs.dims[0];
@@ -101,7 +102,7 @@ class CtcCall {
     call_.compile([&](Graph& graph) { build(graph, problem, labels); }, options);
   }
 
-  // 64-byte parts: what comes behind it in the workspace is aligned too.
+  // Rounded up to 64 bytes, so that the labels behind it in the workspace are aligned.
   std::int64_t workspace_size() const { return (call_.workspace_size() + 63) / 64 * 64; }
   Call& call() { return call_; }
 
@@ -153,7 +154,7 @@ class CtcCall {
                *problem.gradients);
   }
 
-  // The probability where the gradient of a step that exists is 0.
+  // Replaces zero gradients of existing steps by the probability.
   static Value with_probabilities(Graph& graph, Value gradient, Value probabilities,
                                   Value lengths) {
     Pointwise along_time;
@@ -170,7 +171,7 @@ class CtcCall {
   Call call_;
 };
 
-// Labels and lengths are device memory here.
+// Labels and lengths are device pointers.
 void run(CtcCall& ctc, const Problem& problem, const void* probs, const int* labels,
          const int* label_lengths, const int* input_lengths, void* costs, void* gradients,
          void* workspace, std::size_t bytes) {
@@ -185,20 +186,20 @@ void run(CtcCall& ctc, const Problem& problem, const void* probs, const int* lab
   call.run(workspace, bytes);
 }
 
-void require_bytes(std::size_t given, std::int64_t needed) {
-  if (given < static_cast<std::size_t>(needed))
+void require_bytes(std::size_t provided, std::int64_t needed) {
+  if (provided < static_cast<std::size_t>(needed))
     fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "workSpaceSizeInBytes: got {}, expected {}",
-         given, needed);
+         provided, needed);
 }
 
-// Puts the labels behind the plan's part of the workspace.
+// Copies the labels to the workspace, behind the plan's scratch.
 void run_with_host_labels(cudnnHandle_t handle, const Problem& problem, const HostLabels& host,
                           const void* probs, void* costs, void* gradients, void* workspace,
                           std::size_t bytes) {
   CtcCall ctc(handle, problem, host.room());
   require_bytes(bytes, ctc.workspace_size() + host.bytes());
   required(workspace, "workspace");
-  const std::vector<int> numbers = host.together();
+  const std::vector<int> numbers = host.concatenated();
   int* device = reinterpret_cast<int*>(static_cast<std::byte*>(workspace) + ctc.workspace_size());
   upload(ctc.call().device(), device, numbers.data(),
          static_cast<std::int64_t>(numbers.size()) * HostLabels::kIntBytes, ctc.call().stream());
@@ -208,7 +209,7 @@ void run_with_host_labels(cudnnHandle_t handle, const Problem& problem, const Ho
       static_cast<std::size_t>(ctc.workspace_size()));
 }
 
-// Without a place for gradients only the costs are computed.
+// With null gradients only the costs are computed.
 cudnnTensorDescriptor_t wanted(cudnnTensorDescriptor_t descriptor, const void* gradients) {
   return gradients != nullptr ? (required(descriptor, "gradientsDesc"), descriptor) : nullptr;
 }
@@ -224,7 +225,7 @@ cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle, cudnnTensorDesc
                                            const int* labels, const int* label_lengths,
                                            const int* input_lengths, cudnnCTCLossAlgo_t algo,
                                            cudnnCTCLossDescriptor_t ctc, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     required(bytes, "sizeInBytes");
     const Problem problem(ctc, probs_desc, gradients_desc, algo);
@@ -239,7 +240,7 @@ cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle, cudnnCTCLoss
                                               cudnnTensorDescriptor_t probs_desc,
                                               cudnnTensorDescriptor_t gradients_desc,
                                               size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     required(bytes, "sizeInBytes");
     const Problem problem(ctc, probs_desc, gradients_desc, algo);
@@ -254,7 +255,7 @@ cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle, cudnnTensorDescriptor_t probs_d
                            cudnnTensorDescriptor_t gradients_desc, void* gradients,
                            cudnnCTCLossAlgo_t algo, cudnnCTCLossDescriptor_t ctc, void* workspace,
                            size_t workspace_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const Problem problem(ctc, probs_desc, wanted(gradients_desc, gradients), algo);
     const HostLabels host(labels, label_lengths, input_lengths, problem.probs);
@@ -269,7 +270,7 @@ cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t algo,
                               const int input_lengths[], void* costs,
                               cudnnTensorDescriptor_t gradients_desc, void* gradients,
                               size_t workspace_bytes, void* workspace) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const Problem problem(ctc, probs_desc, wanted(gradients_desc, gradients), algo);
     required(probs, "probs"), required(costs, "costs"), required(labels, "labels");

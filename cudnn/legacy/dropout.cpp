@@ -18,7 +18,7 @@ void set(cudnnDropoutStruct& dropout, float probability, void* states, std::size
     fail(CUDNN_STATUS_BAD_PARAM, "dropout: got {}, expected 0 to 1", probability);
   if (states != nullptr && bytes < kDropoutStatesBytes)
     fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-         "stateSizeInBytes: got {}, expected {}, as cudnnDropoutGetStatesSize says", bytes,
+         "stateSizeInBytes: got {}, expected {} (cudnnDropoutGetStatesSize)", bytes,
          kDropoutStatesBytes);
   dropout.probability = probability;
   dropout.states = states;
@@ -26,11 +26,13 @@ void set(cudnnDropoutStruct& dropout, float probability, void* states, std::size
   dropout.is_set = true;
 }
 
-// One bit per element says what was kept.
-std::size_t mask_bytes(const TensorSpec& x) { return whole_words((element_count(x.dims) + 7) / 8); }
+// One bit per element: 1 if it was kept.
+std::size_t mask_bytes(const TensorSpec& x) {
+  return round_up_to_words((element_count(x.dims) + 7) / 8);
+}
 
-// What elements are decided one by one: the tensors, and the mask, as one axis where memory has no
-// gaps and both tensors the same order.
+// The shapes of x, y and the mask. They are flattened to one axis when both tensors are contiguous
+// with the same axis order.
 struct Shapes {
   TensorSpec from, to;
   Shapes(TensorSpec source, TensorSpec result) : from(source), to(result) {
@@ -54,8 +56,8 @@ void require_reserve(const void* reserve, std::size_t bytes, const TensorSpec& x
   required(reserve, "reserveSpace");
   if (bytes < mask_bytes(x))
     fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-         "reserveSpaceSizeInBytes: got {}, expected {}, as cudnnDropoutGetReserveSpaceSize says",
-         bytes, mask_bytes(x));
+         "reserveSpaceSizeInBytes: got {}, expected {} (cudnnDropoutGetReserveSpaceSize)", bytes,
+         mask_bytes(x));
 }
 
 void forward(cudnnHandle_t handle, const cudnnDropoutStruct& dropout, const Shapes& shapes,
@@ -112,7 +114,8 @@ DropoutState state_of(const cudnnDropoutStruct& dropout) {
   const auto* states = static_cast<const std::int64_t*>(dropout.states);
   if (states == nullptr)
     fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-         "dropoutDesc.states: got null, expected memory, as elements are drawn with probability {}",
+         "dropoutDesc.states: got null, expected device memory because the dropout probability is "
+         "{}",
          dropout.probability);
   return {states, states + 1};
 }
@@ -124,7 +127,7 @@ void advance(cudnnHandle_t handle, const cudnnDropoutStruct& dropout, std::int64
     graph.output("next", offset + graph.scalar("step", i64, 1));
   });
   const std::int64_t step = (elements + kDrawsPerOffset - 1) / kDrawsPerOffset;
-  const void* offset = state_of(dropout).offset;  // one number, read before it is written
+  const void* offset = state_of(dropout).offset;  // one element, read before it is written
   call.bind("offset", offset).bind("step", &step).bind("next", offset).run();
 }
 
@@ -133,22 +136,22 @@ void advance(cudnnHandle_t handle, const cudnnDropoutStruct& dropout, std::int64
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* dropout) {
-  return answer_older(__func__, [&] { create_object(dropout, "dropoutDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(dropout, "dropoutDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t dropout) {
-  return answer_older(__func__, [&] { destroy_object(dropout, "dropoutDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(dropout, "dropoutDesc"); });
 }
 
 cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     *required(bytes, "sizeInBytes") = kDropoutStatesBytes;
   });
 }
 
 cudnnStatus_t cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t x_desc, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     required(bytes, "sizeInBytes");
     *bytes = mask_bytes(spec_of(x_desc, "xDesc"));
   });
@@ -157,7 +160,7 @@ cudnnStatus_t cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t x_desc, si
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                         float probability, void* states, size_t states_bytes,
                                         unsigned long long seed) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     cudnnDropoutStruct& descriptor = object(dropout, "dropoutDesc");
     const cudnnContext& context = object(handle, "handle");
     set(descriptor, probability, states, states_bytes, seed);
@@ -171,7 +174,7 @@ cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnH
 cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                             float probability, void* states, size_t states_bytes,
                                             unsigned long long seed) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     cudnnDropoutStruct& descriptor = object(dropout, "dropoutDesc");
     object(handle, "handle");
     set(descriptor, probability, states, states_bytes, seed);
@@ -181,7 +184,7 @@ cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cu
 cudnnStatus_t cudnnGetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                         float* probability, void** states,
                                         unsigned long long* seed) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const cudnnDropoutStruct& descriptor = dropout_of(dropout, "dropoutDesc");
     object(handle, "handle");
     if (probability != nullptr) *probability = descriptor.probability;
@@ -194,7 +197,7 @@ cudnnStatus_t cudnnDropoutForward(cudnnHandle_t handle, cudnnDropoutDescriptor_t
                                   cudnnTensorDescriptor_t x_desc, const void* x,
                                   cudnnTensorDescriptor_t y_desc, void* y, void* reserve,
                                   size_t reserve_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const cudnnDropoutStruct& descriptor = dropout_of(dropout, "dropoutDesc");
     const TensorSpec from = spec_of(x_desc, "xDesc"), to = spec_of(y_desc, "yDesc");
@@ -208,7 +211,7 @@ cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle, cudnnDropoutDescriptor_
                                    cudnnTensorDescriptor_t dy_desc, const void* dy,
                                    cudnnTensorDescriptor_t dx_desc, void* dx, void* reserve,
                                    size_t reserve_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const cudnnDropoutStruct& descriptor = dropout_of(dropout, "dropoutDesc");
     const TensorSpec from = spec_of(dy_desc, "dydesc"), to = spec_of(dx_desc, "dxdesc");

@@ -8,10 +8,10 @@
 namespace ashlar::cudnn {
 
 double probability_of(cudnnDropoutDescriptor_t dropout, const char* parameter) {
-  // The smallest number drawn is 2^-24.
-  constexpr double kNothingKept = 1.0 - 0x1p-30;
+  // The smallest value drawn is 2^-24.
+  constexpr double kKeepNothing = 1.0 - 0x1p-30;
   if (dropout == nullptr) return 0.0;
-  return std::min(static_cast<double>(dropout_of(dropout, parameter).probability), kNothingKept);
+  return std::min(static_cast<double>(dropout_of(dropout, parameter).probability), kKeepNothing);
 }
 
 void record_draws(cudnnHandle_t handle, cudnnDropoutDescriptor_t dropout, const char* parameter,
@@ -19,7 +19,7 @@ void record_draws(cudnnHandle_t handle, cudnnDropoutDescriptor_t dropout, const 
   const cudnnDropoutStruct& descriptor = dropout_of(dropout, parameter);
   Call call(handle, "dropout_record");
   call.compile([](Graph& graph) {
-    // As bytes, which every engine copies exactly.
+    // As bytes, which every engine copies bit by bit.
     const Value state = graph.input("state", {kDropoutStatesBytes}, u8);
     graph.output("record", graph.pointwise(PointwiseMode::identity, std::array{state}));
   });

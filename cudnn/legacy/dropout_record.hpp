@@ -1,16 +1,16 @@
-// Draws of a forward pass that a backward pass has to repeat.
+// The generator state of a forward pass, saved for the backward pass.
 #pragma once
 
 #include "legacy/dropout.hpp"
 
 namespace ashlar::cudnn {
 
-// 0 for a descriptor that is null. Dropping everything is drawing with a probability so close to 1
-// that no number keeps an element: operations that scale by 1 / (1 - p) need p < 1.
+// 0 for a null descriptor. Probability 1 becomes a value so close to 1 that every draw drops its
+// element, because operations scale by 1 / (1 - p).
 double probability_of(cudnnDropoutDescriptor_t dropout, const char* parameter);
 
-// Puts the state of the generator (kDropoutStatesBytes: seed, offset) into `record`, device memory,
-// and moves the generator past `elements` draws.
+// Copies the generator state (kDropoutStatesBytes: seed, offset) to `record` in device memory and
+// advances the generator by `elements` draws.
 void record_draws(cudnnHandle_t handle, cudnnDropoutDescriptor_t dropout, const char* parameter,
                   std::int64_t elements, void* record);
 

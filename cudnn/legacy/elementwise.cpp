@@ -1,10 +1,10 @@
-// Calls that treat every element by itself: op-tensor, add, set and scale.
+// Element-wise calls: cudnnOpTensor, cudnnAddTensor, cudnnSetTensor and cudnnScaleTensor.
 #include <array>
 #include <cstring>
 
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -33,7 +33,7 @@ bool is_unary(cudnnOpTensorOp_t op) {
   return op == CUDNN_OP_TENSOR_SQRT || op == CUDNN_OP_TENSOR_NOT;
 }
 
-// Of the scaled operands; b is empty for the operations of one.
+// op(a, b) of the scaled operands; b is empty for unary operations.
 Value combined(Graph& graph, const OpTensor& how, Value a, Value b, DType type) {
   switch (how.op) {
     case CUDNN_OP_TENSOR_ADD: return binary(graph, PointwiseMode::add, a, b, type);
@@ -52,7 +52,7 @@ Value combined(Graph& graph, const OpTensor& how, Value a, Value b, DType type) 
   return a;
 }
 
-// A factor of a call: a float, or a double for double computation; null is 1.
+// A scale factor: float, or double for f64 compute; null means 1.
 const void* factor_or_one(const void* factor, DType type) {
   static constexpr float kOne = 1.0F;
   static constexpr double kDoubleOne = 1.0;
@@ -67,8 +67,8 @@ Value scaled(Graph& graph, Value value, const char* factor, DType type) {
 
 DType operand_typedef(DType data) { return data == f64 ? f64 : f32; }
 
-// A tensor as cudnnSetTensor writes it: elements that one number does not carry exactly (whole
-// vectors of x4 and x32 types, 64-bit integers) are `count` 32-bit words, the last axis.
+// A tensor as cudnnSetTensor writes it. Elements that a scalar input cannot carry exactly (vectors
+// of x4 and x32 types, 64-bit integers) are `count` 32-bit words on a new last axis.
 struct Words {
   TensorSpec spec;
   std::int64_t count = 1;
@@ -90,12 +90,12 @@ struct Words {
 }  // namespace
 
 cudnnStatus_t cudnnCreateOpTensorDescriptor(cudnnOpTensorDescriptor_t* op_tensor) {
-  return answer_older(__func__, [&] { create_object(op_tensor, "opTensorDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(op_tensor, "opTensorDesc"); });
 }
 
 cudnnStatus_t cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t op_tensor, cudnnOpTensorOp_t op,
                                          cudnnDataType_t compute, cudnnNanPropagation_t nan) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(op_tensor, "opTensorDesc");
     require_enum(op, CUDNN_OP_TENSOR_NOT, "opTensorOp");
     require_enum(nan, CUDNN_PROPAGATE_NAN, "opTensorNanOpt");
@@ -106,16 +106,16 @@ cudnnStatus_t cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t op_tensor, cu
 
 cudnnStatus_t cudnnGetOpTensorDescriptor(cudnnOpTensorDescriptor_t op_tensor, cudnnOpTensorOp_t* op,
                                          cudnnDataType_t* compute, cudnnNanPropagation_t* nan) {
-  return answer_older(__func__, [&] {
-    const OpTensor& known = set_object(op_tensor, "opTensorDesc");
-    *required(op, "opTensorOp") = known.op;
-    *required(compute, "opTensorCompType") = known.compute;
-    *required(nan, "opTensorNanOpt") = known.nan;
+  return guarded_legacy(__func__, [&] {
+    const OpTensor& fields = set_object(op_tensor, "opTensorDesc");
+    *required(op, "opTensorOp") = fields.op;
+    *required(compute, "opTensorCompType") = fields.compute;
+    *required(nan, "opTensorNanOpt") = fields.nan;
   });
 }
 
 cudnnStatus_t cudnnDestroyOpTensorDescriptor(cudnnOpTensorDescriptor_t op_tensor) {
-  return answer_older(__func__, [&] { destroy_object(op_tensor, "opTensorDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(op_tensor, "opTensorDesc"); });
 }
 
 // c = op(alpha1 * a, alpha2 * b) + beta * c
@@ -123,7 +123,7 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, cudnnOpTensorDescriptor_t op_t
                             const void* alpha1, cudnnTensorDescriptor_t a_desc, const void* a,
                             const void* alpha2, cudnnTensorDescriptor_t b_desc, const void* b,
                             const void* beta, cudnnTensorDescriptor_t c_desc, void* c) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "op_tensor");
     const OpTensor how = set_object(op_tensor, "opTensorDesc");
     const TensorSpec a_spec = spec_of(a_desc, "aDesc"), c_spec = spec_of(c_desc, "cDesc");
@@ -152,7 +152,7 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, cudnnOpTensorDescriptor_t op_t
 cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha,
                              cudnnTensorDescriptor_t a_desc, const void* a, const void* beta,
                              cudnnTensorDescriptor_t c_desc, void* c) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "add_tensor");
     const TensorSpec c_spec = spec_of(c_desc, "cDesc");
     const TensorSpec a_spec = broadcast_spec(spec_of(a_desc, "aDesc"), c_spec.dims, "aDesc");
@@ -167,11 +167,11 @@ cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha,
   });
 }
 
-// y = value. It is read as NVIDIA's library does: a float for the floating types but DOUBLE and for
-// INT8; of y's type for the others, which that library does not set.
+// y = value. As in NVIDIA's library, the value is a float for INT8 and for all floating types but
+// DOUBLE. For the other types, which that library does not support, it has the type of y.
 cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_desc, void* y,
                              const void* value) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "set_tensor");
     const Words to(spec_of(y_desc, "yDesc"));
     required(y, "y");
@@ -185,7 +185,7 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_des
       std::vector<Value> words;
       for (std::int64_t word = 0; word < to.count; ++word)
         words.push_back(graph.scalar(fmt::format("value{}", word), type, rank));
-      // The old contents are an input for their extents only.
+      // The old contents are an input only to provide the extents.
       const Value before = add_input(graph, "before", to.spec);
       Value filling = words.front();
       if (to.count > 1) {
@@ -196,7 +196,7 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_des
       same_type.dtype = to.spec.dtype;
       add_output(graph, "y", filled_like(graph, before, filling, same_type), to.spec);
     });
-    // Words may lie at any address.
+    // The words may be unaligned.
     std::array<std::array<std::byte, 16>, 8> words{};
     const auto bytes = static_cast<std::size_t>(std::max(bit_width(type) / 8, 1));
     for (std::size_t word = 0; word < static_cast<std::size_t>(to.count); ++word) {
@@ -210,7 +210,7 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_des
 // y = alpha * y
 cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_desc, void* y,
                                const void* alpha) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "scale_tensor");
     const TensorSpec spec = spec_of(y_desc, "yDesc");
     required(y, "y");

@@ -1,6 +1,6 @@
 #include "legacy/filter_descriptor.hpp"
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/objects.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
@@ -24,19 +24,19 @@ void set(cudnnFilterStruct& descriptor, cudnnDataType_t type, cudnnTensorFormat_
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* filter_desc) {
-  return answer_older(__func__, [&] { create_object(filter_desc, "filterDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(filter_desc, "filterDesc"); });
 }
 
 cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter_desc, cudnnDataType_t dtype,
                                          cudnnTensorFormat_t format, int k, int c, int h, int w) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     set(object(filter_desc, "filterDesc"), dtype, format, {k, c, h, w});
   });
 }
 
 cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filter_desc, cudnnDataType_t dtype,
                                          cudnnTensorFormat_t format, int rank, const int dims[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& filter = object(filter_desc, "filterDesc");
     set(filter, dtype, format, dims_of(rank, dims, "filterDimA"));
   });
@@ -45,7 +45,7 @@ cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filter_desc, cu
 cudnnStatus_t cudnnGetFilter4dDescriptor(cudnnFilterDescriptor_t filter_desc,
                                          cudnnDataType_t* dtype, cudnnTensorFormat_t* format,
                                          int* k, int* c, int* h, int* w) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const TensorSpec spec = spec_of(filter_desc, "filterDesc");
     if (spec.dims.rank() != 4)
       fail(CUDNN_STATUS_BAD_PARAM, "filterDesc.nbDims: got {}, expected 4", spec.dims.rank());
@@ -61,7 +61,7 @@ cudnnStatus_t cudnnGetFilter4dDescriptor(cudnnFilterDescriptor_t filter_desc,
 cudnnStatus_t cudnnGetFilterNdDescriptor(cudnnFilterDescriptor_t filter_desc, int capacity,
                                          cudnnDataType_t* dtype, cudnnTensorFormat_t* format,
                                          int* rank, int dims[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const TensorSpec spec = spec_of(filter_desc, "filterDesc");
     copy_out(spec.dims, capacity, dims, "filterDimA");
     *required(dtype, "dataType") = filter_desc->type;
@@ -71,11 +71,11 @@ cudnnStatus_t cudnnGetFilterNdDescriptor(cudnnFilterDescriptor_t filter_desc, in
 }
 
 cudnnStatus_t cudnnGetFilterSizeInBytes(cudnnFilterDescriptor_t filter_desc, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     *required(bytes, "size") = static_cast<size_t>(byte_size(spec_of(filter_desc, "filterDesc")));
   });
 }
 
 cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filter_desc) {
-  return answer_older(__func__, [&] { destroy_object(filter_desc, "filterDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(filter_desc, "filterDesc"); });
 }

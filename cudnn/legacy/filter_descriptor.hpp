@@ -1,4 +1,4 @@
-// Filter descriptors of the older calls.
+// cudnnFilterDescriptor_t.
 #pragma once
 
 #include <cudnn.h>
@@ -15,7 +15,7 @@ struct cudnnFilterStruct {
 
 namespace ashlar::cudnn {
 
-// What a descriptor says; throws Failure(BAD_PARAM) for one that was created but never set.
+// The spec of a descriptor; throws Failure(BAD_PARAM) for one that was never set.
 TensorSpec spec_of(cudnnFilterDescriptor_t descriptor, const char* parameter);
 
 void set(cudnnFilterStruct& descriptor, cudnnDataType_t type, cudnnTensorFormat_t format,

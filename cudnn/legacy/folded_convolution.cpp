@@ -1,15 +1,16 @@
-// The gradient of a strided convolution's input as one of stride 1: places that a stride apart
-// belong together are folded into channels.
+// cudnnGetFoldedConvBackwardDataDescriptors(): a strided backward-data convolution as one of stride
+// 1, by folding the s pixels of each stride into channels (space to depth).
 //
 // Along one axis y[p] = sum of x[p * s + r - pad] * w[r]. With P = pad / s rounded up, r + P * s -
 // pad = s * r' + j and h = s * q + j that is the sum over j and r' of xf[j, p + r' - P] * wf[j,
-// r'], where xf is x folded by s and wf is w with P * s - pad zeros in front of it, filled up
-// behind to s * R' and folded: stride 1, padding P. y gets zeros behind it, as many as xf needs.
-// Places of x behind the last one that a result reaches may be left out of xf: their gradient is 0.
+// r'], where xf is x folded by s, and wf is w with P * s - pad zeros before it, zero-padded at the
+// end to s * R' and folded. That convolution has stride 1 and padding P. y is zero-padded at the
+// end to the extent that xf needs. Trailing elements of x that no output reads may be dropped from
+// xf: their gradient is 0.
 //
-// Extents are NVIDIA's: results are filled up to a multiple of 8 channels, and the inputs' channels
-// so that those of a block are one, where a whole number does that.
-#include "core/answer.hpp"
+// Extents match NVIDIA's: output channels are padded to a multiple of 8, and input channels so that
+// a folded block has a multiple of 8, if some number of input channels gives that.
+#include "core/guarded.hpp"
 #include "legacy/convolution.hpp"
 #include "legacy/filter_descriptor.hpp"
 #include "legacy/tensor_descriptor.hpp"
@@ -20,8 +21,8 @@ namespace {
 
 struct Folding {
   cudnnConvolutionStruct conv;
-  Dims filter, dy, dx;  // extents after
-  // Pads per axis of a tensor; folds per spatial axis.
+  Dims filter, dy, dx;  // folded extents
+  // Padding per tensor axis; folds per spatial axis.
   Dims filter_before = {}, filter_after = {}, dy_after = {}, fold_after = {}, unfold_after = {};
   Dims folds = {};
 };
@@ -31,21 +32,22 @@ std::int64_t blocks(std::int64_t extent, std::int64_t block) {
 }
 
 void fold_axis(Folding& folding, int axis) {
-  const int place = axis + 2;
+  const int tensor_axis = axis + 2;
   const std::int64_t fold = folding.conv.stride[axis], pad = folding.conv.padding[axis];
-  const std::int64_t elements = folding.filter[place], results = folding.dy[place];
-  const std::int64_t extent = folding.dx[place], reached = (results - 1) * fold + elements - pad;
+  const std::int64_t elements = folding.filter[tensor_axis], results = folding.dy[tensor_axis];
+  const std::int64_t extent = folding.dx[tensor_axis],
+                     reached = (results - 1) * fold + elements - pad;
   const std::int64_t padding = blocks(pad, fold), before = padding * fold - pad;
   const std::int64_t window = blocks(elements + before, fold);
   const std::int64_t folded = blocks(std::min(extent, std::max<std::int64_t>(reached, 1)), fold);
-  folding.filter[place] = window;
-  folding.filter_before[place] = before;
-  folding.filter_after[place] = window * fold - elements - before;
-  folding.dx[place] = folded;
-  folding.fold_after[place] = std::min<std::int64_t>(folded * fold - extent, 0);
-  folding.unfold_after[place] = extent - folded * fold;
-  folding.dy[place] = folded + 2 * padding - window + 1;
-  folding.dy_after[place] = folding.dy[place] - results;
+  folding.filter[tensor_axis] = window;
+  folding.filter_before[tensor_axis] = before;
+  folding.filter_after[tensor_axis] = window * fold - elements - before;
+  folding.dx[tensor_axis] = folded;
+  folding.fold_after[tensor_axis] = std::min<std::int64_t>(folded * fold - extent, 0);
+  folding.unfold_after[tensor_axis] = extent - folded * fold;
+  folding.dy[tensor_axis] = folded + 2 * padding - window + 1;
+  folding.dy_after[tensor_axis] = folding.dy[tensor_axis] - results;
   folding.folds[axis] = fold;
   folding.conv.padding[axis] = padding;
   folding.conv.stride[axis] = 1;
@@ -63,9 +65,8 @@ void fill_channels(Folding& folding) {
   folding.filter[1] = folding.dx[1] = inputs * block;
 }
 
-// Dilated axes stay as they are, and so does everything when the filter is flipped (a fold does not
-// flip the places inside a block) or has groups (the folded channels of one do not lie next to each
-// other).
+// Dilated axes are not folded. Nothing is folded for flipped filters (a fold does not flip the
+// pixels inside a block) and for grouped ones (the folded channels of a group are not contiguous).
 Folding folding_of(const cudnnConvolutionStruct& conv, const Dims& filter, const Dims& dy,
                    const Dims& dx) {
   const int rank = dx.rank();
@@ -91,7 +92,7 @@ void set_transform(cudnnTensorTransformDescriptor_t transform, cudnnTensorFormat
       transform, static_cast<std::uint32_t>(before.rank()), format, pads_before.data(),
       pads_after.data(), blocks.data(), direction);
   if (status != CUDNN_STATUS_SUCCESS)
-    fail(status, "{}: got a descriptor that cannot be set, expected one that lives", parameter);
+    fail(status, "{}: got a descriptor that cannot be set, expected a live one", parameter);
 }
 
 }  // namespace
@@ -108,12 +109,12 @@ cudnnStatus_t cudnnGetFoldedConvBackwardDataDescriptors(
     cudnnConvolutionDescriptor_t folded_conv, cudnnTensorDescriptor_t folded_dx,
     cudnnTensorTransformDescriptor_t filter_fold, cudnnTensorTransformDescriptor_t dy_pad,
     cudnnTensorTransformDescriptor_t dx_fold, cudnnTensorTransformDescriptor_t dx_unfold) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
-    const Convolution given =
+    const Convolution provided =
         make_convolution(ConvKind::backward_data, dx_desc, filter_desc, conv, dy_desc);
-    const Folding folding =
-        folding_of(convolution_of(conv, "convDesc"), given.w.dims, given.y.dims, given.x.dims);
+    const Folding folding = folding_of(convolution_of(conv, "convDesc"), provided.w.dims,
+                                       provided.y.dims, provided.x.dims);
 
     auto& to_filter = object(folded_filter, "foldedFilterDesc");
     auto& to_dy = object(padded_dy, "paddedDiffDesc");
@@ -124,8 +125,8 @@ cudnnStatus_t cudnnGetFoldedConvBackwardDataDescriptors(
     set(to_dx, dx_desc->type, packed_spec(dx_desc->type, format, folding.dx));
     to_conv = folding.conv;
 
-    const Dims none = Dims::filled(given.x.dims.rank(), 0);
-    const Dims ones = Dims::filled(given.x.dims.rank() - 2, 1);
+    const Dims none = Dims::filled(provided.x.dims.rank(), 0);
+    const Dims ones = Dims::filled(provided.x.dims.rank() - 2, 1);
     set_transform(filter_fold, format, folding.filter_before, folding.filter_after, folding.folds,
                   CUDNN_TRANSFORM_FOLD, "filterFoldTransDesc");
     set_transform(dy_pad, format, none, folding.dy_after, ones, CUDNN_TRANSFORM_FOLD,

@@ -1,4 +1,4 @@
-// The windows of a convolution as the columns of a matrix.
+// cudnnIm2Col().
 #include "legacy/call.hpp"
 #include "legacy/convolution_descriptor.hpp"
 #include "legacy/filter_descriptor.hpp"
@@ -11,8 +11,7 @@ using ashlar::Value;
 
 namespace {
 
-// [images, channels * elements, windows] with the elements of each window from the last to the
-// first.
+// Reverses the filter taps of [images, channels * taps, windows].
 Value reversed(Graph& graph, Value patches, std::int64_t elements) {
   const Dims dims = patches.dims();
   const std::int64_t channels = elements > 0 ? dims[1] / elements : 0;
@@ -26,15 +25,15 @@ Value reversed(Graph& graph, Value patches, std::int64_t elements) {
 
 }  // namespace
 
-// The matrix has a row per channel and element of the window, which a true convolution counts from
-// the last to the first, and a column per image and place of the window, without gaps.
+// A row-major matrix with one row per channel and filter tap (taps reversed for CUDNN_CONVOLUTION)
+// and one column per image and output pixel.
 cudnnStatus_t cudnnIm2Col(cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, const void* x,
                           cudnnFilterDescriptor_t w_desc, cudnnConvolutionDescriptor_t conv_desc,
                           void* columns) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const auto& conv = convolution_of(conv_desc, "convDesc");
     const TensorSpec from = spec_of(x_desc, "srcDesc"), filter = spec_of(w_desc, "filterDesc");
-    // Groups share the matrix: only the window of the filter matters.
+    // All groups share the matrix: of the filter, only its window matters.
     TensorSpec whole = filter;
     auto ungrouped = conv;
     ungrouped.groups = 1;

@@ -1,12 +1,14 @@
-// Normalisation by a neighbourhood: of channels (LRN), or of places (divisive).
+// cudnnLRNCrossChannel* (a window of channels) and cudnnDivisiveNormalization* (a window of
+// pixels).
 #include "legacy/call.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
 struct cudnnLRNStruct {
   static constexpr const char* kTypeName = "cudnnLRNDescriptor_t";
-  ashlar::LocalNormAttributes attributes = {};  // what one not yet set says, too
+  ashlar::LocalNormAttributes attributes =
+      {};  // also the values of a descriptor that was never set
 };
 
 using namespace ashlar::cudnn;
@@ -44,12 +46,12 @@ void require_spatial(const TensorSpec& x) {
 }  // namespace
 
 cudnnStatus_t cudnnCreateLRNDescriptor(cudnnLRNDescriptor_t* lrn) {
-  return answer_older(__func__, [&] { create_object(lrn, "normDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(lrn, "normDesc"); });
 }
 
 cudnnStatus_t cudnnSetLRNDescriptor(cudnnLRNDescriptor_t lrn, unsigned n, double alpha, double beta,
                                     double k) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(lrn, "normDesc");
     if (n < CUDNN_LRN_MIN_N || n > CUDNN_LRN_MAX_N)
       fail(CUDNN_STATUS_BAD_PARAM, "lrnN: got {}, expected {} to {}", n, CUDNN_LRN_MIN_N,
@@ -65,17 +67,17 @@ cudnnStatus_t cudnnSetLRNDescriptor(cudnnLRNDescriptor_t lrn, unsigned n, double
 
 cudnnStatus_t cudnnGetLRNDescriptor(cudnnLRNDescriptor_t lrn, unsigned* n, double* alpha,
                                     double* beta, double* k) {
-  return answer_older(__func__, [&] {
-    const LocalNormAttributes known = attributes_of(lrn);
-    *required(n, "lrnN") = static_cast<unsigned>(known.window);
-    *required(alpha, "lrnAlpha") = known.alpha;
-    *required(beta, "lrnBeta") = known.beta;
-    *required(k, "lrnK") = known.k;
+  return guarded_legacy(__func__, [&] {
+    const LocalNormAttributes fields = attributes_of(lrn);
+    *required(n, "lrnN") = static_cast<unsigned>(fields.window);
+    *required(alpha, "lrnAlpha") = fields.alpha;
+    *required(beta, "lrnBeta") = fields.beta;
+    *required(k, "lrnK") = fields.k;
   });
 }
 
 cudnnStatus_t cudnnDestroyLRNDescriptor(cudnnLRNDescriptor_t lrn) {
-  return answer_older(__func__, [&] { destroy_object(lrn, "lrnDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(lrn, "lrnDesc"); });
 }
 
 cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle, cudnnLRNDescriptor_t lrn,
@@ -83,7 +85,7 @@ cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle, cudnnLRNDescript
                                           cudnnTensorDescriptor_t x_desc, const void* x,
                                           const void* beta, cudnnTensorDescriptor_t y_desc,
                                           void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "lrn_forward");
     const LocalNormAttributes norm = attributes_of(lrn);
     require_enum(mode, CUDNN_LRN_CROSS_CHANNEL_DIM1, "lrnMode");
@@ -110,7 +112,7 @@ cudnnStatus_t cudnnLRNCrossChannelBackward(cudnnHandle_t handle, cudnnLRNDescrip
                                            cudnnTensorDescriptor_t x_desc, const void* x,
                                            const void* beta, cudnnTensorDescriptor_t dx_desc,
                                            void* dx) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "lrn_backward");
     const LocalNormAttributes norm = attributes_of(lrn);
     require_enum(mode, CUDNN_LRN_CROSS_CHANNEL_DIM1, "lrnMode");
@@ -142,7 +144,7 @@ cudnnStatus_t cudnnDivisiveNormalizationForward(cudnnHandle_t handle, cudnnLRNDe
                                                 const void* means, void* temp, void* temp2,
                                                 const void* beta, cudnnTensorDescriptor_t y_desc,
                                                 void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "divisive_norm_forward");
     const LocalNormAttributes norm = attributes_of(lrn);
     require_enum(mode, CUDNN_DIVNORM_PRECOMPUTED_MEANS, "mode");
@@ -170,12 +172,12 @@ cudnnStatus_t cudnnDivisiveNormalizationForward(cudnnHandle_t handle, cudnnLRNDe
   });
 }
 
-// Without means their gradient is that of means 0.
+// Without means, their gradient is that at means of 0.
 cudnnStatus_t cudnnDivisiveNormalizationBackward(
     cudnnHandle_t handle, cudnnLRNDescriptor_t lrn, cudnnDivNormMode_t mode, const void* alpha,
     cudnnTensorDescriptor_t x_desc, const void* x, const void* means, const void* dy, void* temp,
     void* temp2, const void* beta, cudnnTensorDescriptor_t dx_desc, void* dx, void* dmeans) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "divisive_norm_backward");
     const LocalNormAttributes norm = attributes_of(lrn);
     require_enum(mode, CUDNN_DIVNORM_PRECOMPUTED_MEANS, "mode");

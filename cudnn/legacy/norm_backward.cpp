@@ -1,5 +1,5 @@
-// Batch normalization, backward.
-#include "legacy/graph_parts.hpp"
+// Batch normalization backward.
+#include "legacy/graph_helpers.hpp"
 #include "legacy/norm_graph.hpp"
 
 namespace ashlar::cudnn {
@@ -31,7 +31,7 @@ void prepare(Call& call, const NormGradient& norm, bool has_saved) {
       operands.push_back({Op::mean, channels.input("saved_mean", norm.stats_spec)});
       operands.push_back({Op::inv_variance, channels.input("saved_inv_std", norm.stats_spec)});
     } else {
-      operands.push_back({Op::epsilon_tensor, number(graph, "epsilon", x)});
+      operands.push_back({Op::epsilon_tensor, scalar_input(graph, "epsilon", x)});
     }
     const auto out = graph.apply(op, operands, {{Op::dx, compute}, Op::dscale, Op::dbias});
     const auto blended = [&](const char* name, Value value, const TensorSpec& spec, int pair) {
@@ -66,7 +66,7 @@ void NormGradient::run(cudnnHandle_t handle) const {
   prepare(call, *this, saved_mean != nullptr);
   call.bind("x", x).bind("dy", dy).bind("dx", dx).bind("scale", scale);
   call.bind("dscale", dscale).bind("dbias", dbias);
-  const Number epsilon(kind.epsilon);
+  const HostScalar epsilon(kind.epsilon);
   if (dz_spec) call.bind("dz", dz);
   if (saved_mean != nullptr)
     call.bind("saved_mean", saved_mean).bind("saved_inv_std", saved_inv_std);

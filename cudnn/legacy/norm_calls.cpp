@@ -51,7 +51,7 @@ void require_parameters(const NormKind& kind, const TensorSpec& x, const TensorS
 
 std::size_t norm_reserve_bytes(const NormKind& kind, const TensorSpec& x) {
   if (is_identity(kind)) return 0;
-  return whole_words(byte_size(reserve_spec(kind, x)));
+  return round_up_to_words(byte_size(reserve_spec(kind, x)));
 }
 
 }  // namespace ashlar::cudnn

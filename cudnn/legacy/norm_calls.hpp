@@ -1,5 +1,5 @@
-// Batch normalization as the older calls ask for it: what cudnnBatchNormalization* and
-// cudnnNormalization* have in common.
+// Batch normalization of the legacy API: the common part of cudnnBatchNormalization* and
+// cudnnNormalization*.
 #pragma once
 
 #include <cudnn.h>
@@ -11,35 +11,39 @@
 
 namespace ashlar::cudnn {
 
-enum class NormOps : std::uint8_t { norm, activation, add_activation };  // numbered as cuDNN does
+enum class NormOps : std::uint8_t {
+  norm,
+  activation,
+  add_activation
+};  // values of cudnnBatchNormOps_t
 
 struct NormKind {
-  bool per_activation = false;  // statistics for every element of a sample, else for every channel
+  bool per_activation = false;  // statistics per element of a sample, else per channel
   NormOps ops = NormOps::norm;
-  std::optional<Activation> activation = {};  // where ops has one
+  std::optional<Activation> activation = {};  // if `ops` has one
   double epsilon = 0.0;
 };
-// Throws Failure for what is no choice of operations, and for operations without an activation.
+// Throws Failure for an invalid `ops`, and for a missing activation descriptor.
 NormKind norm_kind(bool per_activation, int ops, cudnnActivationDescriptor_t activation,
                    double epsilon);
 
-// What parameters and statistics are derived from x: f32 unless x is f64, without gaps.
+// The spec of parameters and statistics for x: contiguous, f32 unless x is f64.
 TensorSpec derived_norm_spec(const TensorSpec& x, bool per_activation);
 
-// z, or its gradient, where the operations have one.
+// z, or its gradient, if `ops` has one.
 std::optional<TensorSpec> added_spec(const NormKind& kind, const TensorSpec& x,
                                      cudnnTensorDescriptor_t descriptor, const char* name);
-// Throws Failure(BAD_PARAM) for extents that are not those derived from x.
+// Throws Failure(BAD_PARAM) when the extents differ from those derived from x.
 void require_parameters(const NormKind& kind, const TensorSpec& x, const TensorSpec& other,
                         const char* name);
 
-// Memory a caller lends.
+// Memory that the caller provides.
 struct Space {
   void* data = nullptr;
   std::size_t bytes = 0;
 };
-// Of what the forward pass keeps for the backward pass: a bit per element for a relu, the values
-// that go into any other activation.
+// Reserve space bytes: one bit per element for ReLU, the pre-activation values for other
+// activations.
 std::size_t norm_reserve_bytes(const NormKind& kind, const TensorSpec& x);
 
 // y = alpha * activation(norm(x) + z) + beta * y
@@ -63,7 +67,7 @@ struct NormTraining {
   double momentum = 0.0;
   void *running_mean = nullptr, *running_variance = nullptr;  // both or neither
   void *saved_mean = nullptr, *saved_inv_std = nullptr;       // both or neither
-  std::optional<Space> workspace = {};  // none: the call has no such parameter
+  std::optional<Space> workspace = {};  // empty: the call has no workspace parameter
   Space reserve = {};
 
   void run(cudnnHandle_t handle) const;

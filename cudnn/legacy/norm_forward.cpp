@@ -1,7 +1,7 @@
-// Batch normalization, forward: in inference and in training.
+// Batch normalization forward: inference and training.
 #include <ashlar/runtime.hpp>
 
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/norm_graph.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -24,7 +24,7 @@ void prepare(Call& call, const NormTraining& norm, bool has_running, bool has_sa
     std::vector<Operand> operands = {{Op::x, x},
                                      {Op::scale, channels.input("scale", norm.params_spec)},
                                      {Op::bias, channels.input("bias", norm.params_spec)},
-                                     {Op::epsilon_tensor, number(graph, "epsilon", x)}};
+                                     {Op::epsilon_tensor, scalar_input(graph, "epsilon", x)}};
     std::vector<Wanted> wanted = {{Op::y, compute}};
     if (has_saved) {
       wanted.push_back(Op::out_mean);
@@ -33,7 +33,7 @@ void prepare(Call& call, const NormTraining& norm, bool has_running, bool has_sa
     if (has_running) {
       operands.push_back({Op::running_mean, channels.input("running_mean", norm.stats_spec)});
       operands.push_back({Op::running_var, channels.input("running_variance", norm.stats_spec)});
-      operands.push_back({Op::momentum_tensor, number(graph, "momentum", x)});
+      operands.push_back({Op::momentum_tensor, scalar_input(graph, "momentum", x)});
       wanted.push_back(Op::next_running_mean);
       wanted.push_back(Op::next_running_var);
     }
@@ -73,7 +73,7 @@ void NormInference::run(cudnnHandle_t handle) const {
     const Value normed = channels.input("x", x_spec);
     const auto out = graph.apply(op,
                                  {{Op::x, normed},
-                                  {Op::epsilon_tensor, number(graph, "epsilon", normed)},
+                                  {Op::epsilon_tensor, scalar_input(graph, "epsilon", normed)},
                                   {Op::scale, channels.input("scale", params_spec)},
                                   {Op::bias, channels.input("bias", params_spec)},
                                   {Op::running_mean, channels.input("mean", stats_spec)},
@@ -84,7 +84,7 @@ void NormInference::run(cudnnHandle_t handle) const {
                 y_spec);
   });
   call.bind("x", x).bind("y", y).bind("scale", scale).bind("bias", bias);
-  const Number epsilon(kind.epsilon);
+  const HostScalar epsilon(kind.epsilon);
   call.bind("mean", mean).bind("variance", variance);
   call.bind("epsilon", epsilon.as(compute_of(x_spec.dtype)));
   if (z_spec) call.bind("z", z);
@@ -109,14 +109,14 @@ void NormTraining::run(cudnnHandle_t handle) const {
 
   Call call(handle, "norm_training");
   prepare(call, *this, running_mean != nullptr, saved_mean != nullptr);
-  const Number epsilon(kind.epsilon), factor(momentum);
+  const HostScalar epsilon(kind.epsilon), factor(momentum);
   const DType compute = compute_of(x_spec.dtype);
   call.bind("x", x).bind("y", y).bind("scale", scale).bind("bias", bias);
   call.bind("epsilon", epsilon.as(compute));
   if (z_spec) call.bind("z", z);
   if (running_mean != nullptr) {
-    // Every element is read before it is written. With a factor of 1 the old ones do not count and
-    // may be anything, also NaN.
+    // Running statistics are updated in place: every element is read before it is written. With an
+    // averaging factor of 1 the old values are not read and may be NaN.
     if (momentum == 1.0)
       for (void* running : {running_mean, running_variance})
         fill(call.device(), running, std::byte{0}, byte_size(stats_spec), call.stream());

@@ -1,6 +1,6 @@
 #include "legacy/norm_graph.hpp"
 
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
 namespace ashlar::cudnn {
@@ -17,7 +17,7 @@ void add_norm_key(Call& call, const NormKind& kind) {
   if (kind.activation) call.key(*kind.activation);
 }
 
-Value number(Graph& graph, const char* name, Value x) {
+Value scalar_input(Graph& graph, const char* name, Value x) {
   return graph.scalar(name, compute_of(x.dtype()), x.dims().rank());
 }
 
@@ -50,11 +50,11 @@ Value gradient_before_activation(Graph& graph, const NormKind& kind, Value dy,
                                  const TensorSpec& x) {
   const DType compute = compute_of(x.dtype);
   if (is_identity(kind)) return unary(graph, PointwiseMode::identity, dy, compute);
-  const Value kept = add_input(graph, "reserve", reserve_spec(kind, x));
+  const Value stored = add_input(graph, "reserve", reserve_spec(kind, x));
   if (is_relu(kind))
-    return select(graph, kept, dy, constant_like(graph, 0.0, dy, compute), compute);
-  const Value y = activated(graph, *kind.activation, kept, compute);
-  return activation_gradient(graph, *kind.activation, y, dy, kept, compute);
+    return select(graph, stored, dy, constant_like(graph, 0.0, dy, compute), compute);
+  const Value y = activated(graph, *kind.activation, stored, compute);
+  return activation_gradient(graph, *kind.activation, y, dy, stored, compute);
 }
 
 void compile_within(Call& call, const std::function<void(Graph&)>& build,

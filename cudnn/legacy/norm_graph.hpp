@@ -1,4 +1,4 @@
-// What the graphs of the batch normalization calls are made of.
+// Graph-building helpers of the batch normalization calls.
 #pragma once
 
 #include <limits>
@@ -9,14 +9,14 @@
 namespace ashlar::cudnn {
 
 bool is_relu(const NormKind& kind);
-bool is_identity(const NormKind& kind);  // also without an activation
+bool is_identity(const NormKind& kind);  // true also without an activation
 void add_norm_key(Call& call, const NormKind& kind);
 
-// A number a call gives on the host, by its name; not a part of the plan.
-Value number(Graph& graph, const char* name, Value x);
-class Number {
+// A host scalar as a graph input, so that its value is not part of the plan key.
+Value scalar_input(Graph& graph, const char* name, Value x);
+class HostScalar {
  public:
-  explicit Number(double value) : value_(value), value_f32_(static_cast<float>(value)) {}
+  explicit HostScalar(double value) : value_(value), value_f32_(static_cast<float>(value)) {}
   const void* as(DType type) const {
     return type == f64 ? static_cast<const void*>(&value_) : &value_f32_;
   }
@@ -26,8 +26,8 @@ class Number {
   float value_f32_;
 };
 
-// Parameters and statistics have one number per channel; with one per element of a sample, every
-// element is a channel.
+// Reshapes tensors so that statistics are per channel: in per-activation mode every element of a
+// sample becomes a channel.
 class Channels {
  public:
   Channels(Graph& graph, const NormKind& kind) : graph_(graph), flattens_(kind.per_activation) {}
@@ -53,17 +53,17 @@ class Channels {
   bool flattens_;
 };
 
-// What is kept of the values that go into the activation, in x's order of axes.
+// The saved pre-activation data in the reserve space, in the axis order of x.
 TensorSpec reserve_spec(const NormKind& kind, const TensorSpec& x);
 
-// activation(normalized + z), keeping what the gradient needs if asked to.
+// activation(normalized + z); stores the reserve space if requested.
 Value finished(Graph& graph, const NormKind& kind, Value normalized, const TensorSpec& x,
                const std::optional<TensorSpec>& z, bool keeps);
-// The gradient of what went into the activation, from that of what came out.
+// The gradient at the input of the activation, from dy at its output.
 Value gradient_before_activation(Graph& graph, const NormKind& kind, Value dy, const TensorSpec& x);
 
-// Compiles for the workspace a caller gave. The query knows less than the call (which pointers are
-// null, how results are blended), so one that is too small is no error: the plan owns the rest.
+// Compiles within the caller's workspace. The size query knows less than the call (which pointers
+// are null, how results are blended), so a small workspace is not an error: the plan owns the rest.
 void compile_within(Call& call, const std::function<void(Graph&)>& build,
                     const std::optional<Space>& workspace);
 void run_within(Call& call, const std::optional<Space>& workspace);

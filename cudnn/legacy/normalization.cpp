@@ -1,5 +1,6 @@
-// The normalization calls: batch normalization with separate descriptors for parameters and
-// statistics. The algorithm is a matter of speed; groups of channels have no statistics in common.
+// cudnnNormalization*: batch normalization with separate descriptors for parameters and statistics.
+// The algorithm does not change the result. Channel groups share no statistics, so groupCnt does
+// not either.
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
 #include "legacy/norm_calls.hpp"
@@ -30,7 +31,7 @@ void require_groups(const TensorSpec& x, int groups) {
          groups, to_string(x.dims));
 }
 
-// Of forward calls.
+// The arguments of the forward call.
 NormTraining forward(const NormKind& kind, cudnnTensorDescriptor_t x_desc,
                      cudnnTensorDescriptor_t z_desc, cudnnTensorDescriptor_t y_desc,
                      cudnnTensorDescriptor_t params_desc, cudnnTensorDescriptor_t stats_desc,
@@ -79,7 +80,7 @@ cudnnStatus_t cudnnDeriveNormTensorDescriptor(cudnnTensorDescriptor_t params_des
                                               cudnnTensorDescriptor_t stats_desc,
                                               cudnnTensorDescriptor_t x_desc, cudnnNormMode_t mode,
                                               int groups) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     cudnnTensorStruct& params = object(params_desc, "derivedNormScaleBiasDesc");
     cudnnTensorStruct& stats = object(stats_desc, "derivedNormMeanVarDesc");
     const TensorSpec x = spec_of(x_desc, "xDesc");
@@ -97,7 +98,7 @@ cudnnStatus_t cudnnNormalizationForwardInference(
     cudnnTensorDescriptor_t stats_desc, const void* mean, const void* variance,
     cudnnTensorDescriptor_t z_desc, const void* z, cudnnActivationDescriptor_t activation,
     cudnnTensorDescriptor_t y_desc, void* y, double epsilon, int groups) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const NormKind kind = kind_of(mode, ops, algo, activation, epsilon);
     const NormTraining tensors =
@@ -129,7 +130,7 @@ cudnnStatus_t cudnnNormalizationForwardTraining(
     void* saved_mean, void* saved_inv_std, cudnnActivationDescriptor_t activation,
     cudnnTensorDescriptor_t z_desc, const void* z, cudnnTensorDescriptor_t y_desc, void* y,
     void* workspace, size_t workspace_bytes, void* reserve, size_t reserve_bytes, int groups) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const NormKind kind = kind_of(mode, ops, algo, activation, epsilon);
     NormTraining norm = forward(kind, x_desc, z_desc, y_desc, params_desc, stats_desc, groups);
@@ -154,7 +155,7 @@ cudnnStatus_t cudnnNormalizationBackward(
     void* dscale, void* dbias, double epsilon, cudnnTensorDescriptor_t stats_desc,
     const void* saved_mean, const void* saved_inv_std, cudnnActivationDescriptor_t activation,
     void* workspace, size_t workspace_bytes, void* reserve, size_t reserve_bytes, int groups) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const NormKind kind = kind_of(mode, ops, algo, activation, epsilon);
     NormGradient norm =
@@ -175,7 +176,7 @@ cudnnStatus_t cudnnGetNormalizationForwardTrainingWorkspaceSize(
     cudnnTensorDescriptor_t x_desc, cudnnTensorDescriptor_t z_desc, cudnnTensorDescriptor_t y_desc,
     cudnnTensorDescriptor_t params_desc, cudnnActivationDescriptor_t activation,
     cudnnTensorDescriptor_t stats_desc, size_t* bytes, int groups) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     required(bytes, "sizeInBytes");
     const NormKind kind = kind_of(mode, ops, algo, activation, CUDNN_BN_MIN_EPSILON);
@@ -191,7 +192,7 @@ cudnnStatus_t cudnnGetNormalizationBackwardWorkspaceSize(
     cudnnTensorDescriptor_t dx_desc, cudnnTensorDescriptor_t params_desc,
     cudnnActivationDescriptor_t activation, cudnnTensorDescriptor_t stats_desc, size_t* bytes,
     int groups) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     required(bytes, "sizeInBytes");
     const NormKind kind = kind_of(mode, ops, algo, activation, CUDNN_BN_MIN_EPSILON);
@@ -204,7 +205,7 @@ cudnnStatus_t cudnnGetNormalizationTrainingReserveSpaceSize(
     cudnnHandle_t handle, cudnnNormMode_t mode, cudnnNormOps_t ops, cudnnNormAlgo_t algo,
     cudnnActivationDescriptor_t activation, cudnnTensorDescriptor_t x_desc, size_t* bytes,
     int groups) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     required(bytes, "sizeInBytes");
     const NormKind kind = kind_of(mode, ops, algo, activation, CUDNN_BN_MIN_EPSILON);

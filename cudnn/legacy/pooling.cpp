@@ -1,8 +1,8 @@
-// Pooling: maxima and means of windows.
+// cudnnPooling*: max and average pooling.
 #include <limits>
 
 #include "legacy/call.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -98,7 +98,7 @@ bool ignores_nan(const Pooling& pooling, const TensorSpec& x) {
   return is_max(pooling) && pooling.nan == CUDNN_NOT_PROPAGATE_NAN && !is_integer(x.dtype);
 }
 
-// x as a maximum reads it: NaN that does not propagate is below everything.
+// The input of max pooling: without NaN propagation, NaN becomes -inf.
 Value pooling_input(Graph& graph, const Pooling& pooling, const TensorSpec& spec, DType type) {
   const Value x = add_input(graph, "x", spec);
   if (!ignores_nan(pooling, spec)) return x;
@@ -106,8 +106,8 @@ Value pooling_input(Graph& graph, const Pooling& pooling, const TensorSpec& spec
   return without_nan(graph, x, constant_like(graph, lowest, x, type), type);
 }
 
-// Where the maxima of windows without NaN are: they are found as x is read, so that x without NaN
-// is not written to memory first.
+// The indices of the maxima, ignoring NaN. NaN is replaced while x is read, so that no copy of x is
+// written to memory.
 Value maximum_index(Graph& graph, const Pooling& pooling, const TensorSpec& spec, DType type) {
   using ashlar::ResampleForward;
   ResampleForward forward;
@@ -123,13 +123,13 @@ Value maximum_index(Graph& graph, const Pooling& pooling, const TensorSpec& spec
 }  // namespace
 
 cudnnStatus_t cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t* pooling) {
-  return answer_older(__func__, [&] { create_object(pooling, "poolingDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(pooling, "poolingDesc"); });
 }
 
 cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t mode,
                                           cudnnNanPropagation_t nan, int window_h, int window_w,
                                           int pad_h, int pad_w, int stride_h, int stride_w) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     set(object(pooling, "poolingDesc"), mode, nan, {window_h, window_w}, {pad_h, pad_w},
         {stride_h, stride_w});
   });
@@ -138,7 +138,7 @@ cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling, cudn
 cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t mode,
                                           cudnnNanPropagation_t nan, int rank, const int window[],
                                           const int pads[], const int strides[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(pooling, "poolingDesc");
     if (rank < 1 || rank > CUDNN_DIM_MAX - 2)
       fail(CUDNN_STATUS_NOT_SUPPORTED, "nbDims: got {}, expected 1 to {}", rank, CUDNN_DIM_MAX - 2);
@@ -151,41 +151,41 @@ cudnnStatus_t cudnnGetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling,
                                           cudnnPoolingMode_t* mode, cudnnNanPropagation_t* nan,
                                           int* window_h, int* window_w, int* pad_h, int* pad_w,
                                           int* stride_h, int* stride_w) {
-  return answer_older(__func__, [&] {
-    const Pooling& known = set_object(pooling, "poolingDesc");
-    if (known.window.rank() != 2)
-      fail(CUDNN_STATUS_BAD_PARAM, "poolingDesc.nbDims: got {}, expected 2", known.window.rank());
-    *required(mode, "mode") = known.mode;
-    *required(nan, "maxpoolingNanOpt") = known.nan;
-    *required(window_h, "windowHeight") = to_int(known.window[0], "windowHeight");
-    *required(window_w, "windowWidth") = to_int(known.window[1], "windowWidth");
-    *required(pad_h, "verticalPadding") = to_int(known.padding[0], "verticalPadding");
-    *required(pad_w, "horizontalPadding") = to_int(known.padding[1], "horizontalPadding");
-    *required(stride_h, "verticalStride") = to_int(known.stride[0], "verticalStride");
-    *required(stride_w, "horizontalStride") = to_int(known.stride[1], "horizontalStride");
+  return guarded_legacy(__func__, [&] {
+    const Pooling& fields = set_object(pooling, "poolingDesc");
+    if (fields.window.rank() != 2)
+      fail(CUDNN_STATUS_BAD_PARAM, "poolingDesc.nbDims: got {}, expected 2", fields.window.rank());
+    *required(mode, "mode") = fields.mode;
+    *required(nan, "maxpoolingNanOpt") = fields.nan;
+    *required(window_h, "windowHeight") = to_int(fields.window[0], "windowHeight");
+    *required(window_w, "windowWidth") = to_int(fields.window[1], "windowWidth");
+    *required(pad_h, "verticalPadding") = to_int(fields.padding[0], "verticalPadding");
+    *required(pad_w, "horizontalPadding") = to_int(fields.padding[1], "horizontalPadding");
+    *required(stride_h, "verticalStride") = to_int(fields.stride[0], "verticalStride");
+    *required(stride_w, "horizontalStride") = to_int(fields.stride[1], "horizontalStride");
   });
 }
 
 cudnnStatus_t cudnnGetPoolingNdDescriptor(cudnnPoolingDescriptor_t pooling, int capacity,
                                           cudnnPoolingMode_t* mode, cudnnNanPropagation_t* nan,
                                           int* rank, int window[], int pads[], int strides[]) {
-  return answer_older(__func__, [&] {
-    const Pooling& known = set_object(pooling, "poolingDesc");
-    copy_out(known.window, capacity, window, "windowDimA");
-    copy_out(known.padding, capacity, pads, "paddingA");
-    copy_out(known.stride, capacity, strides, "strideA");
-    *required(mode, "mode") = known.mode;
-    *required(nan, "maxpoolingNanOpt") = known.nan;
-    *required(rank, "nbDims") = known.window.rank();
+  return guarded_legacy(__func__, [&] {
+    const Pooling& fields = set_object(pooling, "poolingDesc");
+    copy_out(fields.window, capacity, window, "windowDimA");
+    copy_out(fields.padding, capacity, pads, "paddingA");
+    copy_out(fields.stride, capacity, strides, "strideA");
+    *required(mode, "mode") = fields.mode;
+    *required(nan, "maxpoolingNanOpt") = fields.nan;
+    *required(rank, "nbDims") = fields.window.rank();
   });
 }
 
 cudnnStatus_t cudnnGetPoolingNdForwardOutputDim(cudnnPoolingDescriptor_t pooling,
                                                 cudnnTensorDescriptor_t x_desc, int rank,
                                                 int dims[]) {
-  return answer_older(__func__, [&] {
-    const Pooling& known = set_object(pooling, "poolingDesc");
-    const Dims pooled = pooled_dims(known, spec_of(x_desc, "inputDesc"));
+  return guarded_legacy(__func__, [&] {
+    const Pooling& fields = set_object(pooling, "poolingDesc");
+    const Dims pooled = pooled_dims(fields, spec_of(x_desc, "inputDesc"));
     if (rank != pooled.rank())
       fail(CUDNN_STATUS_BAD_PARAM, "nbDims: got {}, expected {}", rank, pooled.rank());
     copy_out(pooled, rank, dims, "outDimA");
@@ -195,9 +195,9 @@ cudnnStatus_t cudnnGetPoolingNdForwardOutputDim(cudnnPoolingDescriptor_t pooling
 cudnnStatus_t cudnnGetPooling2dForwardOutputDim(cudnnPoolingDescriptor_t pooling,
                                                 cudnnTensorDescriptor_t x_desc, int* n, int* c,
                                                 int* h, int* w) {
-  return answer_older(__func__, [&] {
-    const Pooling& known = set_object(pooling, "poolingDesc");
-    const Dims pooled = pooled_dims(known, spec_of(x_desc, "inputDesc"));
+  return guarded_legacy(__func__, [&] {
+    const Pooling& fields = set_object(pooling, "poolingDesc");
+    const Dims pooled = pooled_dims(fields, spec_of(x_desc, "inputDesc"));
     if (pooled.rank() != 4)
       fail(CUDNN_STATUS_BAD_PARAM, "inputDesc.nbDims: got {}, expected 4", pooled.rank());
     *required(n, "outN") = to_int(pooled[0], "outN");
@@ -208,13 +208,13 @@ cudnnStatus_t cudnnGetPooling2dForwardOutputDim(cudnnPoolingDescriptor_t pooling
 }
 
 cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t pooling) {
-  return answer_older(__func__, [&] { destroy_object(pooling, "poolingDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(pooling, "poolingDesc"); });
 }
 
 cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, cudnnPoolingDescriptor_t pooling,
                                   const void* alpha, cudnnTensorDescriptor_t x_desc, const void* x,
                                   const void* beta, cudnnTensorDescriptor_t y_desc, void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "pooling_forward");
     const Pooling how = set_object(pooling, "poolingDesc");
     const TensorSpec x_spec = spec_of(x_desc, "xDesc"), y_spec = spec_of(y_desc, "yDesc");
@@ -237,7 +237,7 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, cudnnPoolingDescriptor_
                                    cudnnTensorDescriptor_t dy_desc, const void* dy,
                                    cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
                                    cudnnTensorDescriptor_t dx_desc, void* dx) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "pooling_backward");
     const Pooling how = set_object(pooling, "poolingDesc");
     const TensorSpec y_spec = spec_of(y_desc, "yDesc"), dy_spec = spec_of(dy_desc, "dyDesc"),

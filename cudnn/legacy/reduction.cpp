@@ -1,10 +1,11 @@
-// Reductions to the extents of c, with the positions of minima and maxima if asked.
+// cudnnReduceTensor(): reductions to the dims of c, optionally with the indices of minima and
+// maxima.
 #include <array>
 #include <limits>
 
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -75,18 +76,18 @@ void require_reducible(const TensorSpec& a, const TensorSpec& c) {
   for (int axis = 0; fits && axis < a.dims.rank(); ++axis)
     fits = c.dims[axis] == a.dims[axis] || c.dims[axis] == 1;
   if (!fits)
-    fail(CUDNN_STATUS_BAD_PARAM, "cDesc.dims: got {}, expected {} of aDesc with any of them 1",
+    fail(CUDNN_STATUS_BAD_PARAM, "cDesc.dims: got {}, expected extents of 1 or those of aDesc {}",
          to_string(c.dims), to_string(a.dims));
 }
 
-// What a minimum or maximum that ignores NaN takes in its place.
+// The value that replaces NaN in a minimum or maximum that ignores it.
 double neutral_of(cudnnReduceTensorOp_t op) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (op == CUDNN_REDUCE_TENSOR_MIN) return kInfinity;
   return op == CUDNN_REDUCE_TENSOR_MAX ? -kInfinity : 0.0;
 }
 
-// Positions, packed, in the width the caller asked for; narrow ones keep the low bits.
+// Contiguous indices in the requested width; narrow types keep the low bits.
 void output_indices(Graph& graph, Value index, const Reduce& how) {
   const std::int64_t count = element_count(index.dims());
   if (how.indices_type == CUDNN_32BIT_INDICES || how.indices_type == CUDNN_64BIT_INDICES) {
@@ -133,7 +134,7 @@ void build_reduction(Call& call, Graph& graph, const Reduce& how, const TensorSp
 }  // namespace
 
 cudnnStatus_t cudnnCreateReduceTensorDescriptor(cudnnReduceTensorDescriptor_t* reduction) {
-  return answer_older(__func__, [&] { create_object(reduction, "reduceTensorDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(reduction, "reduceTensorDesc"); });
 }
 
 cudnnStatus_t cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduction,
@@ -141,7 +142,7 @@ cudnnStatus_t cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduc
                                              cudnnNanPropagation_t nan,
                                              cudnnReduceTensorIndices_t indices,
                                              cudnnIndicesType_t indices_type) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(reduction, "reduceTensorDesc");
     require_enum(op, CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS, "reduceTensorOp");
     require_dtype(compute, "reduceTensorCompType");
@@ -157,25 +158,25 @@ cudnnStatus_t cudnnGetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduc
                                              cudnnNanPropagation_t* nan,
                                              cudnnReduceTensorIndices_t* indices,
                                              cudnnIndicesType_t* indices_type) {
-  return answer_older(__func__, [&] {
-    const Reduce& known = set_object(reduction, "reduceTensorDesc");
-    *required(op, "reduceTensorOp") = known.op;
-    *required(compute, "reduceTensorCompType") = known.compute;
-    *required(nan, "reduceTensorNanOpt") = known.nan;
-    *required(indices, "reduceTensorIndices") = known.indices;
-    *required(indices_type, "reduceTensorIndicesType") = known.indices_type;
+  return guarded_legacy(__func__, [&] {
+    const Reduce& fields = set_object(reduction, "reduceTensorDesc");
+    *required(op, "reduceTensorOp") = fields.op;
+    *required(compute, "reduceTensorCompType") = fields.compute;
+    *required(nan, "reduceTensorNanOpt") = fields.nan;
+    *required(indices, "reduceTensorIndices") = fields.indices;
+    *required(indices_type, "reduceTensorIndicesType") = fields.indices_type;
   });
 }
 
 cudnnStatus_t cudnnDestroyReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduction) {
-  return answer_older(__func__, [&] { destroy_object(reduction, "reduceTensorDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(reduction, "reduceTensorDesc"); });
 }
 
 cudnnStatus_t cudnnGetReductionIndicesSize(cudnnHandle_t handle,
                                            cudnnReduceTensorDescriptor_t reduction,
                                            cudnnTensorDescriptor_t a_desc,
                                            cudnnTensorDescriptor_t c_desc, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const Reduce& how = set_object(reduction, "reduceTensorDesc");
     const TensorSpec c = spec_of(c_desc, "cDesc");
@@ -184,12 +185,13 @@ cudnnStatus_t cudnnGetReductionIndicesSize(cudnnHandle_t handle,
   });
 }
 
-// The plan has what memory it needs: which one it is depends on alpha and beta, not known here.
+// 0: the plan owns its scratch memory, because it depends on alpha and beta, which this query does
+// not get.
 cudnnStatus_t cudnnGetReductionWorkspaceSize(cudnnHandle_t handle,
                                              cudnnReduceTensorDescriptor_t reduction,
                                              cudnnTensorDescriptor_t a_desc,
                                              cudnnTensorDescriptor_t c_desc, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     set_object(reduction, "reduceTensorDesc");
     require_reducible(spec_of(a_desc, "aDesc"), spec_of(c_desc, "cDesc"));
@@ -202,7 +204,7 @@ cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle, cudnnReduceTensorDescripto
                                 void* indices, size_t indices_bytes, void*, size_t,
                                 const void* alpha, cudnnTensorDescriptor_t a_desc, const void* a,
                                 const void* beta, cudnnTensorDescriptor_t c_desc, void* c) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "reduce_tensor");
     const Reduce how = set_object(reduction, "reduceTensorDesc");
     const TensorSpec a_spec = spec_of(a_desc, "aDesc"), c_spec = spec_of(c_desc, "cDesc");

@@ -58,10 +58,10 @@ cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t handle, cudnnFilterDescrip
                                         cudnnReorderType_t reordering, const void* filter,
                                         void* reordered, int with_bias, const void* bias,
                                         void* reordered_bias_data) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const TensorSpec spec = spec_of(filter_desc, "filterDesc");
     require_enum(reordering, CUDNN_NO_REORDER, "reorderType");
-    // Everything else is copied as it is.
+    // Other filters are copied unchanged.
     const bool moves = reordering == CUDNN_DEFAULT_REORDER && is_reorderable(spec);
     const auto run = [&](const char* name, const void* from, void* to, const auto& build) {
       Call call(handle, name);

@@ -1,22 +1,22 @@
-// Descriptors that are made first and told later what they describe.
+// Checks of descriptors that are created first and set by a later call.
 #pragma once
 
 #include "core/objects.hpp"
 
 namespace ashlar::cudnn {
 
-// The descriptor a parameter points to; throws Failure(BAD_PARAM) for one that was never set. T has
-// a member `is_set`.
+// The descriptor that a parameter points to; throws Failure(BAD_PARAM) for one that was never set
+// (T::is_set).
 template <class T>
 const T& set_object(T* descriptor, const char* parameter) {
-  const T& known = object(descriptor, parameter);
-  if (!known.is_set)
-    fail(CUDNN_STATUS_BAD_PARAM, "{}: got a {} that was never set, expected one that was",
+  const T& fields = object(descriptor, parameter);
+  if (!fields.is_set)
+    fail(CUDNN_STATUS_BAD_PARAM, "{}: got a {} that was never set, expected one that is set",
          parameter, T::kTypeName);
-  return known;
+  return fields;
 }
 
-// A value of an enumeration whose values are 0 to `last`.
+// Throws Failure(BAD_PARAM) unless the value lies in 0 to `last`.
 template <class Enum>
 Enum require_enum(Enum value, Enum last, const char* parameter) {
   const auto number = static_cast<unsigned>(value);

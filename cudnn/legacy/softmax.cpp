@@ -1,9 +1,9 @@
-// Softmax over the channels of each place, or over all elements of a sample.
+// cudnnSoftmax*: over the channels of each pixel, or over all elements of a sample.
 #include <array>
 #include <limits>
 
 #include "legacy/call.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -17,10 +17,10 @@ using ashlar::Value;
 
 namespace {
 
-// The tensors of a call, all of the same extents, and how softmax runs over them.
+// The tensors of a call, all with the same dims, and the softmax axis.
 struct Softmax {
   bool over_sample;      // else over axis 1
-  bool has_masked_rows;  // all of one may be -inf
+  bool has_masked_rows;  // a row may be all -inf
   SoftmaxAttributes attributes;
 
   Softmax(cudnnSoftmaxAlgorithm_t algorithm, cudnnSoftmaxMode_t mode, const Dims& dims) {
@@ -28,21 +28,20 @@ struct Softmax {
     require_enum(mode, CUDNN_SOFTMAX_MODE_CHANNEL, "mode");
     if (dims.rank() < 2)
       fail(CUDNN_STATUS_BAD_PARAM, "xDesc.nbDims: got {}, expected at least 2", dims.rank());
-    // FAST may leave out the subtraction of the maximum; doing it is as good.
+    // FAST may skip the subtraction of the maximum; this implementation always subtracts it.
     has_masked_rows = algorithm != CUDNN_SOFTMAX_FAST;
     attributes.log = algorithm == CUDNN_SOFTMAX_LOG;
     attributes.axis = 1;
     over_sample = mode == CUDNN_SOFTMAX_MODE_INSTANCE;
-    bool has_places = false;
-    for (int axis = 2; axis < dims.rank(); ++axis) has_places |= dims[axis] > 1;
-    if (!has_places) over_sample = false;  // the same, without a change of shape
+    bool has_spatial_axes = false;
+    for (int axis = 2; axis < dims.rank(); ++axis) has_spatial_axes |= dims[axis] > 1;
+    if (!has_spatial_axes) over_sample = false;  // equivalent, and needs no reshape
   }
 
   Value rows(Graph& graph, Value tensor) const {
     return over_sample ? graph.reshape(tensor, {tensor.dims()[0], -1}) : tensor;
   }
-  // Softmax of rows. What is -inf has probability 0 in a row of nothing else, too, where softmax is
-  // NaN: FAST gives that.
+  // Softmax along rows. A row that is all -inf gives probabilities of 0; with FAST it gives NaN.
   Value of(Graph& graph, Value rows, DType type) const {
     const Value result = graph.softmax(rows, attributes, in(type));
     if (!has_masked_rows) return result;
@@ -63,8 +62,9 @@ TensorSpec first_sample(TensorSpec spec) {
   return spec;
 }
 
-// Samples without gaps whose elements lie in the same order in all tensors are rows of memory.
-bool are_memory_rows(std::initializer_list<const TensorSpec*> specs) {
+// Whether the samples of all tensors are contiguous and in the same element order, so that each is
+// a row of memory.
+bool are_sample_rows(std::initializer_list<const TensorSpec*> specs) {
   const Dims order = first_sample(**specs.begin()).strides;
   for (const TensorSpec* spec : specs) {
     const TensorSpec sample = first_sample(*spec);
@@ -75,7 +75,7 @@ bool are_memory_rows(std::initializer_list<const TensorSpec*> specs) {
   return true;
 }
 
-TensorSpec memory_rows(TensorSpec spec) {
+TensorSpec sample_rows(TensorSpec spec) {
   const std::int64_t sample = element_count(spec.dims) / spec.dims[0];
   spec.strides = {spec.strides[0], 1};
   spec.dims = {spec.dims[0], sample};
@@ -88,16 +88,16 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
                                   cudnnSoftmaxMode_t mode, const void* alpha,
                                   cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
                                   cudnnTensorDescriptor_t y_desc, void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "softmax_forward");
     TensorSpec x_spec = spec_of(x_desc, "xDesc"), y_spec = spec_of(y_desc, "yDesc");
     require_same_dims(x_spec, "xDesc", y_spec, "yDesc");
     Softmax softmax(algo, mode, x_spec.dims);
     required(x, "x");
     required(y, "y");
-    if (softmax.over_sample && are_memory_rows({&x_spec, &y_spec})) {
-      x_spec = memory_rows(x_spec);
-      y_spec = memory_rows(y_spec);
+    if (softmax.over_sample && are_sample_rows({&x_spec, &y_spec})) {
+      x_spec = sample_rows(x_spec);
+      y_spec = sample_rows(y_spec);
       softmax.over_sample = false;
     }
     call.key(softmax.over_sample).key(softmax.has_masked_rows).key(softmax.attributes.log);
@@ -117,7 +117,7 @@ cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t
                                    cudnnTensorDescriptor_t y_desc, const void* y,
                                    cudnnTensorDescriptor_t dy_desc, const void* dy,
                                    const void* beta, cudnnTensorDescriptor_t dx_desc, void* dx) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "softmax_backward");
     TensorSpec y_spec = spec_of(y_desc, "yDesc"), dy_spec = spec_of(dy_desc, "dyDesc"),
                dx_spec = spec_of(dx_desc, "dxDesc");
@@ -127,8 +127,8 @@ cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t
     required(y, "y");
     required(dy, "dy");
     required(dx, "dx");
-    if (softmax.over_sample && are_memory_rows({&y_spec, &dy_spec, &dx_spec})) {
-      for (TensorSpec* spec : {&y_spec, &dy_spec, &dx_spec}) *spec = memory_rows(*spec);
+    if (softmax.over_sample && are_sample_rows({&y_spec, &dy_spec, &dx_spec})) {
+      for (TensorSpec* spec : {&y_spec, &dy_spec, &dx_spec}) *spec = sample_rows(*spec);
       softmax.over_sample = false;
     }
     call.key(softmax.over_sample).key(softmax.attributes.log);

@@ -1,8 +1,8 @@
-// Sampling grids from affine matrices, and bilinear sampling at their places. -1 and 1 are the
+// cudnnSpatialTf*: affine sampling grids and bilinear sampling. Coordinates -1 and 1 are the
 // centres of the corner elements; the x coordinate comes first.
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -10,7 +10,7 @@ struct cudnnSpatialTransformerStruct {
   static constexpr const char* kTypeName = "cudnnSpatialTransformerDescriptor_t";
   bool is_set = false;
   ashlar::DType dtype = ashlar::f32;
-  ashlar::Dims dims;  // of what is sampled: [N, C, out...]
+  ashlar::Dims dims;  // of the output: [N, C, out...]
 };
 
 namespace ashlar::cudnn {
@@ -19,16 +19,16 @@ namespace {
 
 constexpr int kLeastRank = 4, kMostRank = 5;
 
-// The parts of a transformer: the grid and its matrices lie in memory without gaps.
+// The shapes of a transformer. The grid and the matrices theta are contiguous.
 struct Transformer {
   DType dtype;
   Dims dims, size;
   TensorSpec grid, theta;
 
   explicit Transformer(cudnnSpatialTransformerDescriptor_t descriptor) {
-    const cudnnSpatialTransformerStruct& known = set_object(descriptor, "stDesc");
-    dtype = known.dtype;
-    dims = known.dims;
+    const cudnnSpatialTransformerStruct& fields = set_object(descriptor, "stDesc");
+    dtype = fields.dtype;
+    dims = fields.dims;
     const std::int64_t axes = dims.rank() - 2;
     Dims grid_dims = {dims[0]};
     for (int axis = 2; axis < dims.rank(); ++axis) {
@@ -50,7 +50,7 @@ struct Transformer {
   }
 };
 
-// x and y, or their gradients: samples of x for every place of the grid.
+// Checks x and y, or their gradients, against the transformer.
 void require_sampled(const Transformer& transformer, const TensorSpec& x, const char* x_name,
                      const TensorSpec& y, const char* y_name) {
   if (y.dims != transformer.dims)
@@ -101,18 +101,18 @@ using ashlar::GridSampleForward;
 
 cudnnStatus_t cudnnCreateSpatialTransformerDescriptor(
     cudnnSpatialTransformerDescriptor_t* transformer) {
-  return answer_older(__func__, [&] { create_object(transformer, "stDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(transformer, "stDesc"); });
 }
 
 cudnnStatus_t cudnnDestroySpatialTransformerDescriptor(
     cudnnSpatialTransformerDescriptor_t transformer) {
-  return answer_older(__func__, [&] { destroy_object(transformer, "stDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(transformer, "stDesc"); });
 }
 
 cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(
     cudnnSpatialTransformerDescriptor_t transformer, cudnnSamplerType_t sampler,
     cudnnDataType_t dtype, int rank, const int dims[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     cudnnSpatialTransformerStruct& descriptor = object(transformer, "stDesc");
     required(dims, "dimA");
     if (sampler != CUDNN_SAMPLER_BILINEAR)
@@ -133,7 +133,7 @@ cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(
 cudnnStatus_t cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handle,
                                                  cudnnSpatialTransformerDescriptor_t transformer,
                                                  const void* theta, void* grid) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     generate(handle, Transformer(transformer), required(theta, "theta"), required(grid, "grid"));
   });
@@ -142,7 +142,7 @@ cudnnStatus_t cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handle,
 cudnnStatus_t cudnnSpatialTfGridGeneratorBackward(cudnnHandle_t handle,
                                                   cudnnSpatialTransformerDescriptor_t transformer,
                                                   const void* dgrid, void* dtheta) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     generate_backward(handle, Transformer(transformer), required(dgrid, "dgrid"),
                       required(dtheta, "dtheta"));
@@ -154,21 +154,21 @@ cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle,
                                            const void* alpha, cudnnTensorDescriptor_t x_desc,
                                            const void* x, const void* grid, const void* beta,
                                            cudnnTensorDescriptor_t y_desc, void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
-    const Transformer parts(transformer);
+    const Transformer transform(transformer);
     const TensorSpec from = spec_of(x_desc, "xDesc"), to = spec_of(y_desc, "yDesc");
-    require_sampled(parts, from, "xDesc", to, "yDesc");
+    require_sampled(transform, from, "xDesc", to, "yDesc");
     required(x, "x"), required(grid, "grid"), required(y, "y");
 
     using Op = GridSampleForward;
     Call call(handle, "grid_sample_forward");
-    call.key(parts.grid).key(from).key(to).blend(alpha, beta, to.dtype);
+    call.key(transform.grid).key(from).key(to).blend(alpha, beta, to.dtype);
     call.compile([&](Graph& graph) {
-      const auto out = graph.apply(
-          Op{},
-          {{Op::x, add_input(graph, "x", from)}, {Op::grid, add_input(graph, "grid", parts.grid)}},
-          {{Op::y, compute_of(to.dtype)}});
+      const auto out = graph.apply(Op{},
+                                   {{Op::x, add_input(graph, "x", from)},
+                                    {Op::grid, add_input(graph, "grid", transform.grid)}},
+                                   {{Op::y, compute_of(to.dtype)}});
       call.output(graph, "y", out[Op::y], to);
     });
     call.bind("x", x).bind("grid", grid).bind("y", y).run();
@@ -183,29 +183,29 @@ cudnnStatus_t cudnnSpatialTfSamplerBackward(cudnnHandle_t handle,
                                             const void* alpha_dgrid,
                                             cudnnTensorDescriptor_t dy_desc, const void* dy,
                                             const void* grid, const void* beta_dgrid, void* dgrid) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
-    const Transformer parts(transformer);
+    const Transformer transform(transformer);
     const TensorSpec x_spec = spec_of(x_desc, "xDesc"), dx_spec = spec_of(dx_desc, "dxDesc"),
                      dy_spec = spec_of(dy_desc, "dyDesc");
-    require_sampled(parts, x_spec, "xDesc", dy_spec, "dyDesc");
+    require_sampled(transform, x_spec, "xDesc", dy_spec, "dyDesc");
     require_same_dims(x_spec, "xDesc", dx_spec, "dxDesc");
     required(x, "x"), required(dx, "dx"), required(dy, "dy"), required(grid, "grid");
     required(dgrid, "dgrid");
 
     using Op = GridSampleBackward;
     Call call(handle, "grid_sample_backward");
-    call.key(parts.grid).key(x_spec).key(dx_spec).key(dy_spec);
-    call.blend(alpha, beta, dx_spec.dtype).blend(alpha_dgrid, beta_dgrid, parts.dtype, 1);
+    call.key(transform.grid).key(x_spec).key(dx_spec).key(dy_spec);
+    call.blend(alpha, beta, dx_spec.dtype).blend(alpha_dgrid, beta_dgrid, transform.dtype, 1);
     call.compile([&](Graph& graph) {
       const ashlar::DType compute = compute_of(dx_spec.dtype);
       const auto out = graph.apply(Op{},
                                    {{Op::x, add_input(graph, "x", x_spec)},
-                                    {Op::grid, add_input(graph, "grid", parts.grid)},
+                                    {Op::grid, add_input(graph, "grid", transform.grid)},
                                     {Op::dy, add_input(graph, "dy", dy_spec)}},
                                    {{Op::dx, compute}, {Op::dgrid, compute}});
       call.output(graph, "dx", out[Op::dx], dx_spec);
-      call.output(graph, "dgrid", out[Op::dgrid], parts.grid, 1);
+      call.output(graph, "dgrid", out[Op::dgrid], transform.grid, 1);
     });
     call.bind("x", x).bind("grid", grid).bind("dy", dy).bind("dx", dx).bind("dgrid", dgrid).run();
   });

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "core/answer.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/objects.hpp"
 #include "legacy/set_object.hpp"
 
@@ -17,14 +17,14 @@ void require_extents(const Dims& dims) {
       fail(CUDNN_STATUS_BAD_PARAM, "dims[{}]: got {}, expected at least 1", axis, dims[axis]);
 }
 
-// The part of a spec that type and extents decide, strides aside.
-TensorSpec unlaid_spec(cudnnDataType_t type, const Dims& dims) {
+// The type, dims and vectors of a spec, without strides.
+TensorSpec spec_without_strides(cudnnDataType_t type, const Dims& dims) {
   TensorSpec spec;
   spec.dtype = require_dtype(type, "dataType");
   spec.vector = vector_width(type);
   spec.dims = dims;
   require_extents(dims);
-  element_count(dims);  // throws when it is past 64 bits
+  element_count(dims);  // throws on 64-bit overflow
   if (spec.vector == 1) return spec;
   if (dims.rank() <= spec.vector_axis)
     fail(CUDNN_STATUS_BAD_PARAM, "nbDims: got {}, expected at least 2 with {}", dims.rank(),
@@ -44,9 +44,9 @@ Dims scaled(Dims strides, std::int64_t factor) {
 
 TensorSpec packed_spec(cudnnDataType_t type, cudnnTensorFormat_t format, const Dims& dims) {
   if (format < CUDNN_TENSOR_NCHW || format > CUDNN_TENSOR_NCHW_VECT_C)
-    fail(CUDNN_STATUS_BAD_PARAM, "format: got {}, which is no tensor format",
+    fail(CUDNN_STATUS_BAD_PARAM, "format: got {}, expected a cudnnTensorFormat_t",
          static_cast<int>(format));
-  TensorSpec spec = unlaid_spec(type, dims);
+  TensorSpec spec = spec_without_strides(type, dims);
   if ((format == CUDNN_TENSOR_NCHW_VECT_C) != (spec.vector > 1))
     fail(CUDNN_STATUS_BAD_PARAM,
          "dataType: got {}, expected an x4 or x32 type with CUDNN_TENSOR_NCHW_VECT_C and with no "
@@ -56,12 +56,12 @@ TensorSpec packed_spec(cudnnDataType_t type, cudnnTensorFormat_t format, const D
   if (spec.vector > 1) units[spec.vector_axis] /= spec.vector;
   const Layout& layout = format == CUDNN_TENSOR_NHWC && dims.rank() > 2 ? channels_last : row_major;
   spec.strides = scaled(layout.strides_for(units), spec.vector);
-  byte_size(spec);  // throws when it is past 64 bits
+  byte_size(spec);  // throws on 64-bit overflow
   return spec;
 }
 
 TensorSpec strided_spec(cudnnDataType_t type, const Dims& dims, const Dims& strides) {
-  TensorSpec spec = unlaid_spec(type, dims);
+  TensorSpec spec = spec_without_strides(type, dims);
   for (int axis = 0; axis < strides.rank(); ++axis)
     if (strides[axis] < 0)
       fail(CUDNN_STATUS_BAD_PARAM, "strides[{}]: got {}, expected at least 0", axis, strides[axis]);
@@ -71,10 +71,10 @@ TensorSpec strided_spec(cudnnDataType_t type, const Dims& dims, const Dims& stri
 }
 
 void set(cudnnTensorStruct& descriptor, cudnnDataType_t type, const TensorSpec& spec,
-         bool has_given_strides) {
+         bool has_explicit_strides) {
   descriptor.type = type;
   descriptor.spec = spec;
-  descriptor.has_given_strides = has_given_strides;
+  descriptor.has_explicit_strides = has_explicit_strides;
   descriptor.is_set = true;
 }
 
@@ -99,7 +99,8 @@ Dims dims_of(int rank, const int values[], const char* parameter) {
 
 int to_int(std::int64_t value, const char* parameter) {
   if (value > std::numeric_limits<int>::max())
-    fail(CUDNN_STATUS_NOT_SUPPORTED, "{}: got {}, which an int does not hold", parameter, value);
+    fail(CUDNN_STATUS_NOT_SUPPORTED, "{}: got {}, expected a value that fits into an int",
+         parameter, value);
   return static_cast<int>(value);
 }
 
@@ -141,12 +142,12 @@ using namespace ashlar::cudnn;
 using ashlar::Dims;
 
 cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensor) {
-  return answer_older(__func__, [&] { create_object(tensor, "tensorDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(tensor, "tensorDesc"); });
 }
 
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
                                          cudnnDataType_t dtype, int n, int c, int h, int w) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(tensor, "tensorDesc");
     set(descriptor, dtype, packed_spec(dtype, format, {n, c, h, w}));
   });
@@ -155,7 +156,7 @@ cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTe
 cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnnDataType_t dtype,
                                            int n, int c, int h, int w, int stride_n, int stride_c,
                                            int stride_h, int stride_w) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(tensor, "tensorDesc");
     set(descriptor, dtype,
         strided_spec(dtype, {n, c, h, w}, {stride_n, stride_c, stride_h, stride_w}), true);
@@ -164,7 +165,7 @@ cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnn
 
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t dtype,
                                          int rank, const int dims[], const int strides[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(tensor, "tensorDesc");
     const Dims extents = dims_of(rank, dims, "dimA");
     set(descriptor, dtype, strided_spec(dtype, extents, dims_of(rank, strides, "strideA")), true);
@@ -174,17 +175,17 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDa
 cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensor,
                                            cudnnTensorFormat_t format, cudnnDataType_t dtype,
                                            int rank, const int dims[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(tensor, "tensorDesc");
     set(descriptor, dtype, packed_spec(dtype, format, dims_of(rank, dims, "dimA")));
   });
 }
 
-// The first four axes of a tensor with more, zeros for those that one with fewer has not.
+// Returns the first four axes; missing axes are 0.
 cudnnStatus_t cudnnGetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t* dtype,
                                          int* n, int* c, int* h, int* w, int* stride_n,
                                          int* stride_c, int* stride_h, int* stride_w) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const TensorSpec spec = spec_of(tensor, "tensorDesc");
     const auto dim = [&](int axis) { return axis < spec.dims.rank() ? spec.dims[axis] : 0; };
     const auto stride = [&](int axis) {
@@ -205,7 +206,7 @@ cudnnStatus_t cudnnGetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnDa
 cudnnStatus_t cudnnGetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, int capacity,
                                          cudnnDataType_t* dtype, int* rank, int dims[],
                                          int strides[]) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const TensorSpec spec = spec_of(tensor, "tensorDesc");
     Dims unit_strides = spec.strides;
     for (std::int64_t& stride : unit_strides) stride /= spec.vector;
@@ -217,11 +218,11 @@ cudnnStatus_t cudnnGetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, int cap
 }
 
 cudnnStatus_t cudnnGetTensorSizeInBytes(cudnnTensorDescriptor_t tensor, size_t* bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const TensorSpec spec = spec_of(tensor, "tensorDesc");
     std::int64_t size = byte_size(spec);
-    // With a caller's strides NVIDIA's library counts a whole vector for every channel.
-    if (tensor->has_given_strides && spec.vector > 1) {
+    // With explicit strides NVIDIA's library counts a whole vector per channel.
+    if (tensor->has_explicit_strides && spec.vector > 1) {
       TensorSpec channels = spec;
       channels.vector = 1;
       size = byte_size(channels) + spec.vector - 1;
@@ -231,5 +232,5 @@ cudnnStatus_t cudnnGetTensorSizeInBytes(cudnnTensorDescriptor_t tensor, size_t* 
 }
 
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor) {
-  return answer_older(__func__, [&] { destroy_object(tensor, "tensorDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(tensor, "tensorDesc"); });
 }

@@ -1,11 +1,12 @@
-// Copies between layouts, with padding and with blocks of places folded into channels.
+// cudnnTransformTensor*: copies between layouts, with padding and with pixel blocks folded into
+// channels.
 #include <algorithm>
 #include <array>
 
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
 #include "legacy/filter_descriptor.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 #include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -13,9 +14,9 @@ struct cudnnTensorTransformStruct {
   static constexpr const char* kTypeName = "cudnnTensorTransformDescriptor_t";
   bool is_set = false;
   cudnnTensorFormat_t to_format = CUDNN_TENSOR_NCHW;
-  // Of every axis; what is below zero is cropped. Before folding, or after unfolding.
+  // Padding per axis, applied before folding or after unfolding; negative padding crops.
   ashlar::Dims pads_before = {}, pads_after = {};
-  ashlar::Dims folds = {};  // of every spatial axis
+  ashlar::Dims folds = {};  // per spatial axis
   bool unfolds = false;
 };
 
@@ -34,20 +35,20 @@ bool is_any_set(const Dims& pads) {
   return std::any_of(pads.begin(), pads.end(), [](std::int64_t pad) { return pad != 0; });
 }
 
-// What is above zero, or with a factor of -1 what is below, as a number above.
+// max(pads * factor, 0) per axis: the padding (factor 1) or the cropping (factor -1).
 Dims above_zero(Dims pads, std::int64_t factor) {
   for (std::int64_t& pad : pads) pad = std::max<std::int64_t>(pad * factor, 0);
   return pads;
 }
 
-// A transform takes two steps at most: unfolding and cropping, padding and folding.
+// A transform has at most two steps: unfold and crop, or pad and fold.
 struct Steps {
   TensorTransform crop, pad;
   bool crops = false, pads = false;  // whether there is something to do
-  Dims dims;                         // after both
+  Dims dims;                         // after both steps
 };
 
-// Throws Failure for extents that the transform cannot take.
+// Throws Failure for extents that the transform does not accept.
 Steps steps_of(const Transform& how, const Dims& from) {
   if (how.pads_before.rank() != from.rank())
     fail(CUDNN_STATUS_BAD_PARAM, "transformDesc.nbDims: got {}, expected {} as srcDesc has",
@@ -79,7 +80,7 @@ Steps steps_of(const Transform& how, const Dims& from) {
   }
   if (!how.unfolds) {
     steps.pad.fold = how.folds;
-    for (int axis = 0; axis < how.folds.rank(); ++axis) {  // the last block is filled with zeros
+    for (int axis = 0; axis < how.folds.rank(); ++axis) {  // the last block is zero-padded
       std::int64_t& extent = dims[axis + 2];
       const std::int64_t blocks = (extent + how.folds[axis] - 1) / how.folds[axis];
       steps.pad.pad_after[axis + 2] += blocks * how.folds[axis] - extent;
@@ -94,7 +95,7 @@ Steps steps_of(const Transform& how, const Dims& from) {
   return steps;
 }
 
-// The type of a tensor in the format asked for: channels in vectors, or not.
+// The data type for the requested format: with or without channel vectors.
 cudnnDataType_t type_in_format(cudnnDataType_t type, cudnnTensorFormat_t format,
                                std::int64_t channels) {
   const bool is_vector = vector_width(type) > 1;
@@ -102,7 +103,7 @@ cudnnDataType_t type_in_format(cudnnDataType_t type, cudnnTensorFormat_t format,
   if (is_vector) return type == CUDNN_DATA_UINT8x4 ? CUDNN_DATA_UINT8 : CUDNN_DATA_INT8;
   if (type == CUDNN_DATA_UINT8) return CUDNN_DATA_UINT8x4;
   if (type == CUDNN_DATA_INT8) return channels % 32 == 0 ? CUDNN_DATA_INT8x32 : CUDNN_DATA_INT8x4;
-  return type;  // refused by packed_spec, by name
+  return type;  // packed_spec rejects it with its name
 }
 
 Dims pads_of(const int32_t values[], int rank) {
@@ -118,7 +119,7 @@ Dims folds_of(const uint32_t values[], int rank) {
       fail(CUDNN_STATUS_BAD_PARAM, "foldA[{}]: got 0, expected at least 1", axis);
     folds[axis] = values[axis];
   }
-  element_count(folds);  // throws when it is past 64 bits
+  element_count(folds);  // throws on 64-bit overflow
   return folds;
 }
 
@@ -156,7 +157,7 @@ void run_transform(Call& call, const Transform& how, const void* alpha, const Te
 }  // namespace
 
 cudnnStatus_t cudnnCreateTensorTransformDescriptor(cudnnTensorTransformDescriptor_t* transform) {
-  return answer_older(__func__, [&] { create_object(transform, "transformDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(transform, "transformDesc"); });
 }
 
 cudnnStatus_t cudnnSetTensorTransformDescriptor(cudnnTensorTransformDescriptor_t transform,
@@ -164,7 +165,7 @@ cudnnStatus_t cudnnSetTensorTransformDescriptor(cudnnTensorTransformDescriptor_t
                                                 const int32_t pads_before[],
                                                 const int32_t pads_after[], const uint32_t folds[],
                                                 cudnnFoldingDirection_t direction) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& descriptor = object(transform, "transformDesc");
     if (rank < 3 || rank > CUDNN_DIM_MAX)
       fail(CUDNN_STATUS_BAD_PARAM, "nbDims: got {}, expected 3 to {}", rank, CUDNN_DIM_MAX);
@@ -185,25 +186,25 @@ cudnnStatus_t cudnnGetTensorTransformDescriptor(cudnnTensorTransformDescriptor_t
                                                 int32_t pads_before[], int32_t pads_after[],
                                                 uint32_t folds[],
                                                 cudnnFoldingDirection_t* direction) {
-  return answer_older(__func__, [&] {
-    const Transform& known = set_object(transform, "transformDesc");
-    if (to_format != nullptr) *to_format = known.to_format;
-    copy_if_wanted(known.pads_before, capacity, pads_before);
-    copy_if_wanted(known.pads_after, capacity, pads_after);
-    copy_if_wanted(known.folds, capacity, folds);
+  return guarded_legacy(__func__, [&] {
+    const Transform& fields = set_object(transform, "transformDesc");
+    if (to_format != nullptr) *to_format = fields.to_format;
+    copy_if_wanted(fields.pads_before, capacity, pads_before);
+    copy_if_wanted(fields.pads_after, capacity, pads_after);
+    copy_if_wanted(fields.folds, capacity, folds);
     if (direction != nullptr)
-      *direction = known.unfolds ? CUDNN_TRANSFORM_UNFOLD : CUDNN_TRANSFORM_FOLD;
+      *direction = fields.unfolds ? CUDNN_TRANSFORM_UNFOLD : CUDNN_TRANSFORM_FOLD;
   });
 }
 
 cudnnStatus_t cudnnDestroyTensorTransformDescriptor(cudnnTensorTransformDescriptor_t transform) {
-  return answer_older(__func__, [&] { destroy_object(transform, "transformDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(transform, "transformDesc"); });
 }
 
 cudnnStatus_t cudnnInitTransformDest(cudnnTensorTransformDescriptor_t transform,
                                      cudnnTensorDescriptor_t from_desc,
                                      cudnnTensorDescriptor_t to_desc, size_t* to_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const Transform& how = set_object(transform, "transformDesc");
     const TensorSpec from = spec_of(from_desc, "srcDesc");
     auto& to = object(to_desc, "destDesc");
@@ -215,11 +216,11 @@ cudnnStatus_t cudnnInitTransformDest(cudnnTensorTransformDescriptor_t transform,
   });
 }
 
-// y = alpha * x + beta * y, of any layouts
+// y = alpha * x + beta * y, between any layouts
 cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha,
                                    cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
                                    cudnnTensorDescriptor_t y_desc, void* y) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "transform_tensor");
     const TensorSpec x_spec = spec_of(x_desc, "xDesc"), y_spec = spec_of(y_desc, "yDesc");
     require_same_dims(x_spec, "xDesc", y_spec, "yDesc");
@@ -238,7 +239,7 @@ cudnnStatus_t cudnnTransformTensorEx(cudnnHandle_t handle,
                                      cudnnTensorTransformDescriptor_t transform, const void* alpha,
                                      cudnnTensorDescriptor_t from_desc, const void* from,
                                      const void* beta, cudnnTensorDescriptor_t to_desc, void* to) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "transform_tensor_ex");
     const Transform how = set_object(transform, "transformDesc");
     run_transform(call, how, alpha, spec_of(from_desc, "srcDesc"), from, beta,
@@ -250,7 +251,7 @@ cudnnStatus_t cudnnTransformFilter(cudnnHandle_t handle, cudnnTensorTransformDes
                                    const void* alpha, cudnnFilterDescriptor_t from_desc,
                                    const void* from, const void* beta,
                                    cudnnFilterDescriptor_t to_desc, void* to) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     Call call(handle, "transform_filter");
     const Transform how = set_object(transform, "transformDesc");
     run_transform(call, how, alpha, spec_of(from_desc, "srcDesc"), from, beta,

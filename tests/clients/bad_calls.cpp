@@ -1,9 +1,9 @@
-// Prints what the libcudnn it is linked with, ours or NVIDIA's, answers to the bad calls of
-// tests/cudnn: "name | status" or "name | signal", a line each. Every call has a process of its
-// own.
+// Prints what the bad calls of tests/cudnn return from the libcudnn it is linked with, ours or
+// NVIDIA's: one line "name | status" or "name | signal" each. Every call runs in its own process.
 //
 //   g++ -std=c++20 -DCUDNN_WITHOUT_CUDA_HEADERS -Icudnn/include -Itests tests/clients/bad_calls.cpp
-//       tests/cudnn/described.cpp tests/cudnn/bad_*calls.cpp tests/cudnn/bad_operation.cpp -lcudnn
+//       tests/cudnn/scoped_descriptor.cpp tests/cudnn/bad_*calls.cpp tests/cudnn/bad_operation.cpp
+//       -lcudnn
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,8 +23,8 @@ void answer(const BadCall& bad) {
     alarm(20);
     try {
       std::printf("%s | %d\n", bad.name.c_str(), static_cast<int>(bad.call()));
-    } catch (const std::exception& error) {  // a descriptor that the call needs was refused
-      std::printf("%s | not made: %s\n", bad.name.c_str(), error.what());
+    } catch (const std::exception& error) {  // a descriptor that the call needs was rejected
+      std::printf("%s | not called: %s\n", bad.name.c_str(), error.what());
     }
     std::fflush(stdout);
     _exit(0);

@@ -8,7 +8,7 @@ from frontend_graph import Graph, cases, expect, numbers, wide
 
 
 ATTENTIONS = [
-    dict(shape=(2, 3, 3, 24, 24, 16)),  # batch, heads, heads of k and v, queries, keys, depth
+    dict(shape=(2, 3, 3, 24, 24, 16)),  # batch, heads, key heads, queries, keys, head dim
     dict(shape=(2, 4, 2, 16, 40, 32), causal=True),
     dict(shape=(1, 2, 2, 24, 24, 16), bias=True),
     dict(shape=(2, 2, 2, 32, 24, 16), padding=True),
@@ -82,4 +82,4 @@ def attention_backward(**variant):
         g.output(name, tensor, np.float16, model.shape)
     got = g.run()
     for name, value in zip(("dq", "dk", "dv"), expected):
-        expect(got[name], value, name, roundings=8)  # o came rounded, and P and dS may be
+        expect(got[name], value, name, roundings=8)  # o is a rounded input, and P and dS may be rounded

@@ -1,5 +1,5 @@
 """Attention of nvidia-cudnn-frontend with the rest of its options: windows, ALiBi, sinks, dropout,
-caches in pages, sequences packed one after the other."""
+paged caches, packed (ragged) sequences."""
 
 import cudnn
 import numpy as np
@@ -15,7 +15,7 @@ def data(batch, heads, groups, queries, keys, depth):
 
 
 def distance(queries, keys):
-    """How far a key is behind its query."""
+    """The distance from a query to a key before it."""
     return np.arange(queries)[:, None] - np.arange(keys)[None, :]
 
 
@@ -69,7 +69,7 @@ def attention_sink():
 
 @case
 def attention_dropout():
-    """The mask comes out beside the result; it keeps about 1 - p and scales what it keeps."""
+    """The mask is a second output; it keeps about 1 - p of the elements, and kept ones are scaled."""
     q, k, v, scale = data(2, 2, 2, 64, 64, 32)
     dropped = 0.25
     g = Graph(np.float16)
@@ -89,7 +89,7 @@ def attention_dropout():
 
 @case
 def attention_soft_cap():
-    """A function of the caller between the scores and the softmax."""
+    """A score modifier of the caller between the scores and the softmax."""
     q, k, v, scale = data(1, 2, 2, 24, 24, 32)
     g = Graph(np.float16)
     cap, cap_inverse = g.scalar(0.5, "cap"), g.scalar(2.0, "cap_inverse")
@@ -103,7 +103,7 @@ def attention_soft_cap():
 
 @cases(dict(queries=1), dict(queries=12))
 def attention_paged(queries):
-    """k and v in pages of 8 rows that a table finds."""
+    """Paged k and v: pages of 8 rows, addressed by a page table."""
     batch, heads, pages, rows, depth = 2, 2, 5, 8, 32
     q, k, v, scale = data(batch, heads, heads, queries, pages * rows, depth)
     order = np.random.default_rng(7).permutation(batch * pages).astype(np.int32)
@@ -129,7 +129,7 @@ def attention_paged(queries):
 
 @cases(dict(causal=False), dict(causal=True))
 def attention_packed(causal):
-    """Sequences of different lengths one after the other, found by their offsets in elements."""
+    """Packed sequences of different lengths, addressed by ragged offsets in elements."""
     heads, depth, longest = 2, 32, 24
     lengths = [24, 9, 17]
     batch, total = len(lengths), sum(lengths)
@@ -168,7 +168,7 @@ def attention_packed(causal):
 @cases(dict(option="bias"), dict(option="bottom_right"), dict(option="window"),
        dict(option="dropout"))
 def attention_backward_with(option):
-    """Gradients with the same options; with dropout, for the mask that the forward graph shows."""
+    """Gradients with the same options; with dropout, for the mask that the forward graph returns."""
     queries, keys = 24, 40 if option == "bottom_right" else 24
     q, k, v, scale = data(2, 2, 2, queries, keys, 32)
     do = numbers(q.shape, np.float16, 4)

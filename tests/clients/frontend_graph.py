@@ -59,7 +59,7 @@ class Graph:
         return tensor
 
     def scalar(self, value, name, rank=4):
-        """A number that travels with the call."""
+        """A pass-by-value scalar."""
         array = np.full([1] * rank, value, np.float32)
         tensor = self.graph.tensor(name=name, dim=list(array.shape), stride=[1] * rank,
                                    data_type=cudnn.data_type.FLOAT, is_pass_by_value=True)
@@ -84,7 +84,7 @@ class Graph:
         self.graph.build_plans()
 
     def allocate(self):
-        """Memory for the outputs, full of what no result is; they are known by name."""
+        """Memory for the outputs, by name, filled with a value that no result has."""
         views = {}
         for name, tensor in self.results.items():
             shape, strides = tensor.get_dim(), tensor.get_stride()
@@ -108,7 +108,7 @@ class Graph:
 
 def expect(got, expected, what, roundings=2.0, compute_roundings=64.0):
     """At most `roundings` steps of the result's own type and some of the 32-bit arithmetic, at the
-    size of the largest expected number."""
+    magnitude of the largest expected value."""
     assert got.shape == expected.shape, f"{what}: shape {got.shape}, expected {expected.shape}"
     known = np.isfinite(expected)
     assert np.array_equal(np.isfinite(got), known), f"{what}: not finite at other places"

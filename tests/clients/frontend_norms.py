@@ -8,7 +8,7 @@ from frontend_graph import Graph, case, cases, expect, numbers, wide
 
 
 EPSILON = 1e-3
-ROWS = (12, 24, 1, 1)  # rows of 24 numbers
+ROWS = (12, 24, 1, 1)  # rows of 24 elements
 LAYER = dict(axes=(1, 2, 3), others=(0,))
 
 

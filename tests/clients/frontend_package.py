@@ -1,4 +1,4 @@
-"""What nvidia-cudnn-frontend does around its graphs: versions, files, captures, errors."""
+"""Features of nvidia-cudnn-frontend around its graphs: versions, serialisation, stream capture, errors."""
 
 import ctypes
 import sys
@@ -16,7 +16,7 @@ def version():
 
 @case
 def serialised_plan():
-    """A graph with its plan, written and read back, gives the same numbers."""
+    """A serialised and restored graph with its plan computes the same results."""
     a, b = numbers((1, 6, 8), seed=1), numbers((1, 8, 5), seed=2)
 
     def make():
@@ -40,11 +40,11 @@ def serialised_plan():
 
 @case
 def captured_execution():
-    """On a captured stream nothing is done until the graph is launched, and then each time; a number
-    that comes with the call is the one of the capture."""
+    """Work of a captured stream runs at every launch of the graph, not before; pass-by-value scalars
+    keep the values of the capture."""
     runtime = ctypes.CDLL("libcudart.so.13")
     stream, graph, launchable = (ctypes.c_void_p() for _ in range(3))
-    succeed = lambda status: status == 0 or sys.exit(f"the runtime answered {status}")
+    succeed = lambda status: status == 0 or sys.exit(f"the runtime returned {status}")
     succeed(runtime.cudaStreamCreate(ctypes.byref(stream)))
     handle = cudnn.create_handle()
     cudnn.set_stream(handle=handle, stream=stream.value)
@@ -73,7 +73,7 @@ def captured_execution():
 
 @case
 def contradiction_is_explained():
-    """Shapes that cannot be meant: the package raises, with our library's words."""
+    """Inconsistent shapes: the package raises an exception with our library's message."""
     g = Graph()
     c = g.graph.matmul(g.input(numbers((1, 4, 8)), "a"), g.input(numbers((1, 9, 5)), "b"))
     g.output("c", c, np.float32, (1, 4, 5))

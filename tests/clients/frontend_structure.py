@@ -1,4 +1,4 @@
-"""Graphs of nvidia-cudnn-frontend that move data or join several kinds of work."""
+"""Graphs of nvidia-cudnn-frontend that move data or combine several kinds of operations."""
 
 import cudnn
 import numpy as np
@@ -67,7 +67,7 @@ def statistics_of_channels():
 
 @case
 def data_gradient_through_relu():
-    """A data gradient, masked where the layer before it was cut off."""
+    """A data gradient, masked where the previous layer's ReLU was 0."""
     x, w, dy = (numbers(shape, seed=seed, channels_last=True) for seed, shape in
                 enumerate([(2, 8, 9, 7), (6, 8, 3, 3), (2, 6, 9, 7)]))
     geometry = dict(padding=[1, 1], stride=[1, 1], dilation=[1, 1])
@@ -81,7 +81,7 @@ def data_gradient_through_relu():
 
 @case
 def convolution_of_scaled_relu():
-    """Work before a convolution and statistics after it, in one graph."""
+    """A convolution with a prologue and per-channel statistics, in one graph."""
     x, w = (numbers(shape, np.float16, seed, channels_last=True) for seed, shape in
             enumerate([(2, 8, 9, 7), (8, 8, 3, 3)]))
     scale, bias = numbers((1, 8, 1, 1), np.float16, 3), numbers((1, 8, 1, 1), np.float16, 4)
@@ -111,7 +111,7 @@ def integer_product():
 
 @cases(*[dict(kind=kind) for kind in ("instancenorm", "adalayernorm")])
 def other_norms(kind):
-    """Forward and backward: per image and channel, and per image with parameters of its own."""
+    """Forward and backward: per image and channel, and per image with its own parameters."""
     shape, axes, form, others = {
         "instancenorm": ((3, 8, 5, 6), (2, 3), (1, 8, 1, 1), (0, 2, 3)),
         "adalayernorm": ((3, 4, 60, 1), (2, 3), (3, 1, 60, 1), (1,))}[kind]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """NVIDIA's Python package for cuDNN (nvidia-cudnn-frontend) as a client of our libcudnn.so.9, on a
-machine without a GPU: the package builds the graphs, our library runs them on the processor, and
-numpy judges.
+machine without a GPU: the package builds the graphs, our library runs them on the CPU, and numpy
+checks the results.
 
     LD_LIBRARY_PATH=build/cudnn/host tests/clients/frontend_test.py [NAME...]
 
@@ -16,17 +16,17 @@ import traceback
 
 import cudnn
 
-# Each adds its cases.
+# Each module registers its cases.
 import frontend_attention  # noqa: F401
 import frontend_attention_masks  # noqa: F401
 import frontend_norms  # noqa: F401
 import frontend_package  # noqa: F401
 import frontend_pointwise  # noqa: F401
-import frontend_products  # noqa: F401
+import frontend_matmul  # noqa: F401
 import frontend_structure  # noqa: F401
 from frontend_graph import CASES
 
-# What the package says before it asks the library: that it wants a cuDNN after the 9.19 we stand for.
+# The package's own error, before it calls the library, for features that need a cuDNN later than 9.19.
 NEWER = re.compile(r"requires.* v?9\.2\d\.\d+")
 
 
@@ -54,7 +54,7 @@ def main():
 if __name__ == "__main__":
     status = main()
     if hasattr(cudnn, "NodeType"):
-        # Releases with graphs in Python keep a caller's function for ever, and say so at great length.
+        # Releases with graphs in Python never release a caller's function, and print a long leak report.
         sys.stdout.flush()
         os._exit(status)
     sys.exit(status)

@@ -1,4 +1,4 @@
-"""What the graphs of the clients' tests mean, in numpy and in 64-bit numbers."""
+"""Numpy references in float64 for the graphs of the client tests."""
 
 import itertools
 import math
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def _taps(image, filters, padding, stride, dilation, output):
-    """For every tap of a filter: the tap, and the part of the padded image that it meets."""
+    """For every tap of a filter: the tap, and the slice of the padded image that it multiplies."""
     padded = np.pad(image, [(0, 0), (0, 0)] + [(p, p) for p in padding])
     for tap in itertools.product(*(range(n) for n in filters)):
         begin = [t * d for t, d in zip(tap, dilation)]
@@ -55,14 +55,14 @@ def gelu(x):
 
 
 def normalize(x, axes, epsilon, centered=True):
-    """The normalised x, with its mean and inverse deviation."""
+    """The normalised x, with its mean and inverse standard deviation."""
     mean = x.mean(axes, keepdims=True) if centered else np.zeros_like(x.mean(axes, keepdims=True))
     inverse = 1 / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + epsilon)
     return (x - mean) * inverse, mean, inverse
 
 
 def normalize_gradients(x, dy, scale, axes, mean, inverse, others, centered=True):
-    """dx, dscale, dbias; `axes` were normalised over, `others` are what the scale has 1 in."""
+    """dx, dscale, dbias; `axes` are the normalised axes, `others` those on which the scale has extent 1."""
     normal = (x - mean) * inverse
     inner = dy * scale
     dx = inner - normal * (inner * normal).mean(axes, keepdims=True)

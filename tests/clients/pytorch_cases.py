@@ -1,7 +1,7 @@
-"""What PyTorch asks of cuDNN, case by case: each gives a step that returns outputs and gradients.
+"""The cases in which PyTorch calls cuDNN: each builds a step that returns outputs and gradients.
 
-A case is made for a Setting: its numbers come from a seed of its own, rounded to the type that is
-tested, so that every library and the 64-bit reference get the same.
+A case is built for a Setting: its inputs come from its own seed, rounded to the tested type, so that
+every library and the float64 reference get the same inputs.
 """
 
 import contextlib
@@ -23,19 +23,19 @@ CASES = {}
 
 @dataclasses.dataclass
 class Case:
-    make: Callable  # of a Setting: a function that does one step and returns named tensors
+    make: Callable  # Setting -> a function that runs one step and returns named tensors
     dtype: str
-    length: int  # products that are summed for one number, through all of the case's stages
-    stages: int = 1  # how often numbers on their way are rounded to `rounded`
+    length: int  # terms accumulated for one output element, over all stages of the case
+    stages: int = 1  # number of intermediate roundings to `rounded`
     rounded: str = ""  # by default the case's type, or tf32
-    gain: float = 1.0  # how much larger a rounding of the first layers is in the result
+    gain: float = 1.0  # amplification of a rounding error of the first layers in the result
     tf32: bool = False
     benchmark: bool = False
 
 
 @dataclasses.dataclass
 class Setting:
-    """Where a case is run: the type it is about or, for the reference, 64-bit without cuDNN."""
+    """How a case is run: in its own type or, for the reference, in float64 without cuDNN."""
 
     device: str
     reference: bool
@@ -92,7 +92,7 @@ def with_gradients(forward, named_inputs, dy_of=None):
 
 
 def fixed_dy(setting):
-    """The same dy for every step of a case, made at the first one."""
+    """The same dy for every step of a case, created at the first one."""
     held = []
     def dy_of(y):
         if not held:
@@ -114,8 +114,8 @@ def add_convolution(label, dtype, x, w, channels_last=False, transposed=False, s
     taps = math.prod(w[2:])
     channels = (w[0] if transposed else w[1] * groups) // groups
     filters = (w[1] * groups if transposed else w[0]) // groups
-    places = x[2:] if transposed else output
-    length = max(channels * taps, filters * taps, x[0] * math.prod(places))
+    pixels = x[2:] if transposed else output
+    length = max(channels * taps, filters * taps, x[0] * math.prod(pixels))
     parameters = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
     if transposed:
         parameters["output_padding"] = output_padding
@@ -256,7 +256,7 @@ def make_ctc(setting):
                             dtype=torch.int32)
 
     def step():
-        # cuDNN has CTC for 32-bit labels on the host; the native one wants 64-bit.
+        # cuDNN has CTC for 32-bit labels on the host; the native one needs 64-bit.
         kind = torch.int64 if setting.reference else torch.int32
         loss = F.ctc_loss(F.log_softmax(logits, 2), targets.to(kind), lengths.to(kind),
                           label_lengths.to(kind), reduction="none")
@@ -280,7 +280,7 @@ def make_affine_grid(setting):
 
 
 def add_others():
-    # Logarithms near -150 are off by that many roundings, which exp() makes relative.
+    # Logarithms near -150 have an absolute error of that many roundings, which exp() makes relative.
     add("ctc_loss_f32", "f32", 50 * 25, make_ctc, stages=150**2)
     for dtype in ("f32", "f64"):
         # A coordinate is rounded at the size of the image, 24 pixels.

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""PyTorch on a GPU with our libcudnn.so.9 in place of NVIDIA's: the same steps with both, judged by
-64-bit arithmetic without cuDNN.
+"""PyTorch on a GPU with our libcudnn.so.9 in place of NVIDIA's: the same steps with both, checked
+against float64 arithmetic without cuDNN.
 
     tests/clients/pytorch_cudnn.py --library build/cudnn/libcudnn.so.9 [--json FILE] [--only WORD...]
 
-Four processes go through the cases of pytorch_cases.py: the reference; PyTorch as it is; ours with
-the log of calls on (values, and the count that proves it was ours); ours without a log (times). A
+Four processes go through the cases of pytorch_cases.py: the reference; unmodified PyTorch; ours with
+the call log on (values, and the call count that proves our library ran); ours without a log (times). A
 process that dies or hangs in a case is started again at the next one. A result is good when its error
-is within the bound that follows from the type and the length of the sums, or at most twice the error
-of NVIDIA's library. A case that PyTorch refuses with NVIDIA's library too is skipped. `--device cpu`
-runs everything without cuDNN, which only tries the cases out.
+is within the bound that follows from the type and the accumulation length, or at most twice the error
+of NVIDIA's library. A case that PyTorch rejects with NVIDIA's library too is skipped. `--device cpu`
+runs everything without cuDNN, to test the cases themselves.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def loaded_libraries():
 
 
 def median_ms(step, device, seconds):
-    """The median of single steps, as many as fit, after some for warming up."""
+    """The median time of single steps within the time limit, after some warm-up steps."""
     import torch
 
     times = []
@@ -114,7 +114,7 @@ def worker(options):
 # ------------------------------------------------------------------- the processes
 
 class Role:
-    """One way through all cases."""
+    """One configuration (library and environment) that runs all cases."""
 
     def __init__(self, name, options, folder, environment, times):
         self.name, self.options, self.folder = name, options, folder
@@ -132,7 +132,7 @@ class Role:
             self.answers[name] = {"error": "not run: the time was up"}
 
     def run_worker(self, names, deadline):
-        """Starts a process; answers how many cases are behind it when it ended."""
+        """Starts a process; returns the number of cases it finished or died in."""
         command = [sys.executable, str(HERE / "pytorch_cudnn.py"), "--worker", "--role", self.name,
                    "--device", self.options.device, "--folder", str(self.folder),
                    "--seconds", str(self.options.seconds), *(["--times"] if self.times else []),
@@ -166,7 +166,7 @@ class Role:
         return done
 
     def lines(self, process, deadline):
-        """What the worker says, (kind, text); TimeoutError when it says nothing for too long."""
+        """The next message of the worker, (kind, text); TimeoutError when none comes in time."""
         buffer = b""
         while True:
             patience = min(self.options.case_limit, deadline - time.monotonic())
@@ -184,17 +184,17 @@ class Role:
                     yield kind, text
 
 
-# ------------------------------------------------------------------- the judgement
+# ------------------------------------------------------------------- the comparison
 
 def bound(case, result, reference):
-    """How far a result may be off: its own rounding, the 32-bit (or 64-bit) sums, and what was
-    rounded on the way, at the size of the largest number."""
+    """The error bound of a result: its own rounding, the float32 (or float64) accumulation and the
+    intermediate roundings, at the magnitude of the largest element."""
     kinds = {"torch.float16": "f16", "torch.bfloat16": "bf16", "torch.float32": "f32",
              "torch.float64": "f64"}
     own = ROUNDING[kinds[str(result.dtype)]]
     sums = ROUNDING["f64" if case.dtype == "f64" else "f32"]
-    way = ROUNDING[case.rounded or ("tf32" if case.tf32 else case.dtype)]
-    relative = 2 * own + 4 * sums * math.sqrt(case.length) + 2 * way * math.sqrt(case.stages)
+    intermediate = ROUNDING[case.rounded or ("tf32" if case.tf32 else case.dtype)]
+    relative = 2 * own + 4 * sums * math.sqrt(case.length) + 2 * intermediate * math.sqrt(case.stages)
     return case.gain * relative * max(reference.abs().max().item(), 1e-30)
 
 
@@ -322,7 +322,7 @@ def compare(options):
     facts = roles["nvidia"].facts
     problems = []
     if options.device != "cpu":
-        # PyTorch's wheel maps NVIDIA's libcudnn.so.9 in any case; used, that loads its parts.
+        # PyTorch's wheel maps NVIDIA's libcudnn.so.9 in any case; only when it is used does it load its sub-libraries.
         for role in (roles["ours"], roles["timed"]):
             loaded = role.facts.get("libraries", [])
             if library not in loaded or any("/libcudnn_" in path for path in loaded):

@@ -1,4 +1,4 @@
-// Attributes: the table, and how values are set and read.
+// The attribute table, and cudnnBackendSetAttribute() and cudnnBackendGetAttribute().
 #include <gtest/gtest.h>
 
 #include <set>
@@ -8,14 +8,14 @@
 #include "backend/attribute_table.hpp"
 #include "backend/descriptor.hpp"
 #include "backend/finalize.hpp"
-#include "cudnn/described.hpp"
+#include "cudnn/scoped_descriptor.hpp"
 
 namespace ashlar::cudnn {
 
 namespace {
 
-using test::Described;
 using test::last_error;
+using test::ScopedDescriptor;
 using test::tensor;
 
 TEST(CudnnAttributeTable, HasEveryAttributeOnce) {
@@ -25,10 +25,10 @@ TEST(CudnnAttributeTable, HasEveryAttributeOnce) {
     EXPECT_TRUE(names.insert(row.name).second) << row.text;
     owners.insert(row.owner);
     EXPECT_EQ(find_attribute(row.name), &row);
-    EXPECT_LE(row.count.least, row.count.most) << row.text;
+    EXPECT_LE(row.count.min, row.count.max) << row.text;
     const bool is_descriptor = row.elements.accepts(CUDNN_TYPE_BACKEND_DESCRIPTOR);
     EXPECT_EQ(is_descriptor, row.elements.descriptors != 0) << row.text;
-    // Attributes carry the name of their descriptor, which is how programs find them.
+    // Attribute names start with the name of their descriptor type.
     EXPECT_EQ(std::string(row.text).rfind("CUDNN_ATTR_", 0), 0U);
   }
   EXPECT_EQ(names.size(), 293U);
@@ -38,12 +38,13 @@ TEST(CudnnAttributeTable, HasEveryAttributeOnce) {
   EXPECT_EQ(find_attribute(1 << 20), nullptr);
 }
 
-// Every attribute refuses every type but its own, every other descriptor, wrong counts and null.
-TEST(CudnnAttributes, MisuseOfAnyIsRefused) {
+// Every attribute rejects other element types, other descriptors, wrong counts and null.
+TEST(CudnnAttributes, MisuseOfEveryAttributeIsRejected) {
   const std::vector<char> room(4096, 0);
   for (const AttributeRow& row : attribute_rows()) {
-    const Described own(row.owner);
-    const auto set = [&](const Described& on, int type, std::int64_t count, const void* elements) {
+    const ScopedDescriptor own(row.owner);
+    const auto set = [&](const ScopedDescriptor& on, int type, std::int64_t count,
+                         const void* elements) {
       return cudnnBackendSetAttribute(on, row.name, static_cast<cudnnBackendAttributeType_t>(type),
                                       count, elements);
     };
@@ -65,24 +66,24 @@ TEST(CudnnAttributes, MisuseOfAnyIsRefused) {
             << row.text;
       }
     EXPECT_EQ(set(own, row.elements.type, -1, room.data()), CUDNN_STATUS_BAD_PARAM) << row.text;
-    EXPECT_EQ(set(own, row.elements.type, row.count.most + 1, room.data()),
+    EXPECT_EQ(set(own, row.elements.type, row.count.max + 1, room.data()),
               CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND)
         << row.text;
-    if (row.count.least > 0) {
+    if (row.count.min > 0) {
       EXPECT_EQ(set(own, row.elements.type, 0, room.data()),
                 CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT)
           << row.text;
     }
-    EXPECT_EQ(set(own, row.elements.type, row.count.least + (row.count.least == 0), nullptr),
+    EXPECT_EQ(set(own, row.elements.type, row.count.min + (row.count.min == 0), nullptr),
               CUDNN_STATUS_BAD_PARAM_NULL_POINTER)
         << row.text;
     const auto other_type = row.owner == CUDNN_BACKEND_TENSOR_DESCRIPTOR
                                 ? CUDNN_BACKEND_MATMUL_DESCRIPTOR
                                 : CUDNN_BACKEND_TENSOR_DESCRIPTOR;
-    const Described other(other_type);
+    const ScopedDescriptor other(other_type);
     EXPECT_EQ(set(other, row.elements.type, 1, room.data()), CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE)
         << row.text;
-    // Elements that are enumerations, descriptors or handles are looked at.
+    // Enumerations, descriptors and handles are validated.
     if (element_size(row.elements.type) == 4 && !is_value_of(row.elements.type, 1 << 20)) {
       const std::int32_t none = 1 << 20;
       EXPECT_EQ(set(own, row.elements.type, 1, &none), CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND)
@@ -95,7 +96,7 @@ TEST(CudnnAttributes, MisuseOfAnyIsRefused) {
       EXPECT_EQ(set(own, row.elements.type, 1, &foreign), CUDNN_STATUS_BAD_PARAM) << row.text;
     }
     if (row.elements.descriptors != 0) {
-      const Described knob(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+      const ScopedDescriptor knob(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
       const cudnnBackendDescriptor_t element = knob;
       EXPECT_EQ(set(own, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &element),
                 CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED)
@@ -104,15 +105,15 @@ TEST(CudnnAttributes, MisuseOfAnyIsRefused) {
   }
 }
 
-TEST(CudnnAttributes, AreReadAsTheyWereSet) {
-  const Described x = tensor(7, {2, 3, 4}, CUDNN_DATA_HALF);
+TEST(CudnnAttributes, GetReturnsWhatWasSet) {
+  const ScopedDescriptor x = tensor(7, {2, 3, 4}, CUDNN_DATA_HALF);
   std::int64_t count = 0, dims[8] = {};
   ASSERT_EQ(
       cudnnBackendGetAttribute(x, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 8, &count, dims),
       CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(count, 3);
   EXPECT_EQ(dims[2], 4);
-  // Fewer places than elements: those that fit, and how many there are.
+  // A small capacity: writes the elements that fit and returns the total count.
   dims[1] = -5;
   ASSERT_EQ(
       cudnnBackendGetAttribute(x, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 1, &count, dims),
@@ -130,7 +131,7 @@ TEST(CudnnAttributes, AreReadAsTheyWereSet) {
                                      nullptr, &type),
             CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(type, CUDNN_DATA_HALF);
-  // What was not set has its default.
+  // An attribute that is not set has its default.
   bool is_virtual = true;
   EXPECT_EQ(cudnnBackendGetAttribute(x, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &count,
                                      &is_virtual),
@@ -139,19 +140,19 @@ TEST(CudnnAttributes, AreReadAsTheyWereSet) {
   EXPECT_FALSE(is_virtual);
 }
 
-TEST(CudnnAttributes, DescriptorsAreReadIntoTheCallersOwn) {
-  Described x = tensor(7, {2, 3});
-  const Described y = tensor(8, {3, 2});
-  const Described reshape =
-      Described(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
-                {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y}})
-          .done();
-  x = Described(CUDNN_BACKEND_MATMUL_DESCRIPTOR);  // the operation keeps the tensor
-  const Described mine(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  cudnnBackendDescriptor_t place = mine;
+TEST(CudnnAttributes, DescriptorsAreReadIntoTheCallersDescriptors) {
+  ScopedDescriptor x = tensor(7, {2, 3});
+  const ScopedDescriptor y = tensor(8, {3, 2});
+  const ScopedDescriptor reshape = ScopedDescriptor(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+                                                    {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x},
+                                                     {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y}})
+                                       .done();
+  x = ScopedDescriptor(CUDNN_BACKEND_MATMUL_DESCRIPTOR);  // the operation keeps the tensor
+  const ScopedDescriptor mine(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  cudnnBackendDescriptor_t out = mine;
   std::int64_t count = 0, uid = 0;
   ASSERT_EQ(cudnnBackendGetAttribute(reshape, CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
-                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &place),
+                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &out),
             CUDNN_STATUS_SUCCESS)
       << last_error();
   EXPECT_EQ(count, 1);
@@ -159,15 +160,15 @@ TEST(CudnnAttributes, DescriptorsAreReadIntoTheCallersOwn) {
                                      nullptr, &uid),
             CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(uid, 7);
-  place = x;  // of another type
+  out = x;  // of another type
   EXPECT_EQ(cudnnBackendGetAttribute(reshape, CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
-                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &place),
+                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &out),
             CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE);
 }
 
-TEST(CudnnAttributes, NumbersAreReadInEitherWidth) {
-  const Described op(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
-                     {{CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 0.25}});
+TEST(CudnnAttributes, FloatAndDoubleAreInterchangeable) {
+  const ScopedDescriptor op(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+                            {{CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 0.25}});
   float narrow = 0;
   double wide = 0;
   EXPECT_EQ(cudnnBackendGetAttribute(op, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, CUDNN_TYPE_FLOAT, 1,
@@ -181,22 +182,22 @@ TEST(CudnnAttributes, NumbersAreReadInEitherWidth) {
 }
 
 TEST(CudnnAttributes, InitializeEmptiesADescriptor) {
-  const Described x = tensor(1, {4});
+  const ScopedDescriptor x = tensor(1, {4});
   EXPECT_EQ(x.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, std::int64_t{2}), CUDNN_STATUS_BAD_PARAM);
   EXPECT_EQ(cudnnBackendInitialize(x), CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(x.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, std::int64_t{2}), CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(x.finalize(), CUDNN_STATUS_BAD_PARAM);  // without dims
 }
 
-// What finalize computes comes from what it made.
-TEST(CudnnAttributes, ComputedOnesComeFromWhatFinalizeMade) {
+// Computed attributes come from the object that finalize built.
+TEST(CudnnAttributes, ComputedAttributesComeFromFinalize) {
   struct Notes : Finished {
     std::optional<AttributeValue> computed(cudnnBackendAttributeName_t name) const override {
       if (name != CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) return {};
       return std::vector<std::int64_t>{CUDNN_NUMERICAL_NOTE_WINOGRAD};
     }
   };
-  const Described engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  const ScopedDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   Record record{CUDNN_BACKEND_ENGINE_DESCRIPTOR};
   record.finished = std::make_shared<const Notes>();
   contents_of(engine, "engine")->record = std::make_shared<const Record>(std::move(record));
@@ -214,12 +215,12 @@ TEST(CudnnAttributes, ComputedOnesComeFromWhatFinalizeMade) {
   EXPECT_EQ(count, 0);
 }
 
-TEST(CudnnDescriptors, ThreadsWithTheirOwnDoNotMeet) {
+TEST(CudnnDescriptors, ThreadsWithSeparateDescriptorsAreIndependent) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([t] {
       for (std::int64_t i = 0; i < 200; ++i) {
-        const Described x = tensor(t * 1000 + i, {i + 1, 3});
+        const ScopedDescriptor x = tensor(t * 1000 + i, {i + 1, 3});
         std::int64_t dims[2] = {};
         ASSERT_EQ(cudnnBackendGetAttribute(x, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 2,
                                            nullptr, dims),
@@ -230,9 +231,8 @@ TEST(CudnnDescriptors, ThreadsWithTheirOwnDoNotMeet) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// A descriptor that one thread fills, finalizes and destroys while another does the same gives
-// statuses, in any order.
-TEST(CudnnDescriptors, OneDescriptorInTwoThreadsIsAnAnswer) {
+// Two threads that set, finalize and destroy the same descriptor get statuses, in any interleaving.
+TEST(CudnnDescriptors, OneDescriptorInTwoThreadsReturnsStatuses) {
   for (int round = 0; round < 100; ++round) {
     cudnnBackendDescriptor_t x = nullptr;
     ASSERT_EQ(cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &x),
@@ -254,7 +254,7 @@ TEST(CudnnDescriptors, OneDescriptorInTwoThreadsIsAnAnswer) {
     std::thread two([&] { second = use(); });
     one.join();
     two.join();
-    // Exactly one of them destroyed it.
+    // Exactly one destroy succeeded.
     EXPECT_NE(first == CUDNN_STATUS_SUCCESS, second == CUDNN_STATUS_SUCCESS);
   }
 }

@@ -16,10 +16,10 @@ void require(cudnnStatus_t status) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   std::string text(1024, '\0');
   cudnnGetLastErrorString(text.data(), text.size());
-  throw Refused(status, text.c_str());
+  throw CallFailed(status, text.c_str());
 }
 
-// A list of elements of a type, as memory holds it.
+// A contiguous one-dimensional tensor.
 Tensor flat(DType dtype, std::size_t count) {
   Tensor tensor;
   tensor.dtype = dtype;
@@ -119,7 +119,7 @@ cudnnBackendDescriptor_t BackendClient::pointwise(cudnnPointwiseMode_t mode,
   const auto add = [&](cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t tensor) {
     if (tensor != nullptr) attributes.push_back({name, CUDNN_TYPE_BACKEND_DESCRIPTOR, tensor});
   };
-  // A gradient reads dy first, then x.
+  // A backward operation reads dy first, then x.
   add(is_gradient ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC : CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
       x);
   add(is_gradient ? CUDNN_ATTR_OPERATION_POINTWISE_XDESC : CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
@@ -174,7 +174,7 @@ std::map<std::int64_t, Numbers> BackendClient::run(cudnnBackendDescriptor_t plan
   std::map<std::int64_t, std::vector<std::byte>> host;
   std::map<std::int64_t, std::unique_ptr<Memory>> there;
   for (const auto& [uid, numbers] : memory) {
-    const Known known = tensors_.at(uid);
+    const TensorInfo known = tensors_.at(uid);
     const Tensor list = flat(known.dtype, numbers.size());
     std::vector<std::byte>& bytes = host[uid];
     bytes.resize(static_cast<std::size_t>(byte_size(list)) + 8);
@@ -197,14 +197,14 @@ std::map<std::int64_t, Numbers> BackendClient::run(cudnnBackendDescriptor_t plan
   cudnnBackendDescriptor_t pack = nullptr;
   require(cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack));
   made_.push_back(pack);
-  void* place = static_cast<std::byte*>(workspace.data()) + 1;  // programs align it as they like
+  void* start = static_cast<std::byte*>(workspace.data()) + 1;  // unaligned on purpose
   const auto count = static_cast<std::int64_t>(uids.size());
   require(cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
                                    count, uids.data()));
   require(cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
                                    count, pointers.data()));
   require(cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
-                                   &place));
+                                   &start));
   for (const Attribute& attribute : pack_more) require(set(pack, attribute));
   require(cudnnBackendFinalize(pack));
   require(cudnnBackendExecute(handle_, plan, pack));

@@ -1,5 +1,5 @@
-// A small client of the graph interface, for tests: descriptors in a line each, and graphs that are
-// run on lists of numbers.
+// A small client of the graph API for tests: creates descriptors in one line each and runs graphs
+// on vectors of doubles.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -17,7 +17,7 @@ namespace ashlar::test {
 
 using Numbers = std::vector<double>;
 
-// What an attribute is set to; the type follows from the attribute where it is an enumeration.
+// The value of an attribute. For enumerations the element type follows from the attribute.
 using Setting =
     std::variant<std::int64_t, double, cudnnBackendDescriptor_t, std::vector<std::int64_t>,
                  std::vector<cudnnBackendDescriptor_t>, std::vector<cudnnFraction_t>>;
@@ -34,7 +34,8 @@ struct TensorOptions {
   cudnnBackendDescriptor_t ragged_offset = nullptr;
 };
 
-// Owns what it makes. A call that fails throws with its status and the last error.
+// Owns the descriptors it creates. A call that fails throws CallFailed with its status and the last
+// error.
 class BackendClient {
  public:
   BackendClient();
@@ -50,33 +51,33 @@ class BackendClient {
   cudnnBackendDescriptor_t pointwise(cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
                                      cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y,
                                      cudnnBackendDescriptor_t t = nullptr);
-  // From operations to a plan, through heuristics.
+  // Builds a plan from operations, with the first configuration of the heuristics.
   cudnnBackendDescriptor_t plan(const std::vector<cudnnBackendDescriptor_t>& operations);
   cudnnBackendDescriptor_t config(const std::vector<cudnnBackendDescriptor_t>& operations);
   std::string plan_json(cudnnBackendDescriptor_t plan);
 
-  // Runs a plan on these numbers: elements of memory, one after the other, by uid. Outputs hold
-  // what is given for them before. Returns what all of them hold after it.
+  // Runs a plan. `memory` holds the elements of each tensor in memory order, by uid; outputs start
+  // with these contents. Returns the contents of all tensors afterwards.
   std::map<std::int64_t, Numbers> run(cudnnBackendDescriptor_t plan,
                                       const std::map<std::int64_t, Numbers>& memory,
                                       const std::vector<Attribute>& pack = {});
 
  private:
-  struct Known {
+  struct TensorInfo {
     DType dtype;
     bool is_by_value;
   };
   cudnnHandle_t handle_ = nullptr;
   std::vector<cudnnBackendDescriptor_t> made_;
-  std::map<std::int64_t, Known> tensors_;
+  std::map<std::int64_t, TensorInfo> tensors_;
 };
 
-// For tests of refusals: the status, without a throw.
+// For tests of rejections: returns the status instead of throwing.
 cudnnStatus_t set(cudnnBackendDescriptor_t descriptor, const Attribute& attribute);
 
-// A call that did not answer with success.
-struct Refused : std::runtime_error {
-  Refused(cudnnStatus_t answered, const std::string& sentence)
+// A call that did not return CUDNN_STATUS_SUCCESS.
+struct CallFailed : std::runtime_error {
+  CallFailed(cudnnStatus_t answered, const std::string& sentence)
       : std::runtime_error(sentence), status(answered) {}
   cudnnStatus_t status;
 };

@@ -1,8 +1,8 @@
-// Attributes that are set or read as they cannot be.
+// Bad calls of cudnnBackendSetAttribute() and cudnnBackendGetAttribute().
 #include <limits>
 
 #include "cudnn/bad_calls.hpp"
-#include "cudnn/described.hpp"
+#include "cudnn/scoped_descriptor.hpp"
 
 namespace ashlar::cudnn::test {
 
@@ -13,27 +13,30 @@ using Owner = cudnnBackendDescriptorType_t;
 
 // Sets one attribute of a new descriptor.
 std::function<cudnnStatus_t()> set(Owner owner, Attribute name, const Values& values) {
-  return [=] { return Described(owner).set(name, values); };
+  return [=] { return ScopedDescriptor(owner).set(name, values); };
 }
 std::function<cudnnStatus_t()> set(Owner owner, Attribute name, cudnnBackendAttributeType_t type,
                                    std::int64_t count, const void* elements) {
-  return [=] { return cudnnBackendSetAttribute(Described(owner), name, type, count, elements); };
+  return [=] {
+    return cudnnBackendSetAttribute(ScopedDescriptor(owner), name, type, count, elements);
+  };
 }
-// Asks a finalized tensor.
+// Reads an attribute of a finalized tensor.
 std::function<cudnnStatus_t()> get(Attribute name, cudnnBackendAttributeType_t type,
                                    std::int64_t capacity) {
   return [=] {
     return cudnnBackendGetAttribute(tensor(1, {2, 3}), name, type, capacity, nullptr, nullptr);
   };
 }
-// Asks a descriptor that is not finalized for what finalize computes.
+// Reads a computed attribute before finalize.
 std::function<cudnnStatus_t()> get_early(Owner owner, Attribute name,
                                          cudnnBackendAttributeType_t type) {
-  return
-      [=] { return cudnnBackendGetAttribute(Described(owner), name, type, 0, nullptr, nullptr); };
+  return [=] {
+    return cudnnBackendGetAttribute(ScopedDescriptor(owner), name, type, 0, nullptr, nullptr);
+  };
 }
 std::function<cudnnStatus_t()> set_unfinished(Owner owner, Attribute name, Owner element) {
-  return [=] { return Described(owner).set(name, Described(element)); };
+  return [=] { return ScopedDescriptor(owner).set(name, ScopedDescriptor(element)); };
 }
 
 constexpr std::int64_t kNine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -90,8 +93,8 @@ BadCalls bad_attribute_calls() {
       {"tensor id: none", set(kTensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 0, kNine)},
       {"matmul operation: two tensors for a",
        [] {
-         const Described x = tensor(1, {2, 2}), y = tensor(2, {2, 2});
-         return Described(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR)
+         const ScopedDescriptor x = tensor(1, {2, 2}), y = tensor(2, {2, 2});
+         return ScopedDescriptor(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR)
              .set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, Values::descriptors({x, y}));
        }},
       {"graph operations: count -1",
@@ -159,7 +162,7 @@ BadCalls bad_attribute_calls() {
        [] {
          cudnnBackendDescriptor_t gone = nullptr;
          cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &gone);
-         const Described reshape(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+         const ScopedDescriptor reshape(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
          cudnnBackendDestroyDescriptor(gone);
          return reshape.set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, gone);
        }},
@@ -168,24 +171,24 @@ BadCalls bad_attribute_calls() {
                       CUDNN_ATTR_OPERATION_RESHAPE_XDESC, kTensor)},
       {"reshape x: itself",
        [] {
-         const Described reshape(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+         const ScopedDescriptor reshape(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
          return reshape.set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, reshape);
        }},
       {"reshape x: a matmul",
        [] {
-         return Described(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
+         return ScopedDescriptor(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
              .set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
-                  Described(CUDNN_BACKEND_MATMUL_DESCRIPTOR,
-                            {{CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT}})
+                  ScopedDescriptor(CUDNN_BACKEND_MATMUL_DESCRIPTOR,
+                                   {{CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT}})
                       .done());
        }},
       {"convolution operation: a tensor for its parameters",
        [] {
-         return Described(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
+         return ScopedDescriptor(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
              .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, tensor(1, {2}));
        }},
       {"graph operations: a tensor",
-       [] { return Described(kGraph).set(CUDNN_ATTR_OPERATIONGRAPH_OPS, tensor(1, {2})); }},
+       [] { return ScopedDescriptor(kGraph).set(CUDNN_ATTR_OPERATIONGRAPH_OPS, tensor(1, {2})); }},
       {"heuristics graph: not finalized",
        set_unfinished(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
                       kGraph)},
@@ -198,7 +201,7 @@ BadCalls bad_attribute_calls() {
        [] {
          cudnnHandle_t handle = nullptr;
          cudnnCreate(&handle);
-         const Described graph(kGraph);
+         const ScopedDescriptor graph(kGraph);
          cudnnDestroy(handle);
          return graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle);
        }},
@@ -226,28 +229,28 @@ BadCalls bad_attribute_calls() {
       // Reading descriptors.
       {"get descriptor: into null",
        [] {
-         const Described x = tensor(1, {2});
-         const Described op(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
-                            {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}});
-         cudnnBackendDescriptor_t place = nullptr;
+         const ScopedDescriptor x = tensor(1, {2});
+         const ScopedDescriptor op(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+                                   {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}});
+         cudnnBackendDescriptor_t out = nullptr;
          return cudnnBackendGetAttribute(op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
-                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, nullptr, &place);
+                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, nullptr, &out);
        }},
       {"get descriptor: into another type",
        [] {
-         const Described x = tensor(1, {2});
-         const Described op(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
-                            {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}});
-         const Described wrong(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-         cudnnBackendDescriptor_t place = wrong;
+         const ScopedDescriptor x = tensor(1, {2});
+         const ScopedDescriptor op(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+                                   {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}});
+         const ScopedDescriptor wrong(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+         cudnnBackendDescriptor_t out = wrong;
          return cudnnBackendGetAttribute(op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
-                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, nullptr, &place);
+                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, nullptr, &out);
        }},
       {"get seed: as a number when it is a tensor",
        [] {
-         const Described seed = tensor(1, {1}, CUDNN_DATA_INT64);
-         const Described op(CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
-                            {{CUDNN_ATTR_OPERATION_RNG_SEED, seed}});
+         const ScopedDescriptor seed = tensor(1, {1}, CUDNN_DATA_INT64);
+         const ScopedDescriptor op(CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
+                                   {{CUDNN_ATTR_OPERATION_RNG_SEED, seed}});
          std::int64_t value = 0;
          return cudnnBackendGetAttribute(op, CUDNN_ATTR_OPERATION_RNG_SEED, CUDNN_TYPE_INT64, 1,
                                          nullptr, &value);

@@ -1,4 +1,4 @@
-// Calls that no program should make, with what they are answered: rows for bad_calls_test.cpp.
+// Invalid calls for bad_calls_test.cpp, which compares their status and message with a golden file.
 #pragma once
 
 #include <cudnn.h>

@@ -1,5 +1,5 @@
-// Bad calls are answered with an exact status and sentence: tests/cudnn/data/bad_calls.txt has one
-// line for each, "name | status | sentence". ASHLAR_UPDATE_GOLDENS=1 writes it anew.
+// Bad calls return an exact status and message: tests/cudnn/data/bad_calls.txt has one line for
+// each, "name | status | message". ASHLAR_UPDATE_GOLDENS=1 rewrites it.
 #include "cudnn/bad_calls.hpp"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include "core/answer.hpp"
-#include "cudnn/described.hpp"
+#include "core/guarded.hpp"
+#include "cudnn/scoped_descriptor.hpp"
 
 namespace ashlar::cudnn::test {
 
@@ -33,14 +33,14 @@ std::string line_of(const BadCall& bad) {
   const std::string before = last_error();
   const cudnnStatus_t status = bad.call();
   EXPECT_NE(status, CUDNN_STATUS_SUCCESS) << bad.name;
-  EXPECT_NE(last_error(), before) << bad.name << ": no sentence";
+  EXPECT_NE(last_error(), before) << bad.name << ": no message";
   const std::string sentence = last_error();
-  // What a JSON parser says is the business of its version.
+  // The text of a JSON parser depends on its version.
   return bad.name + " | " + std::to_string(status) + " | " +
          sentence.substr(0, sentence.find("[json."));
 }
 
-TEST(CudnnBadCalls, AreAnsweredAsWritten) {
+TEST(CudnnBadCalls, MatchTheGoldenFile) {
   std::set<std::string> names;
   std::vector<std::string> lines;
   for (const BadCall& bad : all_bad_calls()) {
@@ -57,7 +57,7 @@ TEST(CudnnBadCalls, AreAnsweredAsWritten) {
   std::size_t next = 0;
   for (std::string expected; std::getline(golden, expected); ++next)
     EXPECT_EQ(next < lines.size() ? lines[next] : "nothing", expected);
-  EXPECT_EQ(next, lines.size()) << "ASHLAR_UPDATE_GOLDENS=1 writes " << kGolden << " anew";
+  EXPECT_EQ(next, lines.size()) << "ASHLAR_UPDATE_GOLDENS=1 rewrites " << kGolden;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Handles, versions, and descriptors as a whole.
+// Bad calls with handles, versions and descriptor creation.
 #include "cudnn/bad_calls.hpp"
-#include "cudnn/described.hpp"
+#include "cudnn/scoped_descriptor.hpp"
 
 namespace ashlar::cudnn::test {
 
@@ -28,11 +28,11 @@ cudnnBackendDescriptor_t destroyed_descriptor() {
   return descriptor;
 }
 
-int foreign = 0;  // a place in memory that is no object of the library
+int foreign = 0;  // an address that is not an object of the library
 const auto foreign_handle = reinterpret_cast<cudnnHandle_t>(&foreign);
 const cudnnBackendDescriptor_t foreign_descriptor = &foreign;
 
-// Numbers that the enumerations do not have, small enough to be of their types.
+// Values outside the enumerations, but inside the range of their underlying types.
 constexpr auto kNoProperty = static_cast<libraryPropertyType>(3);
 constexpr auto kNoDescriptorType = static_cast<cudnnBackendDescriptorType_t>(44);
 constexpr auto kLargestDescriptorType = static_cast<cudnnBackendDescriptorType_t>(63);
@@ -45,7 +45,7 @@ constexpr auto kNoType = static_cast<cudnnBackendAttributeType_t>(31);
 BadCalls bad_handle_calls() {
   static cudaStream_t stream;
   static cudnnStatus_t pending;
-  static cudnnBackendDescriptor_t made;
+  static cudnnBackendDescriptor_t created;
   static unsigned mask;
   static void* data;
   static cudnnCallback_t callback;
@@ -55,7 +55,7 @@ BadCalls bad_handle_calls() {
       {"destroy: foreign", [] { return cudnnDestroy(foreign_handle); }},
       {"destroy: a descriptor",
        [] {
-         const Described x(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+         const ScopedDescriptor x(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
          return cudnnDestroy(static_cast<cudnnHandle_t>(static_cast<void*>(x)));
        }},
       {"set stream: null handle", [] { return cudnnSetStream(nullptr, stream); }},
@@ -83,9 +83,9 @@ BadCalls bad_handle_calls() {
       {"create descriptor: no place",
        [] { return cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, nullptr); }},
       {"create descriptor: type 44",
-       [] { return cudnnBackendCreateDescriptor(kNoDescriptorType, &made); }},
+       [] { return cudnnBackendCreateDescriptor(kNoDescriptorType, &created); }},
       {"create descriptor: type 63",
-       [] { return cudnnBackendCreateDescriptor(kLargestDescriptorType, &made); }},
+       [] { return cudnnBackendCreateDescriptor(kLargestDescriptorType, &created); }},
       {"destroy descriptor: twice",
        [] { return cudnnBackendDestroyDescriptor(destroyed_descriptor()); }},
       {"destroy descriptor: foreign",
@@ -123,15 +123,17 @@ BadCalls bad_handle_calls() {
        }},
       {"set: attribute 10",
        [] {
-         return Described(CUDNN_BACKEND_TENSOR_DESCRIPTOR).set(kNoAttribute, std::int64_t{1});
+         return ScopedDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+             .set(kNoAttribute, std::int64_t{1});
        }},
       {"set: attribute 4095",
        [] {
-         return Described(CUDNN_BACKEND_TENSOR_DESCRIPTOR).set(kLargestAttribute, std::int64_t{1});
+         return ScopedDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+             .set(kLargestAttribute, std::int64_t{1});
        }},
       {"set: type 31",
        [] {
-         return cudnnBackendSetAttribute(Described(CUDNN_BACKEND_TENSOR_DESCRIPTOR),
+         return cudnnBackendSetAttribute(ScopedDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR),
                                          CUDNN_ATTR_TENSOR_UNIQUE_ID, kNoType, 1, &foreign);
        }},
       {"get: type 31",

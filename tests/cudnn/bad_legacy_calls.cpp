@@ -1,4 +1,4 @@
-// The older calls with tensors that do not agree, and parameters out of range.
+// Bad legacy calls: inconsistent tensors, and parameters out of range.
 #include <array>
 
 #include "cudnn/bad_calls.hpp"
@@ -7,7 +7,7 @@ namespace ashlar::cudnn::test {
 
 namespace {
 
-// What a call works on. Nothing here is read before a call is found to be bad.
+// Memory for the calls. A bad call is rejected before it reads any of it.
 std::array<float, 4096> memory;
 void* const kData = memory.data();
 const float kOne = 1.0F, kZero = 0.0F;

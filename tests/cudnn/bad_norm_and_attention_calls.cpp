@@ -1,4 +1,5 @@
-// Operations whose tensors do not agree: normalisation, attention, caches, bands, blocks, experts.
+// Operations with inconsistent tensors: normalisation, attention, paged caches, band matrices,
+// block scales, grouped matmuls.
 #include "cudnn/bad_calls.hpp"
 #include "cudnn/bad_operation.hpp"
 
@@ -8,7 +9,7 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-// A good operation with some of its tensors replaced; empty dims leave one out.
+// A valid operation with some of its tensors replaced; empty dims remove a tensor.
 Tensors replaced(Tensors tensors, const Tensors& bad) {
   for (const auto& [name, shape] : bad) {
     std::erase_if(tensors, [name = name](const auto& entry) { return entry.first == name; });

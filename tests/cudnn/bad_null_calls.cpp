@@ -1,17 +1,17 @@
-// Every function with nothing to work on: all pointers null and all numbers zero, then with a first
-// argument that points to something else than an object of the library.
+// Every function with null pointers and zeros, then with a first argument that points to a foreign
+// object.
 #include "cudnn/bad_calls.hpp"
 
 namespace ashlar::cudnn::test {
 
 namespace {
 
-// Large enough for a careless read, and no object.
+// Large enough for an unchecked read; not an object of the library.
 std::uint64_t foreign[64];
 
 template <class T>
 constexpr bool kIsObject = std::is_same_v<T, cudnnBackendDescriptor_t>;
-// Handles and descriptors are pointers to structs; places for results point to them or to numbers.
+// Handles and descriptors are pointers to structs; output parameters point to handles or scalars.
 template <class T>
 requires std::is_class_v<T> &&
     (!std::is_same_v<T, cudnnFraction_t>)constexpr bool kIsObject<T*> = true;

@@ -3,19 +3,19 @@
 namespace ashlar::cudnn::test {
 
 Call operation(cudnnBackendDescriptorType_t type, Tensors tensors, Parameters parameters,
-               std::vector<Described::Attribute> others) {
+               std::vector<ScopedDescriptor::Attribute> others) {
   return [=] {
-    const Described made(type);
+    const ScopedDescriptor descriptor(type);
     std::int64_t uid = 0;
     for (const auto& [name, shape] : tensors) {
-      const cudnnStatus_t status = made.set(name, tensor(++uid, shape.dims, shape.type));
+      const cudnnStatus_t status = descriptor.set(name, tensor(++uid, shape.dims, shape.type));
       if (status != CUDNN_STATUS_SUCCESS) return status;
     }
     for (const auto& [name, make] : parameters)
-      if (const cudnnStatus_t status = made.set(name, make())) return status;
+      if (const cudnnStatus_t status = descriptor.set(name, make())) return status;
     for (const auto& [name, values] : others)
-      if (const cudnnStatus_t status = made.set(name, values)) return status;
-    return made.finalize();
+      if (const cudnnStatus_t status = descriptor.set(name, values)) return status;
+    return descriptor.finalize();
   };
 }
 

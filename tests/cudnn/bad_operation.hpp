@@ -1,11 +1,11 @@
-// An operation of tensors that are told by their dims, finalized.
+// Builds and finalizes an operation whose tensors are given by their dims.
 #pragma once
 
 #include <functional>
 #include <utility>
 #include <vector>
 
-#include "cudnn/described.hpp"
+#include "cudnn/scoped_descriptor.hpp"
 
 namespace ashlar::cudnn::test {
 
@@ -18,11 +18,12 @@ struct TensorShape {
   cudnnDataType_t type;
 };
 using Tensors = std::vector<std::pair<cudnnBackendAttributeName_t, TensorShape>>;
-// Descriptors of parameters, made when the call is.
-using Parameters = std::vector<std::pair<cudnnBackendAttributeName_t, std::function<Described()>>>;
+// Parameter descriptors, created when the call runs.
+using Parameters =
+    std::vector<std::pair<cudnnBackendAttributeName_t, std::function<ScopedDescriptor()>>>;
 
-// Tensors get uids 1, 2, ... in their order.
+// Tensors get the uids 1, 2, ... in order.
 Call operation(cudnnBackendDescriptorType_t type, Tensors tensors, Parameters parameters,
-               std::vector<Described::Attribute> others = {});
+               std::vector<ScopedDescriptor::Attribute> others = {});
 
 }  // namespace ashlar::cudnn::test

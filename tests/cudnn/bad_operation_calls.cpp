@@ -1,4 +1,5 @@
-// Operations whose tensors do not agree: convolutions, products, element-wise and the like.
+// Operations with inconsistent tensors: convolutions, matmuls, pointwise, reductions, pooling and
+// data movement.
 #include <map>
 
 #include "cudnn/bad_calls.hpp"
@@ -10,16 +11,16 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-Described convolution_parameters(std::int64_t spatial) {
+ScopedDescriptor convolution_parameters(std::int64_t spatial) {
   const Dims ones(static_cast<std::size_t>(spatial), 1);
-  return Described(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
-                   {{CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT},
-                    {CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION},
-                    {CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, spatial},
-                    {CUDNN_ATTR_CONVOLUTION_DILATIONS, ones},
-                    {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, ones},
-                    {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, ones},
-                    {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, ones}})
+  return ScopedDescriptor(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
+                          {{CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT},
+                           {CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION},
+                           {CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, spatial},
+                           {CUDNN_ATTR_CONVOLUTION_DILATIONS, ones},
+                           {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, ones},
+                           {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, ones},
+                           {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, ones}})
       .done();
 }
 
@@ -51,10 +52,10 @@ Call backward_filter(const Dims& x, const Dims& dw, const Dims& dy) {
 Call pointwise(cudnnPointwiseMode_t mode, Tensors tensors) {
   return operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, std::move(tensors),
                    {{CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, [mode] {
-                       return Described(CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
-                                        {{CUDNN_ATTR_POINTWISE_MODE, mode},
-                                         {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT},
-                                         {CUDNN_ATTR_POINTWISE_AXIS, std::int64_t{3}}})
+                       return ScopedDescriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+                                               {{CUDNN_ATTR_POINTWISE_MODE, mode},
+                                                {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT},
+                                                {CUDNN_ATTR_POINTWISE_AXIS, std::int64_t{3}}})
                            .done();
                      }}});
 }
@@ -62,8 +63,8 @@ Call pointwise(cudnnPointwiseMode_t mode, Tensors tensors) {
 Call matmul(Tensors tensors) {
   return operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, std::move(tensors),
                    {{CUDNN_ATTR_OPERATION_MATMUL_DESC, [] {
-                       return Described(CUDNN_BACKEND_MATMUL_DESCRIPTOR,
-                                        {{CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT}})
+                       return ScopedDescriptor(CUDNN_BACKEND_MATMUL_DESCRIPTOR,
+                                               {{CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT}})
                            .done();
                      }}});
 }
@@ -76,43 +77,44 @@ Call matmul(const Dims& a, const Dims& b, const Dims& c) {
 Call reduction(Tensors tensors) {
   return operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, std::move(tensors),
                    {{CUDNN_ATTR_OPERATION_REDUCTION_DESC, [] {
-                       return Described(CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
-                                        {{CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_REDUCE_TENSOR_ADD},
-                                         {CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT}})
+                       return ScopedDescriptor(
+                                  CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
+                                  {{CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_REDUCE_TENSOR_ADD},
+                                   {CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT}})
                            .done();
                      }}});
 }
 
-Call concat(std::int64_t axis, std::int64_t place, std::vector<Dims> inputs, Dims output) {
+Call concat(std::int64_t axis, std::int64_t in_place_index, std::vector<Dims> inputs, Dims output) {
   return [=] {
-    std::vector<Described> tensors;
-    const Described op(CUDNN_BACKEND_OPERATION_CONCAT_DESCRIPTOR,
-                       {{CUDNN_ATTR_OPERATION_CONCAT_AXIS, axis},
-                        {CUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX, place},
-                        {CUDNN_ATTR_OPERATION_CONCAT_OUTPUT_DESC, tensor(9, output)}});
-    std::vector<cudnnBackendDescriptor_t> places;
+    std::vector<ScopedDescriptor> tensors;
+    const ScopedDescriptor op(CUDNN_BACKEND_OPERATION_CONCAT_DESCRIPTOR,
+                              {{CUDNN_ATTR_OPERATION_CONCAT_AXIS, axis},
+                               {CUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX, in_place_index},
+                               {CUDNN_ATTR_OPERATION_CONCAT_OUTPUT_DESC, tensor(9, output)}});
+    std::vector<cudnnBackendDescriptor_t> descriptors;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       tensors.push_back(tensor(static_cast<std::int64_t>(i), inputs[i]));
-      places.push_back(tensors.back());
+      descriptors.push_back(tensors.back());
     }
-    if (!places.empty())
+    if (!descriptors.empty())
       cudnnBackendSetAttribute(op, CUDNN_ATTR_OPERATION_CONCAT_INPUT_DESCS,
                                CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                               static_cast<std::int64_t>(places.size()), places.data());
+                               static_cast<std::int64_t>(descriptors.size()), descriptors.data());
     return op.finalize();
   };
 }
 
-Described pooling(cudnnResampleMode_t mode) {
+ScopedDescriptor pooling(cudnnResampleMode_t mode) {
   using Fractions = std::initializer_list<cudnnFraction_t>;
-  return Described(CUDNN_BACKEND_RESAMPLE_DESCRIPTOR,
-                   {{CUDNN_ATTR_RESAMPLE_MODE, mode},
-                    {CUDNN_ATTR_RESAMPLE_COMP_TYPE, CUDNN_DATA_FLOAT},
-                    {CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, std::int64_t{1}},
-                    {CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, Fractions{{2, 1}}},
-                    {CUDNN_ATTR_RESAMPLE_STRIDES, Fractions{{2, 1}}},
-                    {CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, Fractions{{0, 1}}},
-                    {CUDNN_ATTR_RESAMPLE_POST_PADDINGS, Fractions{{0, 1}}}})
+  return ScopedDescriptor(CUDNN_BACKEND_RESAMPLE_DESCRIPTOR,
+                          {{CUDNN_ATTR_RESAMPLE_MODE, mode},
+                           {CUDNN_ATTR_RESAMPLE_COMP_TYPE, CUDNN_DATA_FLOAT},
+                           {CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, std::int64_t{1}},
+                           {CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, Fractions{{2, 1}}},
+                           {CUDNN_ATTR_RESAMPLE_STRIDES, Fractions{{2, 1}}},
+                           {CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, Fractions{{0, 1}}},
+                           {CUDNN_ATTR_RESAMPLE_POST_PADDINGS, Fractions{{0, 1}}}})
       .done();
 }
 Call pool(cudnnResampleMode_t mode, Tensors tensors) {
@@ -253,13 +255,13 @@ BadCalls movement_calls() {
            CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
            {{CUDNN_ATTR_OPERATION_RNG_YDESC, Dims{4}}, {CUDNN_ATTR_OPERATION_RNG_SEED, Dims{1}}},
            {{CUDNN_ATTR_OPERATION_RNG_DESC,
-             [] { return Described(CUDNN_BACKEND_RNG_DESCRIPTOR).done(); }}})},
+             [] { return ScopedDescriptor(CUDNN_BACKEND_RNG_DESCRIPTOR).done(); }}})},
       {"rng operation: three seeds",
        operation(CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
                  {{CUDNN_ATTR_OPERATION_RNG_YDESC, Dims{4}},
                   {CUDNN_ATTR_OPERATION_RNG_SEED, {Dims{3}, CUDNN_DATA_INT64}}},
                  {{CUDNN_ATTR_OPERATION_RNG_DESC,
-                   [] { return Described(CUDNN_BACKEND_RNG_DESCRIPTOR).done(); }}})},
+                   [] { return ScopedDescriptor(CUDNN_BACKEND_RNG_DESCRIPTOR).done(); }}})},
       {"pooling: empty", operation(CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR, {}, {})},
       {"pooling: rank",
        pool(CUDNN_RESAMPLE_MAXPOOL, {{CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, Dims{1, 2, 8, 8}},

@@ -1,23 +1,23 @@
-// Tensors, parameters of operations and variant packs that finalize refuses.
+// Tensors, operation parameters and variant packs that finalize rejects.
 #include <cmath>
 #include <limits>
 
 #include "cudnn/bad_calls.hpp"
-#include "cudnn/described.hpp"
+#include "cudnn/scoped_descriptor.hpp"
 
 namespace ashlar::cudnn::test {
 
 namespace {
 
-using Attribute = Described::Attribute;
+using Attribute = ScopedDescriptor::Attribute;
 using Call = std::function<cudnnStatus_t()>;
 constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 
-// Finalizes a descriptor with good attributes, then those that are to be bad.
+// Sets the good attributes, then the bad ones, and finalizes.
 Call finalize(cudnnBackendDescriptorType_t type, std::vector<Attribute> good,
               std::vector<Attribute> bad) {
   return [=] {
-    const Described descriptor(type);
+    const ScopedDescriptor descriptor(type);
     for (const auto* attributes : {&good, &bad})
       for (const auto& [name, values] : *attributes)
         if (const cudnnStatus_t status = descriptor.set(name, values)) return status;
@@ -25,7 +25,7 @@ Call finalize(cudnnBackendDescriptorType_t type, std::vector<Attribute> good,
   };
 }
 
-// A good one of 2 x 3 with an attribute that is bad.
+// A valid 2 x 3 tensor with one bad attribute.
 Call tensor_with(std::vector<Attribute> bad) {
   return finalize(CUDNN_BACKEND_TENSOR_DESCRIPTOR,
                   {{CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT},
@@ -66,11 +66,11 @@ Call pack_with(std::vector<Attribute> bad) {
   return finalize(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, {}, std::move(bad));
 }
 
-// Overrides of one tensor's shape.
+// A variant pack with shape overrides.
 Call override_with(std::vector<std::int64_t> uids, std::vector<std::vector<std::int64_t>> shapes,
                    std::vector<std::vector<std::int64_t>> strides) {
   return [=]() mutable {
-    const Described pack(
+    const ScopedDescriptor pack(
         CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
         {{CUDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS, uids},
          {CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, Values::pointers({&shapes})},
@@ -116,7 +116,7 @@ BadCalls tensor_calls() {
        tensor_with({{CUDNN_ATTR_TENSOR_IS_BY_VALUE, true}, {CUDNN_ATTR_TENSOR_IS_VIRTUAL, true}})},
       {"tensor: offsets of floats",
        [] {
-         const Described offsets = tensor(2, {3});
+         const ScopedDescriptor offsets = tensor(2, {3});
          return tensor_with({{CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, offsets}})();
        }},
   };

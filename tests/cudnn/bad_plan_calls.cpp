@@ -1,8 +1,8 @@
-// Graphs, engines, plans and executions that cannot be.
+// Invalid graphs, engines, plans and executions.
 #include <array>
 
 #include "cudnn/bad_calls.hpp"
-#include "cudnn/described.hpp"
+#include "cudnn/scoped_descriptor.hpp"
 
 namespace ashlar::cudnn::test {
 
@@ -16,63 +16,64 @@ struct Handle {
   ~Handle() { cudnnDestroy(handle); }
 };
 
-Described exponential(std::int64_t from, std::int64_t to) {
-  return Described(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
-                   {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensor(from, {2, 3})},
-                    {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(to, {2, 3})},
-                    {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
-                     Described(CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
-                               {{CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_EXP},
-                                {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT}})
-                         .done()}})
+ScopedDescriptor exponential(std::int64_t from, std::int64_t to) {
+  return ScopedDescriptor(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+                          {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensor(from, {2, 3})},
+                           {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(to, {2, 3})},
+                           {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+                            ScopedDescriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+                                             {{CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_EXP},
+                                              {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT}})
+                                .done()}})
       .done();
 }
 
-// y (2) = exp(x (1)), up to a plan.
-Described small_graph() {
-  return Described(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
-                   {{CUDNN_ATTR_OPERATIONGRAPH_OPS, exponential(1, 2)}})
+// The graph y (uid 2) = exp(x (uid 1)).
+ScopedDescriptor small_graph() {
+  return ScopedDescriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
+                          {{CUDNN_ATTR_OPERATIONGRAPH_OPS, exponential(1, 2)}})
       .done();
 }
-Described small_engine() {
-  return Described(CUDNN_BACKEND_ENGINE_DESCRIPTOR,
-                   {{CUDNN_ATTR_ENGINE_OPERATION_GRAPH, small_graph()},
-                    {CUDNN_ATTR_ENGINE_GLOBAL_INDEX, std::int64_t{0}}})
+ScopedDescriptor small_engine() {
+  return ScopedDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR,
+                          {{CUDNN_ATTR_ENGINE_OPERATION_GRAPH, small_graph()},
+                           {CUDNN_ATTR_ENGINE_GLOBAL_INDEX, std::int64_t{0}}})
       .done();
 }
-Described small_plan() {
-  return Described(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
-                   {{CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
-                     Described(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
-                               {{CUDNN_ATTR_ENGINECFG_ENGINE, small_engine()}})
-                         .done()}})
+ScopedDescriptor small_plan() {
+  return ScopedDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+                          {{CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                            ScopedDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                                             {{CUDNN_ATTR_ENGINECFG_ENGINE, small_engine()}})
+                                .done()}})
       .done();
 }
 
-Described pack(const std::vector<std::int64_t>& uids, std::initializer_list<void*> pointers) {
-  return Described(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
-                   {{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids},
-                    {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, Values::pointers(pointers)}})
+ScopedDescriptor pack(const std::vector<std::int64_t>& uids,
+                      std::initializer_list<void*> pointers) {
+  return ScopedDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
+                          {{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids},
+                           {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, Values::pointers(pointers)}})
       .done();
 }
 
 using Call = std::function<cudnnStatus_t()>;
 Call finalize(cudnnBackendDescriptorType_t type,
-              const std::function<std::vector<Described::Attribute>()>& attributes) {
+              const std::function<std::vector<ScopedDescriptor::Attribute>()>& attributes) {
   return [=] {
-    const Described descriptor(type);
+    const ScopedDescriptor descriptor(type);
     for (const auto& [name, values] : attributes())
       if (const cudnnStatus_t status = descriptor.set(name, values)) return status;
     return descriptor.finalize();
   };
 }
 Call nothing(cudnnBackendDescriptorType_t type) {
-  return finalize(type, [] { return std::vector<Described::Attribute>(); });
+  return finalize(type, [] { return std::vector<ScopedDescriptor::Attribute>(); });
 }
 Call text(cudnnBackendDescriptorType_t type, cudnnBackendAttributeName_t name,
           const std::string& json) {
   return [=] {
-    const Described descriptor(type);
+    const ScopedDescriptor descriptor(type);
     if (const cudnnStatus_t status = descriptor.set(name, json)) return status;
     return descriptor.finalize();
   };
@@ -87,16 +88,16 @@ BadCalls graph_calls() {
       {"graph: empty", nothing(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)},
       {"graph: a tensor written twice",
        [] {
-         const Described first = exponential(1, 2), second = exponential(3, 2);
-         const Described graph(
+         const ScopedDescriptor first = exponential(1, 2), second = exponential(3, 2);
+         const ScopedDescriptor graph(
              CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
              {{CUDNN_ATTR_OPERATIONGRAPH_OPS, Values::descriptors({first, second})}});
          return graph.finalize();
        }},
       {"graph: a circle",
        [] {
-         const Described first = exponential(1, 2), second = exponential(2, 1);
-         const Described graph(
+         const ScopedDescriptor first = exponential(1, 2), second = exponential(2, 1);
+         const ScopedDescriptor graph(
              CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
              {{CUDNN_ATTR_OPERATIONGRAPH_OPS, Values::descriptors({first, second})}});
          return graph.finalize();
@@ -104,27 +105,28 @@ BadCalls graph_calls() {
       {"heuristics: empty", nothing(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)},
       {"heuristics: no mode",
        [] {
-         return Described(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
-                          {{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, small_graph()}})
+         return ScopedDescriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
+                                 {{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, small_graph()}})
              .finalize();
        }},
       {"engine: empty", nothing(CUDNN_BACKEND_ENGINE_DESCRIPTOR)},
       {"engine: no index",
        [] {
-         return Described(CUDNN_BACKEND_ENGINE_DESCRIPTOR,
-                          {{CUDNN_ATTR_ENGINE_OPERATION_GRAPH, small_graph()}})
+         return ScopedDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR,
+                                 {{CUDNN_ATTR_ENGINE_OPERATION_GRAPH, small_graph()}})
              .finalize();
        }},
       {"config: empty", nothing(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)},
       {"config: workspace knob 7",
        [] {
-         return Described(
+         return ScopedDescriptor(
                     CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
                     {{CUDNN_ATTR_ENGINECFG_ENGINE, small_engine()},
                      {CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                      Described(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
-                                {{CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_WORKSPACE},
-                                 {CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, std::int64_t{7}}})
+                      ScopedDescriptor(
+                          CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
+                          {{CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_WORKSPACE},
+                           {CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, std::int64_t{7}}})
                           .done()}})
              .finalize();
        }},
@@ -159,13 +161,13 @@ BadCalls bad_plan_calls() {
       {"execute: a plan not finalized",
        [] {
          return cudnnBackendExecute(Handle().handle,
-                                    Described(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR),
+                                    ScopedDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR),
                                     pack({1, 2}, {x.data(), y.data()}));
        }},
       {"execute: a variant pack not finalized",
        [] {
          return cudnnBackendExecute(Handle().handle, small_plan(),
-                                    Described(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR));
+                                    ScopedDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR));
        }},
       {"execute: a graph for a plan",
        [] {
@@ -174,7 +176,7 @@ BadCalls bad_plan_calls() {
        }},
       {"execute: a plan for a variant pack",
        [] {
-         const Described plan = small_plan();
+         const ScopedDescriptor plan = small_plan();
          return cudnnBackendExecute(Handle().handle, plan, plan);
        }},
       {"execute: no output",
@@ -199,8 +201,8 @@ BadCalls bad_plan_calls() {
       {"execute: shapes of another rank",
        [] {
          std::vector<std::vector<std::int64_t>> shapes = {{2, 3, 1}}, strides = {{3, 1, 1}};
-         const Described variants =
-             Described(
+         const ScopedDescriptor variants =
+             ScopedDescriptor(
                  CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
                  {{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, {1, 2}},
                   {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, Values::pointers({x.data(), y.data()})},

@@ -1,4 +1,4 @@
-// Handles, versions, errors and the log: what every call of libcudnn goes through.
+// Handles, versions, errors, the log and the plan cache of libcudnn.
 #include <cudnn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,26 +31,26 @@ TEST(CudnnCore, HandleKeepsItsStream) {
   cudnnHandle_t handle = nullptr;
   ASSERT_EQ(cudnnCreate(&handle), CUDNN_STATUS_SUCCESS);
   cudaStream_t stream = nullptr;
-  int place = 0;
-  const auto given = reinterpret_cast<cudaStream_t>(&place);
+  int dummy = 0;
+  const auto given = reinterpret_cast<cudaStream_t>(&dummy);
   EXPECT_EQ(cudnnSetStream(handle, given), CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(cudnnGetStream(handle, &stream), CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(stream, given);
   EXPECT_EQ(cudnnDestroy(handle), CUDNN_STATUS_SUCCESS);
 }
 
-TEST(CudnnCore, DestroyedHandleIsAnAnswer) {
+TEST(CudnnCore, DestroyedHandleReturnsAStatus) {
   cudnnHandle_t handle = nullptr;
   ASSERT_EQ(cudnnCreate(&handle), CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(cudnnDestroy(handle), CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(cudnnSetStream(handle, nullptr), CUDNN_STATUS_BAD_PARAM);
-  EXPECT_THAT(last_error(), HasSubstr("cudnnSetStream: handle: got a pointer that is no "
-                                      "cudnnHandle_t, or one that was destroyed"));
+  EXPECT_THAT(last_error(), HasSubstr("cudnnSetStream: handle: got a pointer that is not a live "
+                                      "cudnnHandle_t"));
   EXPECT_EQ(cudnnDestroy(handle), CUDNN_STATUS_BAD_PARAM);
   EXPECT_EQ(cudnnSetStream(nullptr, nullptr), CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
 }
 
-TEST(CudnnCore, LastErrorIsCutToTheCapacity) {
+TEST(CudnnCore, LastErrorIsTruncatedToTheCapacity) {
   cudnnSetStream(nullptr, nullptr);
   std::string text(8, 'z');
   cudnnGetLastErrorString(text.data(), 5);
@@ -58,26 +58,26 @@ TEST(CudnnCore, LastErrorIsCutToTheCapacity) {
   EXPECT_EQ(text[5], 'z');
 }
 
-TEST(CudnnCore, CallbackHearsWhatItsMaskSays) {
-  static std::vector<std::string> heard;
-  heard.clear();
-  const auto listen = [](cudnnSeverity_t, void*, const cudnnDebug_t* who, const char* message) {
+TEST(CudnnCore, CallbackReceivesTheSeveritiesOfItsMask) {
+  static std::vector<std::string> logged;
+  logged.clear();
+  const auto on_message = [](cudnnSeverity_t, void*, const cudnnDebug_t* who, const char* message) {
     EXPECT_EQ(who->cudnn_version, 91900U);
-    heard.emplace_back(message);
+    logged.emplace_back(message);
   };
-  ASSERT_EQ(cudnnSetCallback(CUDNN_SEV_ERROR_EN, nullptr, listen), CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnSetCallback(CUDNN_SEV_ERROR_EN, nullptr, on_message), CUDNN_STATUS_SUCCESS);
   cudnnSetStream(nullptr, nullptr);
   cudnnHandle_t handle = nullptr;
   cudnnCreate(&handle);
-  EXPECT_EQ(heard.size(), 1U);
-  cudnnSetCallback(CUDNN_SEV_INFO_EN, nullptr, listen);
+  EXPECT_EQ(logged.size(), 1U);
+  cudnnSetCallback(CUDNN_SEV_INFO_EN, nullptr, on_message);
   cudnnDestroy(handle);
   cudnnSetCallback(0, nullptr, nullptr);
-  ASSERT_GE(heard.size(), 2U);
-  EXPECT_EQ(heard[1], "cudnnDestroy()");
+  ASSERT_GE(logged.size(), 2U);
+  EXPECT_EQ(logged[1], "cudnnDestroy()");
 }
 
-TEST(CudnnCore, EveryDataTypeGoesThereAndBack) {
+TEST(CudnnCore, EveryDataTypeRoundTrips) {
   for (int value = 0; value <= CUDNN_DATA_COMPLEX_FP64; ++value) {
     const auto type = static_cast<cudnnDataType_t>(value);
     const auto dtype = ashlar::cudnn::dtype_of(type);
@@ -106,7 +106,7 @@ TEST(CudnnCore, PlansAreCompiledOncePerKey) {
       cudnn::cached_plan(key.add(2), []() -> Plan { throw Error(ErrorCode::internal, ""); }),
       Error);
   cudnn::cached_plan(key, make);
-  EXPECT_EQ(compiled, 2) << "a failure is not kept";
+  EXPECT_EQ(compiled, 2) << "a failure is not cached";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A program of a user: compiled in C99 against the headers of cuDNN and of the CUDA runtime, linked
+"""A user program: compiled in C99 against the headers of cuDNN and of the CUDA runtime, linked
 by name, and started with one LD_LIBRARY_PATH.
 
     tests/cudnn/one_folder_test.py --cc CC --folder FOLDER_WITH_BOTH_LIBRARIES

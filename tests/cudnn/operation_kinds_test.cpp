@@ -1,4 +1,4 @@
-// Operations that no recording has: each is built, planned, run and compared with the oracle.
+// Operations that no recording covers: each is built, planned, run and compared with the oracle.
 #include <gtest/gtest.h>
 
 #include "backend/descriptor.hpp"
@@ -16,18 +16,19 @@ using test::BackendClient;
 constexpr auto kFloat = CUDNN_DATA_FLOAT;
 constexpr auto kDescriptor = CUDNN_TYPE_BACKEND_DESCRIPTOR;
 
-// Runs one operation on memory that suits it; empty when every result is within its bound.
+// Runs one operation on random inputs; returns an empty string when every result is within its
+// bound.
 std::string compared(BackendClient& client, cudnnBackendDescriptor_t operation) {
   const auto descriptor = client.plan({operation});
   const auto record = cudnn::finalized(descriptor, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "plan");
-  const auto& plan = cudnn::finished<cudnn::ExecutionPlan>(*record).own();
+  const auto& plan = cudnn::finished<cudnn::ExecutionPlan>(*record).plan();
   replay::Execution execution(plan, support::test_device(), {}, {}, 7);
   std::vector<std::int64_t> uids;
   std::vector<void*> pointers;
-  for (const auto& place : plan.places)
-    if (uids.empty() || uids.back() != place.uid) {
-      uids.push_back(place.uid);
-      pointers.push_back(execution.pointer(place.uid));
+  for (const auto& binding : plan.bindings)
+    if (uids.empty() || uids.back() != binding.uid) {
+      uids.push_back(binding.uid);
+      pointers.push_back(execution.pointer(binding.uid));
     }
   cudnnBackendDescriptor_t pack = nullptr;
   cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);

@@ -1,4 +1,4 @@
-// Execution plans: saved and loaded, run with other shapes, and refused with a reason.
+// Execution plans: JSON round trip, overridden shapes, and rejections with their reasons.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,14 +13,14 @@ namespace {
 using namespace ashlar;
 using test::Attribute;
 using test::BackendClient;
+using test::CallFailed;
 using test::Numbers;
-using test::Refused;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr auto kDescriptor = CUDNN_TYPE_BACKEND_DESCRIPTOR;
 
-// y = (x + b) * s, with an edge between them that has no memory.
+// y = (x + b) * s, with a virtual intermediate.
 std::vector<cudnnBackendDescriptor_t> add_and_scale(BackendClient& client) {
   const auto x = client.tensor(1, CUDNN_DATA_FLOAT, {1, 2, 2}),
              b = client.tensor(2, CUDNN_DATA_FLOAT, {1, 2, 2}),
@@ -50,7 +50,7 @@ TEST(ExecutionPlan, RunsFromItsJson) {
             CUDNN_STATUS_SUCCESS);
   ASSERT_EQ(cudnnBackendFinalize(loaded), CUDNN_STATUS_SUCCESS);
   EXPECT_THAT(client.run(loaded, kMemory).at(5), ElementsAre(22, 44, 66, 88));
-  // Its configuration can be read back, and made a plan again.
+  // The configuration can be read back and compiled again.
   cudnnBackendDescriptor_t config = nullptr;
   ASSERT_EQ(cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &config),
             CUDNN_STATUS_SUCCESS);
@@ -64,7 +64,7 @@ TEST(ExecutionPlan, RunsFromItsJson) {
   cudnnBackendDestroyDescriptor(loaded);
 }
 
-TEST(ExecutionPlan, TextThatIsNoPlanIsRefused) {
+TEST(ExecutionPlan, TextThatIsNoPlanIsRejected) {
   BackendClient client;
   std::string good = client.plan_json(client.plan(add_and_scale(client)));
   for (const std::string& text :
@@ -88,7 +88,7 @@ TEST(ExecutionPlan, TextThatIsNoPlanIsRefused) {
   }
 }
 
-TEST(ExecutionPlan, RunsWithOtherShapes) {
+TEST(ExecutionPlan, RunsWithOverriddenShapes) {
   BackendClient client;
   const auto plan = client.plan(add_and_scale(client));
   std::vector<std::vector<std::int64_t>> shapes(3, {1, 3, 1}), strides(3, {3, 1, 1});
@@ -103,10 +103,10 @@ TEST(ExecutionPlan, RunsWithOtherShapes) {
     EXPECT_THAT(client.run(plan, kMemory, pack).at(5), ElementsAre(22, 44, 66, 0));
   EXPECT_THAT(client.run(plan, kMemory).at(5), ElementsAre(22, 44, 66, 88));
   shapes[0] = {1, 2, 1};
-  EXPECT_THROW(client.run(plan, kMemory, pack), Refused);
+  EXPECT_THROW(client.run(plan, kMemory, pack), CallFailed);
 }
 
-// softmax(q k) with dropout, as frontends write it.
+// softmax(q k) with dropout, as cudnn-frontend writes it.
 std::vector<cudnnBackendDescriptor_t> weights(BackendClient& client, std::int64_t rows) {
   const auto edge = [&](std::int64_t uid, const Dims& dims) {
     return client.tensor(uid, CUDNN_DATA_FLOAT, dims, {.is_virtual = true});
@@ -153,7 +153,7 @@ std::vector<cudnnBackendDescriptor_t> weights(BackendClient& client, std::int64_
           client.pointwise(CUDNN_POINTWISE_MUL, even, mask, y)};
 }
 
-TEST(ExecutionPlan, EdgesFollowOtherShapes) {
+TEST(ExecutionPlan, VirtualTensorsFollowOverriddenShapes) {
   BackendClient small, large;
   const std::map<std::int64_t, Numbers> memory = {
       {1, {1, 2, 3, 4, 5, 6}}, {2, {1, 0, -1, 2, 0, 1, 1, -1}}, {3, Numbers(12)}};
@@ -177,13 +177,13 @@ TEST(ExecutionPlan, MissingTensorsAreNamed) {
   try {
     client.run(plan, memory);
     FAIL() << "ran without tensor 2";
-  } catch (const Refused& refused) {
-    EXPECT_EQ(refused.status, CUDNN_STATUS_BAD_PARAM);
-    EXPECT_THAT(refused.what(), HasSubstr("tensor 2"));
+  } catch (const CallFailed& failed) {
+    EXPECT_EQ(failed.status, CUDNN_STATUS_BAD_PARAM);
+    EXPECT_THAT(failed.what(), HasSubstr("tensor 2"));
   }
 }
 
-TEST(OperationGraph, ContradictionsAreRefused) {
+TEST(OperationGraph, ContradictionsAreRejected) {
   BackendClient client;
   const auto x = client.tensor(1, CUDNN_DATA_FLOAT, {1, 2, 1}),
              y = client.tensor(2, CUDNN_DATA_FLOAT, {1, 2, 1}),
@@ -192,13 +192,13 @@ TEST(OperationGraph, ContradictionsAreRefused) {
              back = client.pointwise(CUDNN_POINTWISE_NEG, y, nullptr, x),
              from_nowhere = client.pointwise(CUDNN_POINTWISE_NEG, z, nullptr, y),
              again = client.pointwise(CUDNN_POINTWISE_ABS, x, nullptr, y);
-  EXPECT_THROW(client.plan({there, back}), Refused);   // a circle
-  EXPECT_THROW(client.plan({there, again}), Refused);  // two producers
-  EXPECT_THROW(client.plan({from_nowhere}), Refused);  // a virtual tensor nobody writes
+  EXPECT_THROW(client.plan({there, back}), CallFailed);   // a cycle
+  EXPECT_THROW(client.plan({there, again}), CallFailed);  // two producers
+  EXPECT_THROW(client.plan({from_nowhere}), CallFailed);  // a virtual tensor without a producer
   EXPECT_NO_THROW(client.plan({there}));
 }
 
-TEST(ExecutionPlan, MaskedPlacesHoldWhatTheRunSays) {
+TEST(ExecutionPlan, MaskedElementsHoldTheValueOfTheRun) {
   BackendClient client;
   const auto x = client.tensor(1, CUDNN_DATA_FLOAT, {1, 2, 1}),
              hidden = client.tensor(2, CUDNN_DATA_FLOAT, {1, 1, 1}, {.is_by_value = true}),
@@ -207,7 +207,7 @@ TEST(ExecutionPlan, MaskedPlacesHoldWhatTheRunSays) {
   const auto plan =
       client.plan({client.pointwise(CUDNN_POINTWISE_BINARY_SELECT, x, hidden, y, mask)});
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  // Plans are made for -inf, and others when another number comes.
+  // Plans assume -inf; another value gets a plan without the assumption.
   for (const double number : {-kInfinity, -5.0, 0.0, -kInfinity})
     EXPECT_THAT(client.run(plan, {{1, {1, 2}}, {2, {number}}, {3, {0, 1}}, {4, {0, 0}}}).at(4),
                 ElementsAre(number, 2));
@@ -221,7 +221,7 @@ TEST(ExecutionPlan, ServesManyThreads) {
   for (std::size_t n = 0; n < right.size(); ++n)
     threads.emplace_back([&, n] {
       BackendClient own;
-      add_and_scale(own);  // tells it the types of the tensors
+      add_and_scale(own);  // registers the types of the tensors
       bool all = true;
       for (int i = 0; i < 50; ++i)
         all = all && own.run(plan, kMemory).at(5) == Numbers{22, 44, 66, 88};

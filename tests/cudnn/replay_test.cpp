@@ -1,5 +1,5 @@
-// Calls of real programs, played again: every one answers as recorded, and everything that is
-// executed gives what the oracle says.
+// Replays recorded calls of real programs: every call returns the recorded status, and every
+// executed plan matches the oracle.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace ashlar;
 
-// Arithmetic of the largest operation of an execution that is compared.
+// FLOP limit for the largest operation of an execution that is compared.
 double max_flops() { return std::getenv("ASHLAR_TEST_LONG") != nullptr ? 1e8 : 1e7; }
 
 std::string test_name(const testing::TestParamInfo<std::filesystem::path>& info) {
@@ -26,7 +26,7 @@ std::string test_name(const testing::TestParamInfo<std::filesystem::path>& info)
 
 class Replay : public testing::TestWithParam<std::filesystem::path> {};
 
-TEST_P(Replay, AnswersAsRecorded) {
+TEST_P(Replay, ReturnsTheRecordedStatuses) {
   const auto start = std::chrono::steady_clock::now();
   const replay::Recording recording = replay::read_recording(GetParam(), max_flops());
   replay::Player player(recording, support::test_device());

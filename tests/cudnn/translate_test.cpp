@@ -1,4 +1,4 @@
-// What operation descriptors mean, in numbers: the traps of their translation.
+// Numerical tests of the translation of operation descriptors, in particular of its pitfalls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -94,7 +94,7 @@ const PointwiseCase kPointwise[] = {
      [](double x, double) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }},
     {CUDNN_POINTWISE_SOFTPLUS_FWD, [](double x, double) { return std::log1p(std::exp(x)); }},
     {CUDNN_POINTWISE_SWISH_FWD, [](double x, double) { return x * sigmoid(x); }},
-    // Gradients: x is dy, b is the operand of the activation.
+    // Backward modes: x is dy, b is the input of the activation.
     {CUDNN_POINTWISE_RELU_BWD, [](double dy, double x) { return x > 0 ? dy : 0; }},
     {CUDNN_POINTWISE_TANH_BWD,
      [](double dy, double x) { return dy * (1 - std::tanh(x) * std::tanh(x)); }},
@@ -106,7 +106,7 @@ const PointwiseCase kPointwise[] = {
      [](double dy, double x) { return dy * (sigmoid(x) + x * sigmoid(x) * (1 - sigmoid(x))); }},
 };
 
-TEST(Translate, PointwiseModesMeanWhatTheirNamesSay) {
+TEST(Translate, PointwiseModesComputeTheirNames) {
   for (const PointwiseCase& row : kPointwise) {
     SCOPED_TRACE(static_cast<int>(row.mode));
     BackendClient client;
@@ -120,7 +120,7 @@ TEST(Translate, PointwiseModesMeanWhatTheirNamesSay) {
     const Numbers xs = {0.5, 1.25, 2, 0.75, 3.5}, bs = {2, -0.5, 1.5, 0.25, -2};
     Numbers expected;
     for (std::size_t i = 0; i < xs.size(); ++i) expected.push_back(row.expected(xs[i], bs[i]));
-    if (row.mode == CUDNN_POINTWISE_MOD) continue;  // signs of remainders differ by taste
+    if (row.mode == CUDNN_POINTWISE_MOD) continue;  // the sign of a remainder is a convention
     const auto after =
         client.run(client.plan({client.pointwise(row.mode, x, is_unary ? nullptr : b, y)}),
                    {{1, xs}, {2, bs}, {3, Numbers(5)}});
@@ -128,7 +128,7 @@ TEST(Translate, PointwiseModesMeanWhatTheirNamesSay) {
   }
 }
 
-TEST(Translate, SelectTakesXWhereThePredicateIsTrue) {
+TEST(Translate, SelectReturnsXWhereThePredicateIsTrue) {
   BackendClient client;
   const auto x = client.tensor(1, kFloat, {1, 4, 1}), b = client.tensor(2, kFloat, {1, 1, 1}),
              y = client.tensor(3, kFloat, {1, 4, 1}),
@@ -139,7 +139,7 @@ TEST(Translate, SelectTakesXWhereThePredicateIsTrue) {
   EXPECT_THAT(after.at(3), ElementsAre(1, -9, -9, 4));
 }
 
-TEST(Translate, ActivationGradientsFollowFromResultsToo) {
+TEST(Translate, ActivationGradientsCanReadTheOutput) {
   for (const auto mode :
        {CUDNN_POINTWISE_TANH_BWD, CUDNN_POINTWISE_SIGMOID_BWD, CUDNN_POINTWISE_RELU_BWD,
         CUDNN_POINTWISE_ELU_BWD, CUDNN_POINTWISE_SOFTPLUS_BWD}) {
@@ -190,7 +190,7 @@ TEST(Translate, ReshapeReadsTheSameMemory) {
   EXPECT_THAT(after.at(3), ElementsAre(1, 3, 2, 4));
 }
 
-TEST(Translate, FewerHeadsServeSeveral) {
+TEST(Translate, GroupedQueriesShareKeyHeads) {
   BackendClient client;
   const auto a = client.tensor(1, kFloat, {1, 4, 1, 1}), b = client.tensor(2, kFloat, {1, 2, 1, 1}),
              c = client.tensor(3, kFloat, {1, 4, 1, 1}),
@@ -222,16 +222,16 @@ TEST(Translate, VectorsOfChannels) {
                  {{1, counting(16)}, {2, Numbers(16)}});
   Numbers expected(16);
   for (int channel = 0; channel < 8; ++channel)
-    for (int place = 0; place < 2; ++place)
-      expected[static_cast<std::size_t>(channel * 2 + place)] =
-          channel / 4 * 8 + place * 4 + channel % 4;
+    for (int index = 0; index < 2; ++index)
+      expected[static_cast<std::size_t>(channel * 2 + index)] =
+          channel / 4 * 8 + index * 4 + channel % 4;
   EXPECT_EQ(after.at(2), expected);
 }
 
-TEST(Translate, RaggedRowsAreReadAndWrittenWhereTheyStand) {
+TEST(Translate, RaggedRowsAreReadAndWrittenInPlace) {
   BackendClient client;
-  // Two rows of at most 3 positions with 1 head and 2 elements: 2 and 3 of them to read, room for
-  // 3 and 3 to write.
+  // Two sequences of at most 3 positions with 1 head and 2 elements: 2 and 3 positions to read,
+  // room for 3 and 3 to write.
   const auto from = client.tensor(10, CUDNN_DATA_INT32, {3, 1, 1, 1}),
              to = client.tensor(11, CUDNN_DATA_INT32, {3, 1, 1, 1});
   const auto x = client.tensor(1, kFloat, {2, 1, 3, 2},
@@ -246,7 +246,7 @@ TEST(Translate, RaggedRowsAreReadAndWrittenWhereTheyStand) {
 
 // --- other operations
 
-TEST(Translate, ConvolutionBlendsWithWhatTheResultHeld) {
+TEST(Translate, ConvolutionBlendsWithThePreviousResult) {
   BackendClient client;
   const auto x = client.tensor(1, kFloat, {1, 1, 3}), w = client.tensor(2, kFloat, {1, 1, 2}),
              y = client.tensor(3, kFloat, {1, 1, 3});
@@ -275,7 +275,7 @@ TEST(Translate, ConvolutionBlendsWithWhatTheResultHeld) {
   EXPECT_THAT(after.at(3), ElementsAre(2 * 10 + 50, 2 * 21 + 100, 2 * 32 + 150));
 }
 
-TEST(Translate, LayerNormByItsStatistics) {
+TEST(Translate, LayerNormAxesFollowFromItsStatistics) {
   BackendClient client;
   // Over both channels and positions (the statistics say so), with a scale per channel.
   const auto x = client.tensor(1, kFloat, {1, 2, 2}), scale = client.tensor(2, kFloat, {1, 2, 1}),
@@ -308,7 +308,7 @@ TEST(Translate, LayerNormByItsStatistics) {
   EXPECT_THAT(after.at(5), near({-3 * s, -s, 100 + 10 * s, 100 + 30 * s}, 1e-4));
 }
 
-TEST(Translate, SeedsAreNumbersOrTensors) {
+TEST(Translate, SeedsAreScalarsOrTensors) {
   const auto draw = [](bool by_tensor) {
     BackendClient client;
     const auto y = client.tensor(1, kFloat, {1, 8, 8}),
@@ -334,7 +334,7 @@ TEST(Translate, SeedsAreNumbersOrTensors) {
   EXPECT_LT(ones, 48);
 }
 
-TEST(Translate, SignalsPassOnAndSetTheirFlag) {
+TEST(Translate, SignalsForwardDataAndSetTheirFlag) {
   BackendClient client;
   const auto x = client.tensor(1, kFloat, {1, 2, 1}), y = client.tensor(2, kFloat, {1, 2, 1}),
              flag = client.tensor(3, CUDNN_DATA_INT32, {1, 1, 1});
@@ -350,7 +350,7 @@ TEST(Translate, SignalsPassOnAndSetTheirFlag) {
   EXPECT_THAT(after.at(3), ElementsAre(7));
 }
 
-TEST(Translate, PoolingWindowsOfPaddingAlone) {
+TEST(Translate, PoolingWindowsThatContainOnlyPadding) {
   BackendClient client;
   const auto x = client.tensor(1, kFloat, {1, 1, 2, 1}), y = client.tensor(2, kFloat, {1, 1, 4, 1});
   const std::vector<cudnnFraction_t> one_by_one = {{1, 1}, {1, 1}}, pad = {{1, 1}, {0, 1}};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/compare_cudnn_headers.py finds what differs: our own headers with planted faults are compared."""
+"""tools/compare_cudnn_headers.py finds differences: compares our own headers with planted faults."""
 
 import pathlib
 import shutil
@@ -10,7 +10,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADERS = ROOT / "cudnn" / "include"
 
-# file, what stands there, what the other side has, the line that must come
+# file, our text, the text of the other side, the expected line of output
 FAULTS = [
     ("cudnn_attributes.h", "CUDNN_ATTR_POINTWISE_AXIS = 9,", "CUDNN_ATTR_POINTWISE_AXIS = 19,",
      "enumerator CUDNN_ATTR_POINTWISE_AXIS: 9 "),

@@ -1,5 +1,5 @@
-// Attention q [B, Hq, Sq, D], k [B, Hk, Skv, D], v [B, Hv, Skv, Dv], o [B, Hq, Sq, Dv], caches in
-// pages, and matrices in bands.
+// Checks of attention (q [B, Hq, Sq, D], k [B, Hk, Skv, D], v [B, Hv, Skv, Dv], o [B, Hq, Sq, Dv]),
+// paged caches and band matrices.
 #include "backend/checks/operand.hpp"
 #include "backend/finalize.hpp"
 
@@ -7,7 +7,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// The operands that both directions have.
+// The operands that forward and backward share.
 struct Attention {
   Operand q, k, v, o, stats, scale, q_lengths, kv_lengths;
   bool is_paged;
@@ -28,20 +28,20 @@ void check(const Attention& a) {
   const std::int64_t batch = a.q.extent(0);
   if (a.k.extent(3) != a.q.extent(3))
     a.k.fail_shape(fmt::format("width {}", a.k.extent(3)),
-                   fmt::format("{}, that of q", a.q.extent(3)));
+                   fmt::format("{}, the width of q", a.q.extent(3)));
   check_heads(a.q, a.k);
   check_heads(a.q, a.v);
-  // Keys and values in pages have the shape of their containers.
+  // Paged keys and values have the shape of their containers, which is checked separately.
   if (!a.is_paged) {
     if (a.k.extent(0) != batch && a.k.extent(0) != 1)
-      a.k.fail_shape(fmt::format("batch {}", a.k.extent(0)), fmt::format("{}, that of q", batch));
+      a.k.fail_shape(fmt::format("batch {}", a.k.extent(0)),
+                     fmt::format("{}, the batch of q", batch));
     if (a.v.extent(0) != a.k.extent(0) || a.v.extent(2) != a.k.extent(2))
-      a.v.fail_shape(
-          "dims " + text_of(a.v.dims()),
-          fmt::format("batch {} and length {}, those of k", a.k.extent(0), a.k.extent(2)));
+      a.v.fail_shape("dims " + text_of(a.v.dims()),
+                     fmt::format("batch {} and length {}, as k has", a.k.extent(0), a.k.extent(2)));
   }
   a.o.require_dims(Extents{batch, a.q.extent(1), a.q.extent(2), a.v.extent(3)},
-                   ", those of q with the width of v");
+                   ", the dims of q with the width of v");
   a.stats.require_dims(Extents{batch, a.q.extent(1), a.q.extent(2), 1}, ", one per row of q")
       .require_floating();
   a.scale.require_one_element().require_floating();
@@ -60,14 +60,14 @@ FinishedRef check_band(const Record& operation, cudnnBackendAttributeName_t lowe
   const int rank = matrix.rank();
   band.require_set().require_rank(rank, rank);
   const std::int64_t axis = operation.integer(axis_name);
-  // Rows are the axis before it.
+  // The axis before `axis` holds the rows.
   if (axis != -1 && (axis < 1 || axis >= rank))
     fail_bound(axis_name, std::to_string(axis), fmt::format("-1, or 1 to {}", rank - 1));
   Extents expected(matrix.dims().begin(), matrix.dims().end());
   expected[static_cast<std::size_t>(axis == -1 ? rank - 1 : axis)] =
       operation.integer(lower) + operation.integer(upper) + 1;
-  band.require_dims(expected, ", the matrix's with the width of the band");
-  return nothing_made();
+  band.require_dims(expected, ", the dims of the matrix with the width of the band");
+  return attributes_only();
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ FinishedRef finalize_sdpa_forward(const Record& operation) {
          .is_paged = k_pages.is_set() || v_pages.is_set()});
   k_pages.require_rank(4, 4).require_integer();
   v_pages.require_rank(4, 4).require_integer();
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_sdpa_backward(const Record& operation) {
@@ -104,14 +104,14 @@ FinishedRef finalize_sdpa_backward(const Record& operation) {
   attention.stats.require_set();
   Operand(operation, CUDNN_ATTR_OPERATION_SDPA_BWD_DODDESC)
       .require_set()
-      .require_dims(attention.o.dims(), ", those of o");
+      .require_dims(attention.o.dims(), ", the dims of o");
   Operand(operation, CUDNN_ATTR_OPERATION_SDPA_BWD_DQDESC)
-      .require_dims(attention.q.dims(), ", those of q");
+      .require_dims(attention.q.dims(), ", the dims of q");
   Operand(operation, CUDNN_ATTR_OPERATION_SDPA_BWD_DKDESC)
-      .require_dims(attention.k.dims(), ", those of k");
+      .require_dims(attention.k.dims(), ", the dims of k");
   Operand(operation, CUDNN_ATTR_OPERATION_SDPA_BWD_DVDESC)
-      .require_dims(attention.v.dims(), ", those of v");
-  return nothing_made();
+      .require_dims(attention.v.dims(), ", the dims of v");
+  return attributes_only();
 }
 
 FinishedRef finalize_paged_cache_load(const Record& operation) {
@@ -124,8 +124,8 @@ FinishedRef finalize_paged_cache_load(const Record& operation) {
   table.require_integer();
   check_lengths(lengths, table.extent(0));
   const std::int64_t width = container.extent(3), pages = table.extent(2);
-  // Rows of the cache are rows of y, or its columns. Divided instead of multiplied: a product of
-  // extents may not fit.
+  // The positions of the cache are rows of y, or its columns. Compares quotients: a product of
+  // extents may overflow.
   const auto is_length = [&](std::int64_t rows) {
     return (rows - 1) / container.extent(2) < pages;
   };
@@ -137,7 +137,7 @@ FinishedRef finalize_paged_cache_load(const Record& operation) {
         "dims " + text_of(y.dims()),
         fmt::format("[{}, {}, rows, {}] or its transpose, with at most {} pages of {} rows",
                     table.extent(0), container.extent(1), width, pages, container.extent(2)));
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_expand_band_matrix(const Record& operation) {

@@ -1,4 +1,4 @@
-// Convolutions: y [N, K, P...] from x [N, C, ...] and w [K, C / groups, ...].
+// Checks of convolutions: y [N, K, P...] from x [N, C, ...] and w [K, C / groups, ...].
 #include <limits>
 
 #include "backend/checks/operand.hpp"
@@ -10,7 +10,7 @@ namespace ashlar::cudnn {
 namespace {
 
 void check_channels(const Operand& x, const Operand& w, const Operand& y) {
-  // Of these types programs count vectors or elements, and do not tell which.
+  // With x4 and x32 types clients give extents in vectors or in elements, without saying which.
   if (x.is_vector_type() || w.is_vector_type() || y.is_vector_type()) return;
   if (x.extent(1) % w.extent(1) != 0)
     w.fail_shape(fmt::format("{} channels per group", w.extent(1)),
@@ -32,17 +32,17 @@ void check_spatial(const Record& convolution, const Operand& x, const Operand& w
   const ExtentsView dilations = convolution.integers(CUDNN_ATTR_CONVOLUTION_DILATIONS);
   Extents expected(y.dims().begin(), y.dims().begin() + 2);
   for (std::size_t axis = 0; axis < strides.size(); ++axis) {
-    const int place = static_cast<int>(axis) + 2;
-    if (w.extent(place) > std::numeric_limits<std::int32_t>::max())
-      w.fail_shape("dims " + text_of(w.dims()), "filter extents of 31 bits");
-    const std::int64_t window = (w.extent(place) - 1) * dilations[axis] + 1;
-    const std::int64_t padded = x.extent(place) + before[axis] + after[axis];
+    const int tensor_axis = static_cast<int>(axis) + 2;
+    if (w.extent(tensor_axis) > std::numeric_limits<std::int32_t>::max())
+      w.fail_shape("dims " + text_of(w.dims()), "filter extents that fit into 31 bits");
+    const std::int64_t window = (w.extent(tensor_axis) - 1) * dilations[axis] + 1;
+    const std::int64_t padded = x.extent(tensor_axis) + before[axis] + after[axis];
     if (window > padded)
-      w.fail_shape(fmt::format("{} elements under the filter on axis {}", window, place),
+      w.fail_shape(fmt::format("{} elements under the filter on axis {}", window, tensor_axis),
                    fmt::format("at most {}, the padded input", padded));
     expected.push_back(window_count(padded, window, strides[axis]));
   }
-  y.require_dims(expected, ", what the convolution gives");
+  y.require_dims(expected, ", the output dims of the convolution");
 }
 
 FinishedRef check(const Record& convolution, const Operand& x, const Operand& w, const Operand& y) {
@@ -50,10 +50,10 @@ FinishedRef check(const Record& convolution, const Operand& x, const Operand& w,
   for (const Operand* operand : {&x, &w, &y}) operand->require_set().require_rank(rank, rank);
   if (y.extent(0) != x.extent(0))
     y.fail_shape(fmt::format("batch {}", y.extent(0)),
-                 fmt::format("{}, that of the input", x.extent(0)));
+                 fmt::format("{}, the batch of the input", x.extent(0)));
   check_channels(x, w, y);
   check_spatial(convolution, x, w, y);
-  return nothing_made();
+  return attributes_only();
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Pointwise operations, reductions, products, random numbers, and elements in another shape.
+// Checks of pointwise operations, reductions, matmuls, random numbers, reshapes, concatenation and
+// signals.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -41,8 +42,9 @@ Arity arity_of(std::int64_t mode) {
   return Arity::binary;
 }
 
-// What the operands broadcast to. Programs are careless about the extents of virtual tensors: one
-// that is too large where the result has 1 element stands for its reduction.
+// The dims that the operands broadcast to. Clients are careless about the extents of virtual
+// tensors: a virtual operand that is too large on an axis where the result has extent 1 stands for
+// its reduction.
 Extents broadcast(std::span<const Operand> operands, const Operand& result) {
   Extents whole(result.dims().size(), 1);
   for (const Operand& operand : operands) {
@@ -62,7 +64,7 @@ void check_pointwise(std::initializer_list<Operand> operands, const Operand& res
   result.require_set();
   for (const Operand& operand : operands) operand.require_set();
   result.require_dims(broadcast({operands.begin(), operands.size()}, result),
-                      ", what the operands broadcast to");
+                      ", the broadcast of the operands");
 }
 
 std::int64_t element_count(const Operand& tensor) {
@@ -85,14 +87,14 @@ FinishedRef finalize_pointwise_operation(const Record& operation) {
     case Arity::unary: check_pointwise({x}, y); break;
     case Arity::binary: check_pointwise({x, b}, y); break;
     case Arity::select: check_pointwise({x, b, t}, y); break;
-    // The point where the gradient is taken is told by the function's input or by its output.
+    // The backward of an activation reads its input x or its output y.
     case Arity::backward: check_pointwise({dy, x.is_set() || !y.is_set() ? x : y}, dx); break;
   }
   const std::int64_t axis = parameters.integer(CUDNN_ATTR_POINTWISE_AXIS);
   if (mode == CUDNN_POINTWISE_GEN_INDEX && axis >= y.rank())
     fail_bound(CUDNN_ATTR_POINTWISE_AXIS, std::to_string(axis),
                fmt::format("an axis of the result, below {}", y.rank()));
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_reduction_operation(const Record& operation) {
@@ -100,9 +102,9 @@ FinishedRef finalize_reduction_operation(const Record& operation) {
   const Operand x(operation, CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
   const Operand y(operation, CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
   x.require_set();
-  // An axis may be reduced to groups: heads of keys that several heads of queries share.
+  // An axis may be reduced to groups: the key heads that several query heads share (GQA).
   y.require_set().require_divisor(x.dims());
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_matmul_operation(const Record& operation) {
@@ -120,7 +122,7 @@ FinishedRef finalize_matmul_operation(const Record& operation) {
         fmt::format("{}, the columns of CUDNN_ATTR_OPERATION_MATMUL_ADESC", a.extent(rank - 1)));
   Extents expected;
   for (int axis = 0; axis < rank - 2; ++axis) {
-    // Several matrices of one operand may share one of the other.
+    // Several matrices of one operand may share a matrix of the other (GQA).
     const std::int64_t batch = std::max(a.extent(axis), b.extent(axis));
     if (batch % a.extent(axis) != 0 || batch % b.extent(axis) != 0)
       b.fail_shape(fmt::format("{} on batch axis {}", b.extent(axis), axis),
@@ -129,12 +131,12 @@ FinishedRef finalize_matmul_operation(const Record& operation) {
   }
   expected.push_back(a.extent(rank - 2));
   expected.push_back(b.extent(rank - 1));
-  c.require_dims(expected, ", the product's");
+  c.require_dims(expected, ", the dims of A * B");
   for (const auto name : {CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC,
                           CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC,
                           CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC})
     Operand(operation, name).require_integer();
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_reshape(const Record& operation) {
@@ -142,8 +144,8 @@ FinishedRef finalize_reshape(const Record& operation) {
   const Operand y(operation, CUDNN_ATTR_OPERATION_RESHAPE_YDESC);
   if (element_count(y.require_set()) != element_count(x.require_set()))
     y.fail_shape("dims " + text_of(y.dims()),
-                 fmt::format("{} elements, those of {}", element_count(x), text_of(x.dims())));
-  return nothing_made();
+                 fmt::format("{} elements, as x {} has", element_count(x), text_of(x.dims())));
+  return attributes_only();
 }
 
 FinishedRef finalize_concat(const Record& operation) {
@@ -155,7 +157,7 @@ FinishedRef finalize_concat(const Record& operation) {
     fail_bound(CUDNN_ATTR_OPERATION_CONCAT_AXIS, std::to_string(axis),
                fmt::format("an axis of the result, below {}", output.rank()));
   if (inputs.empty())
-    fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "{}: got no tensors, expected at least 1",
+    fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "{}: got 0 tensors, expected at least 1",
          attribute_name(CUDNN_ATTR_OPERATION_CONCAT_INPUT_DESCS));
   require_within(operation, CUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX, -1,
                  static_cast<std::int64_t>(inputs.size()) - 1);
@@ -167,12 +169,12 @@ FinishedRef finalize_concat(const Record& operation) {
     input.require_rank(output.rank(), output.rank());
     Extents expected(output.dims().begin(), output.dims().end());
     expected[along] = input.dims()[along];
-    input.require_dims(expected, ", but for the axis those of the result");
+    input.require_dims(expected, ", the dims of the result except on the axis");
     if (__builtin_add_overflow(sum[along], expected[along], &sum[along]))
-      input.fail_shape("dims " + text_of(input.dims()), "a sum of 63 bits");
+      input.fail_shape("dims " + text_of(input.dims()), "extents whose sum fits into 63 bits");
   }
-  output.require_dims(sum, ", the inputs behind each other");
-  return nothing_made();
+  output.require_dims(sum, ", the concatenated dims of the inputs");
+  return attributes_only();
 }
 
 FinishedRef finalize_rng_operation(const Record& operation) {
@@ -180,7 +182,7 @@ FinishedRef finalize_rng_operation(const Record& operation) {
   Operand(operation, CUDNN_ATTR_OPERATION_RNG_YDESC).require_set();
   for (const auto name : {CUDNN_ATTR_OPERATION_RNG_SEED, CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC})
     Operand(operation, name).require_one_element().require_integer();
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_signal(const Record& operation) {
@@ -189,8 +191,8 @@ FinishedRef finalize_signal(const Record& operation) {
   const Operand x(operation, CUDNN_ATTR_OPERATION_SIGNAL_XDESC);
   const Operand y(operation, CUDNN_ATTR_OPERATION_SIGNAL_YDESC);
   if (x.is_set() != y.is_set()) (x.is_set() ? y : x).require_set();
-  if (x.is_set()) y.require_dims(x.dims(), ", those of CUDNN_ATTR_OPERATION_SIGNAL_XDESC");
-  return nothing_made();
+  if (x.is_set()) y.require_dims(x.dims(), ", the dims of CUDNN_ATTR_OPERATION_SIGNAL_XDESC");
+  return attributes_only();
 }
 
 }  // namespace ashlar::cudnn

@@ -1,4 +1,4 @@
-// Normalisations, whole and in parts.
+// Checks of normalisations and of the separate batch-norm operations.
 #include "backend/checks/operand.hpp"
 #include "backend/finalize.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 using Names = std::initializer_list<cudnnBackendAttributeName_t>;
 
-// One number per channel: extent C on axis 1, 1 on all others.
+// The dims of a per-channel tensor: C on axis 1, 1 on all others.
 Extents channel_dims(const Operand& x) {
   Extents dims(x.dims().size(), 1);
   dims[1] = x.extent(1);
@@ -19,7 +19,7 @@ void require_both(const Operand& first, const Operand& second) {
   if (first.is_set() != second.is_set()) (first.is_set() ? second : first).require_set();
 }
 
-// Statistics of group norm have one entry per group of channels; all others broadcast.
+// Statistics of group norm have one element per group of channels; all others broadcast.
 void check_statistics(const Record& operation, Names names, std::int64_t mode, const Operand& x) {
   for (const auto name : names) {
     const Operand statistic(operation, name);
@@ -40,7 +40,7 @@ FinishedRef finalize_norm_forward(const Record& operation) {
   x.require_set().require_rank(2);
   Operand(operation, CUDNN_ATTR_OPERATION_NORM_FWD_YDESC)
       .require_set()
-      .require_dims(x.dims(), ", those of CUDNN_ATTR_OPERATION_NORM_FWD_XDESC");
+      .require_dims(x.dims(), ", the dims of CUDNN_ATTR_OPERATION_NORM_FWD_XDESC");
   for (const auto name :
        {CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC, CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC})
     Operand(operation, name).require_broadcastable(x.dims()).require_floating();
@@ -59,7 +59,7 @@ FinishedRef finalize_norm_forward(const Record& operation) {
                {operation, CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_VAR_DESC});
   require_both({operation, CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_MEAN_DESC},
                {operation, CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC});
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_norm_backward(const Record& operation) {
@@ -71,7 +71,7 @@ FinishedRef finalize_norm_backward(const Record& operation) {
        {CUDNN_ATTR_OPERATION_NORM_BWD_DYDESC, CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC})
     Operand(operation, name)
         .require_set()
-        .require_dims(x.dims(), ", those of CUDNN_ATTR_OPERATION_NORM_BWD_XDESC");
+        .require_dims(x.dims(), ", the dims of CUDNN_ATTR_OPERATION_NORM_BWD_XDESC");
   for (const auto name :
        {CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC, CUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC,
         CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC})
@@ -83,7 +83,7 @@ FinishedRef finalize_norm_backward(const Record& operation) {
   Operand(operation, CUDNN_ATTR_OPERATION_NORM_BWD_EPSILON_DESC)
       .require_one_element()
       .require_floating();
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_gen_stats(const Record& operation) {
@@ -94,7 +94,7 @@ FinishedRef finalize_gen_stats(const Record& operation) {
   for (const auto name :
        {CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC})
     Operand(operation, name).require_set().require_dims(channel_dims(x), ", one per channel");
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_bn_finalize(const Record& operation) {
@@ -135,7 +135,7 @@ FinishedRef finalize_bn_finalize(const Record& operation) {
                {operation, CUDNN_ATTR_OPERATION_BN_FINALIZE_PREV_RUNNING_VAR_DESC});
   require_both({operation, CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_MEAN_DESC},
                {operation, CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_VAR_DESC});
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_bn_backward_weights(const Record& operation) {
@@ -144,7 +144,7 @@ FinishedRef finalize_bn_backward_weights(const Record& operation) {
   x.require_set().require_rank(2);
   Operand(operation, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC)
       .require_set()
-      .require_dims(x.dims(), ", those of CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC");
+      .require_dims(x.dims(), ", the dims of CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC");
   for (const auto name : {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC,
                           CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC,
                           CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC})
@@ -158,7 +158,7 @@ FinishedRef finalize_bn_backward_weights(const Record& operation) {
                           CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC,
                           CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS})
     Operand(operation, name).require_dims(channel_dims(x), ", one per channel");
-  return nothing_made();
+  return attributes_only();
 }
 
 }  // namespace ashlar::cudnn

@@ -15,8 +15,8 @@ std::string text_of(ExtentsView extents) {
 Operand::Operand(const Record* tensor, cudnnBackendAttributeName_t name)
     : name_(name), tensor_(tensor) {
   if (tensor == nullptr) return;
-  const ExtentsView given = tensor->integers(CUDNN_ATTR_TENSOR_DIMENSIONS);
-  dims_.assign(given.begin(), given.end());
+  const ExtentsView tensor_extents = tensor->integers(CUDNN_ATTR_TENSOR_DIMENSIONS);
+  dims_.assign(tensor_extents.begin(), tensor_extents.end());
   const std::int64_t vector = tensor->integer(CUDNN_ATTR_TENSOR_VECTOR_COUNT);
   const std::int64_t axis = tensor->integer(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION);
   if (vector > 1) dims_.at(static_cast<std::size_t>(axis)) *= vector;
@@ -45,14 +45,14 @@ void Operand::fail_shape(const std::string& got, const std::string& expected) co
 
 const Operand& Operand::require_set() const {
   if (!is_set())
-    fail(CUDNN_STATUS_BAD_PARAM, "{}: got nothing, expected a tensor", attribute_name(name_));
+    fail(CUDNN_STATUS_BAD_PARAM, "{}: not set, expected a tensor", attribute_name(name_));
   return *this;
 }
 
-const Operand& Operand::require_rank(int least, int most) const {
-  if (!is_set() || (rank() >= least && rank() <= most)) return *this;
+const Operand& Operand::require_rank(int min, int max) const {
+  if (!is_set() || (rank() >= min && rank() <= max)) return *this;
   fail_shape(fmt::format("rank {}", rank()),
-             least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most));
+             min == max ? fmt::format("{}", min) : fmt::format("{} to {}", min, max));
 }
 
 const Operand& Operand::require_dims(ExtentsView expected, const char* whose) const {
@@ -61,25 +61,25 @@ const Operand& Operand::require_dims(ExtentsView expected, const char* whose) co
   return *this;
 }
 
-const Operand& Operand::require_broadcastable(ExtentsView whole) const {
-  return is_set() ? require_broadcastable(whole, dims()) : *this;
+const Operand& Operand::require_broadcastable(ExtentsView target) const {
+  return is_set() ? require_broadcastable(target, dims()) : *this;
 }
 
-const Operand& Operand::require_broadcastable(ExtentsView whole, ExtentsView taken) const {
+const Operand& Operand::require_broadcastable(ExtentsView target, ExtentsView tensor_dims) const {
   if (has_one_element()) return *this;
-  bool fits = taken.size() == whole.size();
-  for (std::size_t axis = 0; fits && axis < whole.size(); ++axis)
-    fits = taken[axis] == 1 || taken[axis] == whole[axis];
-  if (!fits) fail_shape("dims " + text_of(dims()), "dims that broadcast to " + text_of(whole));
+  bool fits = tensor_dims.size() == target.size();
+  for (std::size_t axis = 0; fits && axis < target.size(); ++axis)
+    fits = tensor_dims[axis] == 1 || tensor_dims[axis] == target[axis];
+  if (!fits) fail_shape("dims " + text_of(dims()), "dims that broadcast to " + text_of(target));
   return *this;
 }
 
-const Operand& Operand::require_divisor(ExtentsView whole) const {
+const Operand& Operand::require_divisor(ExtentsView target) const {
   if (!is_set()) return *this;
-  bool fits = dims().size() == whole.size();
-  for (std::size_t axis = 0; fits && axis < whole.size(); ++axis)
-    fits = whole[axis] % dims()[axis] == 0;
-  if (!fits) fail_shape("dims " + text_of(dims()), "divisors of " + text_of(whole));
+  bool fits = dims().size() == target.size();
+  for (std::size_t axis = 0; fits && axis < target.size(); ++axis)
+    fits = target[axis] % dims()[axis] == 0;
+  if (!fits) fail_shape("dims " + text_of(dims()), "divisors of " + text_of(target));
   return *this;
 }
 
@@ -106,31 +106,31 @@ void fail_bound(cudnnBackendAttributeName_t name, const std::string& got,
        expected);
 }
 
-void require_least(const Record& record, cudnnBackendAttributeName_t name, std::int64_t least) {
+void require_min(const Record& record, cudnnBackendAttributeName_t name, std::int64_t min) {
   const std::int64_t value = record.integer(name);
-  if (value < least) fail_bound(name, std::to_string(value), fmt::format("at least {}", least));
+  if (value < min) fail_bound(name, std::to_string(value), fmt::format("at least {}", min));
 }
 
 void require_set(const Record& record, std::initializer_list<cudnnBackendAttributeName_t> names) {
   for (const cudnnBackendAttributeName_t name : names)
     if (!record.has(name) && !find_attribute(name)->default_value)
-      fail(CUDNN_STATUS_BAD_PARAM, "{}: got nothing, expected it to be set before finalize",
+      fail(CUDNN_STATUS_BAD_PARAM, "{}: not set, expected a value before finalize",
            attribute_name(name));
 }
 
-void require_within(const Record& record, cudnnBackendAttributeName_t name, std::int64_t least,
-                    std::int64_t most) {
+void require_within(const Record& record, cudnnBackendAttributeName_t name, std::int64_t min,
+                    std::int64_t max) {
   const ExtentsView values = record.integers(name);
-  if (std::ranges::all_of(values, [=](std::int64_t v) { return v >= least && v <= most; })) return;
-  const bool is_open = most == std::numeric_limits<std::int64_t>::max();
+  if (std::ranges::all_of(values, [=](std::int64_t v) { return v >= min && v <= max; })) return;
+  const bool is_open = max == std::numeric_limits<std::int64_t>::max();
   fail_bound(name, values.size() == 1 ? std::to_string(values.front()) : text_of(values),
-             is_open ? fmt::format("at least {}", least) : fmt::format("{} to {}", least, most));
+             is_open ? fmt::format("at least {}", min) : fmt::format("{} to {}", min, max));
 }
 
 void require_count(std::size_t got, cudnnBackendAttributeName_t name, std::int64_t count,
                    const char* whose) {
   if (static_cast<std::int64_t>(got) != count)
-    fail(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "{}: got {} elements, expected {}, as {} says",
+    fail(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "{}: got {} elements, expected {} as {} has",
          attribute_name(name), got, count, whose);
 }
 

@@ -1,4 +1,4 @@
-// The descriptors that hold an operation's parameters.
+// Checks of the descriptors that hold an operation's parameters.
 #include <limits>
 
 #include "backend/attribute_table.hpp"
@@ -10,28 +10,28 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// Past any real use; sums and products of two stay within 64 bits.
+// Larger than any real use; sums and products of two fit into 64 bits.
 constexpr std::int64_t kMaxStep = std::numeric_limits<std::int32_t>::max();
 constexpr int kMaxSpatialDims = CUDNN_DIM_MAX - 2;
 
 void check_fractions(const Record& resample, cudnnBackendAttributeName_t name, std::int64_t spatial,
-                     std::int64_t least) {
+                     std::int64_t min) {
   const auto fractions = resample.fractions(name);
   require_count(fractions.size(), name, spatial, "CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS");
   for (const cudnnFraction_t& f : fractions)
-    if (f.denominator < 1 || f.denominator > kMaxStep || f.numerator < least ||
+    if (f.denominator < 1 || f.denominator > kMaxStep || f.numerator < min ||
         f.numerator > kMaxStep)
       fail_bound(name, fmt::format("{}/{}", f.numerator, f.denominator),
-                 fmt::format("{} to {} over 1 to {}", least, kMaxStep, kMaxStep));
+                 fmt::format("{} to {} over 1 to {}", min, kMaxStep, kMaxStep));
 }
 
-void require_interval(const Record& record, cudnnBackendAttributeName_t least,
-                      cudnnBackendAttributeName_t most) {
-  // Also false for a NaN.
-  if (!(record.number(least) <= record.number(most)))
+void require_interval(const Record& record, cudnnBackendAttributeName_t min,
+                      cudnnBackendAttributeName_t max) {
+  // Written so that NaN fails.
+  if (!(record.number(min) <= record.number(max)))
     fail_bound(
-        most, fmt::format("{}", record.number(most)),
-        fmt::format("at least {}, the value of {}", record.number(least), attribute_name(least)));
+        max, fmt::format("{}", record.number(max)),
+        fmt::format("at least {}, the value of {}", record.number(min), attribute_name(min)));
 }
 
 }  // namespace
@@ -42,14 +42,14 @@ FinishedRef finalize_pointwise(const Record& pointwise) {
   if (mode == CUDNN_POINTWISE_GEN_INDEX) {
     if (!pointwise.has(CUDNN_ATTR_POINTWISE_AXIS))
       fail(CUDNN_STATUS_BAD_PARAM,
-           "CUDNN_ATTR_POINTWISE_AXIS: got nothing, expected an axis for "
+           "CUDNN_ATTR_POINTWISE_AXIS: not set, expected an axis for "
            "CUDNN_POINTWISE_GEN_INDEX");
     require_within(pointwise, CUDNN_ATTR_POINTWISE_AXIS, 0, CUDNN_DIM_MAX - 1);
   }
   if (mode == CUDNN_POINTWISE_RELU_FWD || mode == CUDNN_POINTWISE_RELU_BWD)
     require_interval(pointwise, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP,
                      CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP);
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_convolution(const Record& convolution) {
@@ -57,26 +57,26 @@ FinishedRef finalize_convolution(const Record& convolution) {
                             CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS});
   require_within(convolution, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 1, kMaxSpatialDims);
   const std::int64_t spatial = convolution.integer(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS);
-  for (const auto& [name, least] : {std::pair{CUDNN_ATTR_CONVOLUTION_DILATIONS, 1},
-                                    {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 1},
-                                    {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 0},
-                                    {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 0}}) {
+  for (const auto& [name, min] : {std::pair{CUDNN_ATTR_CONVOLUTION_DILATIONS, 1},
+                                  {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 1},
+                                  {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 0},
+                                  {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 0}}) {
     require_set(convolution, {name});
     require_count(convolution.integers(name).size(), name, spatial,
                   "CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS");
-    require_within(convolution, name, least, kMaxStep);
+    require_within(convolution, name, min, kMaxStep);
   }
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_matmul(const Record& matmul) {
   require_set(matmul, {CUDNN_ATTR_MATMUL_COMP_TYPE});
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_reduction(const Record& reduction) {
   require_set(reduction, {CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_ATTR_REDUCTION_COMP_TYPE});
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_resample(const Record& resample) {
@@ -85,21 +85,21 @@ FinishedRef finalize_resample(const Record& resample) {
   require_within(resample, CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, 1, kMaxSpatialDims);
   const std::int64_t spatial = resample.integer(CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS);
   const std::int64_t mode = resample.integer(CUDNN_ATTR_RESAMPLE_MODE);
-  for (const auto& [name, least] : {std::pair{CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, 1},
-                                    {CUDNN_ATTR_RESAMPLE_STRIDES, 1},
-                                    {CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, 0},
-                                    {CUDNN_ATTR_RESAMPLE_POST_PADDINGS, 0}}) {
-    // Interpolation follows from the shapes of its tensors.
+  for (const auto& [name, min] : {std::pair{CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, 1},
+                                  {CUDNN_ATTR_RESAMPLE_STRIDES, 1},
+                                  {CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, 0},
+                                  {CUDNN_ATTR_RESAMPLE_POST_PADDINGS, 0}}) {
+    // Interpolation is defined by the shapes of its tensors.
     if (!is_pooling(mode) && !resample.has(name)) continue;
     require_set(resample, {name});
-    check_fractions(resample, name, spatial, is_pooling(mode) ? least : 0);
+    check_fractions(resample, name, spatial, is_pooling(mode) ? min : 0);
     if (!is_pooling(mode)) continue;
     for (const cudnnFraction_t& f : resample.fractions(name))
       if (f.numerator % f.denominator != 0)
         fail_bound(name, fmt::format("{}/{}", f.numerator, f.denominator),
-                   "a whole number for a pooling");
+                   "an integer for pooling");
   }
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_rng(const Record& rng) {
@@ -112,12 +112,12 @@ FinishedRef finalize_rng(const Record& rng) {
     fail_bound(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, fmt::format("{}", deviation),
                "at least 0");
   require_interval(rng, CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM, CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM);
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_knob_choice(const Record& choice) {
   require_set(choice, {CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE});
-  return nothing_made();
+  return attributes_only();
 }
 
 }  // namespace ashlar::cudnn

@@ -1,4 +1,4 @@
-// Blocks with one scale each, and products per expert.
+// Checks of block-scaled quantisation and of grouped matmuls (mixture of experts).
 #include "backend/checks/operand.hpp"
 #include "backend/finalize.hpp"
 
@@ -12,10 +12,10 @@ FinishedRef finalize_block_scale_quantize(const Record& operation) {
   const Operand scale(operation, CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_SCALE_DESC);
   x.require_set().require_floating();
   y.require_set().require_dims(x.dims(),
-                               ", those of CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_XDESC");
+                               ", the dims of CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_XDESC");
   scale.require_set().require_rank(x.rank(), x.rank()).require_floating();
-  require_least(operation, CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_BLOCK_SIZE, 1);
-  return nothing_made();
+  require_min(operation, CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_BLOCK_SIZE, 1);
+  return attributes_only();
 }
 
 FinishedRef finalize_block_scale_dequantize(const Record& operation) {
@@ -26,14 +26,14 @@ FinishedRef finalize_block_scale_dequantize(const Record& operation) {
   const Operand scale(operation, CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_SCALE_DESC);
   x.require_set();
   y.require_set()
-      .require_dims(x.dims(), ", those of CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_XDESC")
+      .require_dims(x.dims(), ", the dims of CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_XDESC")
       .require_floating();
   scale.require_set().require_rank(x.rank(), x.rank()).require_floating();
   require_within(operation, kBlockSize, 1, std::numeric_limits<std::int32_t>::max());
   if (static_cast<int>(operation.integers(kBlockSize).size()) > x.rank())
     fail_bound(kBlockSize, text_of(operation.integers(kBlockSize)),
                fmt::format("at most {} extents, the rank of the tensor", x.rank()));
-  return nothing_made();
+  return attributes_only();
 }
 
 // token [1, T, K], weight [E, K, N], first_token_offset [groups, 1, 1], output [1, rows, N].
@@ -52,7 +52,7 @@ FinishedRef finalize_moe_grouped_matmul(const Record& operation) {
   if (mode != CUDNN_MOE_GROUPED_MATMUL_MODE_NONE) index.require_set().require_rank(3, 3);
   if (mode == CUDNN_MOE_GROUPED_MATMUL_MODE_SCATTER) ks.require_set();
   for (const Operand* operand : {&offsets, &index, &ks}) operand->require_integer();
-  require_least(operation, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOP_K, 1);
+  require_min(operation, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOP_K, 1);
   if (weight.extent(1) != token.extent(2))
     weight.fail_shape(fmt::format("{} rows", weight.extent(1)),
                       fmt::format("{}, the columns of the tokens", token.extent(2)));
@@ -60,8 +60,9 @@ FinishedRef finalize_moe_grouped_matmul(const Record& operation) {
   const std::int64_t rows = mode == CUDNN_MOE_GROUPED_MATMUL_MODE_NONE     ? token.extent(1)
                             : mode == CUDNN_MOE_GROUPED_MATMUL_MODE_GATHER ? index.extent(1)
                                                                            : output.extent(1);
-  output.require_dims(Extents{token.extent(0), rows, weight.extent(2)}, ", the product's");
-  return nothing_made();
+  output.require_dims(Extents{token.extent(0), rows, weight.extent(2)},
+                      ", the dims of token * weight");
+  return attributes_only();
 }
 
 }  // namespace ashlar::cudnn

@@ -1,4 +1,4 @@
-// Pooling and interpolation: y [N, C, P...] from x [N, C, ...].
+// Checks of pooling and interpolation: y [N, C, P...] from x [N, C, ...].
 #include "backend/checks/operand.hpp"
 #include "backend/checks/window.hpp"
 #include "backend/finalize.hpp"
@@ -19,23 +19,23 @@ void check_shapes(const Record& resample, const Operand& x, const Operand& y) {
   const auto after = resample.fractions(CUDNN_ATTR_RESAMPLE_POST_PADDINGS);
   const auto windows = resample.fractions(CUDNN_ATTR_RESAMPLE_WINDOW_DIMS);
   const auto strides = resample.fractions(CUDNN_ATTR_RESAMPLE_STRIDES);
-  for (int place = 2; place < rank; ++place) {
-    const auto axis = static_cast<std::size_t>(place) - 2;
+  for (int position = 2; position < rank; ++position) {
+    const auto axis = static_cast<std::size_t>(position) - 2;
     if (is_pooling(resample.integer(CUDNN_ATTR_RESAMPLE_MODE)))
-      expected.push_back(window_count(x.extent(place) + whole(before[axis]) + whole(after[axis]),
+      expected.push_back(window_count(x.extent(position) + whole(before[axis]) + whole(after[axis]),
                                       whole(windows[axis]), whole(strides[axis])));
     else
-      expected.push_back(y.extent(place));
+      expected.push_back(y.extent(position));
   }
-  y.require_dims(expected, ", what the resampling gives");
+  y.require_dims(expected, ", the output dims of the resampling");
 }
 
 void check_index(const Record& resample, const Operand& index, const Operand& y) {
   const std::int64_t mode = resample.integer(CUDNN_ATTR_RESAMPLE_MODE);
   if (index.is_set() && mode != CUDNN_RESAMPLE_MAXPOOL)
     fail_bound(CUDNN_ATTR_RESAMPLE_MODE, std::to_string(mode),
-               "CUDNN_RESAMPLE_MAXPOOL: no other mode has an index tensor");
-  index.require_dims(y.dims(), ", those of the output").require_integer();
+               "CUDNN_RESAMPLE_MAXPOOL, the only mode with an index tensor");
+  index.require_dims(y.dims(), ", the dims of the output").require_integer();
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ FinishedRef finalize_resample_forward(const Record& operation) {
   const Operand y(operation, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC);
   check_shapes(resample, x, y);
   check_index(resample, {operation, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC}, y);
-  return nothing_made();
+  return attributes_only();
 }
 
 FinishedRef finalize_resample_backward(const Record& operation) {
@@ -58,12 +58,12 @@ FinishedRef finalize_resample_backward(const Record& operation) {
   const Operand y(operation, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_YDESC);
   check_shapes(resample, dx, dy);
   check_index(resample, index, dy);
-  x.require_dims(dx.dims(), ", those of CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC");
-  y.require_dims(dy.dims(), ", those of CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC");
-  // The gradient of a maximum goes to where it was.
+  x.require_dims(dx.dims(), ", the dims of CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC");
+  y.require_dims(dy.dims(), ", the dims of CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC");
+  // Max-pooling backward needs the position of each maximum: from the index, or found again in x.
   if (resample.integer(CUDNN_ATTR_RESAMPLE_MODE) == CUDNN_RESAMPLE_MAXPOOL && !x.is_set())
     index.require_set();
-  return nothing_made();
+  return attributes_only();
 }
 
 }  // namespace ashlar::cudnn

@@ -9,7 +9,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// Elements and bytes of all tensors stay countable.
+// Bound on the elements a tensor spans, so that sizes in bytes fit into 64 bits.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 58;
 
 bool is_too_large(ExtentsView dims, ExtentsView strides, std::int64_t vector) {
@@ -26,7 +26,7 @@ bool is_too_large(ExtentsView dims, ExtentsView strides, std::int64_t vector) {
 }
 
 void check_vectors(const Record& tensor, std::int64_t rank) {
-  require_least(tensor, CUDNN_ATTR_TENSOR_VECTOR_COUNT, 1);
+  require_min(tensor, CUDNN_ATTR_TENSOR_VECTOR_COUNT, 1);
   if (tensor.integer(CUDNN_ATTR_TENSOR_VECTOR_COUNT) == 1) return;
   const std::int64_t axis = tensor.integer(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION);
   if (axis < 0 || axis >= rank)
@@ -41,7 +41,7 @@ FinishedRef finalize_tensor(const Record& tensor) {
                        CUDNN_ATTR_TENSOR_STRIDES, CUDNN_ATTR_TENSOR_UNIQUE_ID});
   const auto type = static_cast<cudnnDataType_t>(tensor.integer(CUDNN_ATTR_TENSOR_DATA_TYPE));
   if (!dtype_of(type))
-    fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_ATTR_TENSOR_DATA_TYPE: got {}, expected a type of memory",
+    fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_ATTR_TENSOR_DATA_TYPE: got {}, expected a storage type",
          data_type_name(type));
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   const ExtentsView dims = tensor.integers(CUDNN_ATTR_TENSOR_DIMENSIONS);
@@ -67,10 +67,10 @@ FinishedRef finalize_tensor(const Record& tensor) {
          "CUDNN_ATTR_TENSOR_IS_BY_VALUE: got a virtual tensor, expected one that is not virtual");
   if (is_by_value && std::ranges::any_of(dims, [](std::int64_t extent) { return extent != 1; }))
     fail(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-         "CUDNN_ATTR_TENSOR_DIMENSIONS: got {}, expected one element in a tensor by value",
+         "CUDNN_ATTR_TENSOR_DIMENSIONS: got {}, expected one element for a tensor by value",
          text_of(dims));
   Operand(tensor, CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC).require_integer();
-  return nothing_made();
+  return attributes_only();
 }
 
 }  // namespace ashlar::cudnn

@@ -1,11 +1,11 @@
-// Attention as one operation.
+// Translation of SDPA forward and backward operations.
 #include "backend/translate/translation.hpp"
 
 namespace ashlar::cudnn {
 
 namespace {
 
-// A mask of blocks: as bytes of eight bits each, or as bits.
+// A block mask: bytes that pack eight bits each, or booleans.
 TensorId block_mask(Translation& translation, const Record& operation, std::int64_t columns) {
   constexpr auto kMask = CUDNN_ATTR_OPERATION_SDPA_FWD_BLOCK_MASK_DESC;
   if (operation.record_or_null(kMask) == nullptr) return kNoTensor;
@@ -13,14 +13,14 @@ TensorId block_mask(Translation& translation, const Record& operation, std::int6
   if (mask.dtype == boolean) return translation.operand(operation, kMask);
   if (bit_width(mask.dtype) != 8 || mask.dims.rank() != 4)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "CUDNN_ATTR_OPERATION_SDPA_FWD_BLOCK_MASK_DESC: got {} {}, expected bytes (or booleans) "
-         "of four axes",
+         "CUDNN_ATTR_OPERATION_SDPA_FWD_BLOCK_MASK_DESC: got {} {}, expected UINT8 or BOOLEAN with "
+         "4 axes",
          to_string(mask.dtype), to_string(mask.dims));
   Dims dims = mask.dims, strides = mask.strides;
   dims[3] = columns;
   for (std::int64_t& stride : strides) stride *= 8;
   strides[3] = 1;
-  return translation.reread(operation, kMask, boolean, dims, strides);
+  return translation.reinterpreted_operand(operation, kMask, boolean, dims, strides);
 }
 
 DType compute_for(const Translation& translation, TensorId q) {

@@ -1,4 +1,4 @@
-// The parts of batch normalisation.
+// Translation of the separate batch-norm operations (GEN_STATS, BN_FINALIZE, BN_BWD_WEIGHTS).
 #include "backend/translate/translation.hpp"
 
 namespace ashlar::cudnn {
@@ -7,10 +7,10 @@ namespace {
 
 DType math_of(const Translation& translation, const Record& operation,
               cudnnBackendAttributeName_t attribute, TensorId x) {
-  const DType asked = compute_of(
+  const DType requested = compute_of(
       translation, static_cast<cudnnDataType_t>(operation.integer_or(attribute, CUDNN_DATA_FLOAT)),
       std::array{x});
-  return is_floating(asked) ? asked : f32;
+  return is_floating(requested) ? requested : f32;
 }
 
 }  // namespace

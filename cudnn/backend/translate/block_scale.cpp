@@ -6,10 +6,10 @@ namespace {
 
 DType math_of(const Translation& translation, const Record& operation,
               cudnnBackendAttributeName_t attribute, TensorId x) {
-  const DType asked = compute_of(
+  const DType requested = compute_of(
       translation, static_cast<cudnnDataType_t>(operation.integer_or(attribute, CUDNN_DATA_FLOAT)),
       std::array{x});
-  return is_floating(asked) ? asked : f32;
+  return is_floating(requested) ? requested : f32;
 }
 
 ScaleLayout layout_of(const TensorFacts& scale) {
@@ -17,8 +17,8 @@ ScaleLayout layout_of(const TensorFacts& scale) {
                                                               : ScaleLayout::linear;
 }
 
-// The axis along which blocks of `size` lie: where the scales are that much fewer (up to the
-// padding of their tiles), the last one that fits.
+// The axis along which `size` elements share a scale: the last axis on which the scale tensor is
+// smaller by that factor (up to the padding of its tiles).
 std::int64_t blocked_axis(const Dims& x, const Dims& scale, std::int64_t size) {
   for (int axis = x.rank() - 1; axis >= 0 && scale.rank() == x.rank(); --axis) {
     const std::int64_t blocks = (x[axis] + size - 1) / size;

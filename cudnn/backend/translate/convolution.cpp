@@ -16,7 +16,7 @@ void read_attributes(ConvAttributes& op, const Record& descriptor) {
                 : ConvMode::cross_correlation;
 }
 
-// The attributes that the three operations name differently.
+// Attribute names, which differ between the three convolution operations.
 struct Names {
   cudnnBackendAttributeName_t descriptor, alpha, beta, first, second, result;
 };
@@ -31,19 +31,19 @@ void translate(Translation& translation, const Record& operation, const Names& n
   const TensorId first = translation.operand(operation, names.first),
                  second = translation.operand(operation, names.second);
   const TensorId z = op.beta == 0.0 ? kNoTensor : translation.previous(operation, names.result);
-  const auto asked = static_cast<cudnnDataType_t>(
+  const auto requested = static_cast<cudnnDataType_t>(
       descriptor.integer_or(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT));
-  const DType compute = compute_of(translation, asked, std::array{first, second});
-  // A gradient inside a graph with overridden shapes keeps its extents but for the batch.
+  const DType compute = compute_of(translation, requested, std::array{first, second});
+  // A virtual gradient in a graph with overridden shapes keeps its extents except for the batch.
   std::optional<Dims> dims;
   const TensorFacts result = translation.facts(operation, names.result);
   if constexpr (std::is_same_v<Op, ConvBackwardData>)
-    if (result.has_open_dims) {
+    if (result.has_inferred_dims) {
       dims = result.dims;
       (*dims)[0] = translation.dims(first)[0];
     }
   if constexpr (std::is_same_v<Op, ConvBackwardFilter>)
-    if (result.has_open_dims) dims = result.dims;
+    if (result.has_inferred_dims) dims = result.dims;
   translation.add(op, {first, second, z}, {translation.result(operation, names.result, dims)},
                   compute);
 }

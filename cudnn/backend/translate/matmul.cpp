@@ -9,8 +9,8 @@ namespace {
 constexpr auto kA = CUDNN_ATTR_OPERATION_MATMUL_ADESC, kB = CUDNN_ATTR_OPERATION_MATMUL_BDESC,
                kC = CUDNN_ATTR_OPERATION_MATMUL_CDESC;
 
-// Batches of one operand that serve several of the other (grouped queries: fewer heads of keys
-// than of queries) are repeated.
+// Repeats the batches of the operand with fewer (grouped-query attention: fewer key heads than
+// query heads).
 void match_batches(Translation& translation, TensorId& a, TensorId& b) {
   const int rank = std::max(translation.dims(a).rank(), translation.dims(b).rank());
   a = translation.with_rank(a, rank);
@@ -39,9 +39,9 @@ void translate_matmul(Translation& translation, const Record& operation) {
     const TensorId lengths = translation.operand_or_none(operation, attribute);
     inputs.push_back(lengths == kNoTensor ? lengths : translation.with_rank(lengths, rank));
   }
-  const auto asked = static_cast<cudnnDataType_t>(
+  const auto requested = static_cast<cudnnDataType_t>(
       descriptor.integer_or(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT));
-  const DType compute = compute_of(translation, asked, std::array{a, b});
+  const DType compute = compute_of(translation, requested, std::array{a, b});
   translation.add(op, inputs, {translation.result(operation, kC)}, compute);
 }
 

@@ -26,7 +26,7 @@ void translate_moe(Translation& translation, const Record& operation) {
                                CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_WEIGHT_DESC,
                                CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_FIRST_TOKEN_OFFSET_DESC})
     inputs.push_back(translation.operand(operation, attribute));
-  // Routing that the mode does not use may be set all the same.
+  // Clients may set routing tensors that the mode does not use.
   inputs.push_back(op.mode == MoeMode::none
                        ? kNoTensor
                        : translation.operand(
@@ -35,9 +35,9 @@ void translate_moe(Translation& translation, const Record& operation) {
       op.mode != MoeMode::scatter
           ? kNoTensor
           : translation.operand(operation, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOKEN_KS_DESC));
-  const auto asked = static_cast<cudnnDataType_t>(
+  const auto requested = static_cast<cudnnDataType_t>(
       operation.integer_or(CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_MATH_PREC, CUDNN_DATA_FLOAT));
-  const DType compute = compute_of(translation, asked, inputs);
+  const DType compute = compute_of(translation, requested, inputs);
   translation.add(
       op, inputs,
       {translation.result(operation, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_OUTPUT_DESC)},

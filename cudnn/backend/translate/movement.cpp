@@ -1,23 +1,24 @@
-// Operations that move elements: reshape, concatenation, signals, pages and bands.
+// Translation of operations that move elements: reshape, concatenation, signals, paged caches and
+// band matrices.
 #include "backend/translate/translation.hpp"
 
 namespace ashlar::cudnn {
 
-// The same memory in another shape. Tensors inside a graph have no memory, but their descriptors
-// say in which order it would hold them.
+// RESHAPE reinterprets memory in another shape. Virtual tensors have no memory, but the strides of
+// their descriptors define the element order.
 void translate_reshape(Translation& translation, const Record& operation) {
   constexpr auto kX = CUDNN_ATTR_OPERATION_RESHAPE_XDESC, kY = CUDNN_ATTR_OPERATION_RESHAPE_YDESC;
   const TensorFacts from = translation.facts(operation, kX), to = translation.facts(operation, kY);
   const TensorId x = translation.operand(operation, kX);
-  if (!from.has_open_dims && !to.has_open_dims) {
+  if (!from.has_inferred_dims && !to.has_inferred_dims) {
     if (element_count(from.dims) != element_count(to.dims))
       fail(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-           "CUDNN_ATTR_OPERATION_RESHAPE_YDESC: got {}, expected as many elements as {}",
+           "CUDNN_ATTR_OPERATION_RESHAPE_YDESC: got {}, expected the element count of {}",
            to_string(to.dims), to_string(from.dims));
     translation.store(operation, kY, translation.reinterpreted(x, from, to));
     return;
   }
-  // Overridden extents: the axes move as those of the descriptors do.
+  // With overridden extents, the axes are permuted as in the descriptors.
   const TensorFacts old_from = facts_of(operation.record(kX), {}),
                     old_to = facts_of(operation.record(kY), {});
   TensorFacts now = old_from, then = old_to;
@@ -35,8 +36,9 @@ void translate_reshape(Translation& translation, const Record& operation) {
   from_order = order(old_from);
   to_order = order(old_to);
   if (to_order.rank() == rank) {
-    for (int place = 0; place < rank; ++place)
-      then.dims[static_cast<int>(to_order[place])] = now.dims[static_cast<int>(from_order[place])];
+    for (int position = 0; position < rank; ++position)
+      then.dims[static_cast<int>(to_order[position])] =
+          now.dims[static_cast<int>(from_order[position])];
   }
   translation.store(operation, kY, translation.reinterpreted(x, now, then));
 }
@@ -47,13 +49,13 @@ void translate_concat(Translation& translation, const Record& operation) {
   std::vector<TensorId> inputs;
   const auto records = operation.records(CUDNN_ATTR_OPERATION_CONCAT_INPUT_DESCS);
   for (const RecordRef& record : records) inputs.push_back(translation.operand(*record));
-  // The input that already stands in the output's memory (INPLACE_INDEX) is copied like the others:
-  // it is read before it is written, element by element, at the same places.
+  // The input that aliases the output (INPLACE_INDEX) is copied like the others: each element is
+  // read before the same address is written.
   translation.add(op, inputs,
                   {translation.result(operation, CUDNN_ATTR_OPERATION_CONCAT_OUTPUT_DESC)});
 }
 
-// On one device everything before a signal has happened when it is reached.
+// On one device, stream order already guarantees what a signal waits for.
 void translate_signal(Translation& translation, const Record& operation) {
   constexpr auto kX = CUDNN_ATTR_OPERATION_SIGNAL_XDESC, kY = CUDNN_ATTR_OPERATION_SIGNAL_YDESC,
                  kFlag = CUDNN_ATTR_OPERATION_SIGNAL_FLAGDESC;
@@ -77,8 +79,8 @@ void translate_paged_cache_load(Translation& translation, const Record& operatio
   const TensorFacts container = translation.facts(operation, kContainer),
                     y = translation.facts(operation, kY);
   PagedCacheLoad op;
-  // [B, H, D, S], as products of keys want it, unless the depth stands last. Where both could be,
-  // the strides decide: positions are further apart.
+  // y is [B, H, D, S], the transposed form for q * k^T, unless D is its last axis. Where the
+  // extents allow both, the strides decide: the sequence axis has the larger one.
   const bool could_be_plain = y.dims[3] == container.dims[3],
              could_be_transposed = y.dims[2] == container.dims[3];
   op.transposed = could_be_transposed && (!could_be_plain || y.strides[3] > y.strides[2]);

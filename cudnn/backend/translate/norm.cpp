@@ -26,8 +26,8 @@ DType compute_for(const Translation& translation, TensorId x) {
   return translation.tensor(x).dtype == f64 ? f64 : f32;
 }
 
-// The axes a statistic was taken over are those it has no extent on; without statistics those that
-// the scale has.
+// The reduced axes: those on which the statistics have extent 1; without statistics, those on which
+// the scale has an extent.
 Dims axes_of(NormMode mode, const Dims& x, const Dims* statistics, const Dims* scale) {
   Dims axes;
   if (!is_by_axes(mode)) return axes;
@@ -38,7 +38,7 @@ Dims axes_of(NormMode mode, const Dims& x, const Dims* statistics, const Dims* s
                   !(mode == NormMode::ada_layer && axis == 0))
       axes.push_back(axis);
   }
-  // With one element per row there is nothing to tell the axes by: all behind the first.
+  // When every extent is 1 the axes are ambiguous: all axes after the first.
   if (axes.empty())
     for (int axis = x.rank() > 1 ? 1 : 0; axis < x.rank(); ++axis) axes.push_back(axis);
   return axes;
@@ -50,7 +50,7 @@ std::int64_t groups_of(NormMode mode, const Dims* statistics) {
              : 1;
 }
 
-// What scale and bias look like for this norm.
+// The dims of scale and bias that the norm operation expects.
 Dims parameter_dims(NormMode mode, const Dims& x, const Dims& axes) {
   Dims dims = Dims::filled(x.rank(), 1);
   if (!is_by_axes(mode)) {
@@ -69,7 +69,7 @@ std::optional<TensorFacts> facts_or_none(const Translation& translation, const R
 }
 
 const Dims* dims_or_null(const std::optional<TensorFacts>& facts) {
-  return facts && !facts->has_open_dims ? &facts->dims : nullptr;
+  return facts && !facts->has_inferred_dims ? &facts->dims : nullptr;
 }
 
 }  // namespace
@@ -89,8 +89,8 @@ constexpr auto kX = CUDNN_ATTR_OPERATION_NORM_FWD_XDESC,
                kNextVar = CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC,
                kY = CUDNN_ATTR_OPERATION_NORM_FWD_YDESC;
 
-// y = (x - mean) * inv_variance * scale + bias with statistics that are given.
-void with_given_statistics(Translation& translation, const Record& operation, TensorId x) {
+// Inference: y = (x - mean) * inv_variance * scale + bias, with mean and inv_variance as inputs.
+void translate_norm_inference(Translation& translation, const Record& operation, TensorId x) {
   const DType compute = compute_for(translation, x);
   const auto combined = [&](PointwiseMode mode, TensorId a, TensorId b) {
     return b == kNoTensor ? a : translation.pointwise(mode, {a, b}, compute, compute);
@@ -106,7 +106,7 @@ void with_given_statistics(Translation& translation, const Record& operation, Te
 
 }  // namespace forward
 
-// Statistics of peers (PEER_STAT_DESCS) are those of other devices; this one normalises by its own.
+// PEER_STAT_DESCS (statistics of other devices) are ignored: x is normalised by local statistics.
 void translate_norm_forward(Translation& translation, const Record& operation) {
   using namespace forward;
   using Op = NormForward;
@@ -117,7 +117,7 @@ void translate_norm_forward(Translation& translation, const Record& operation) {
   op.phase = is_training ? NormPhase::training : NormPhase::inference;
   const TensorId x = translation.operand(operation, kX);
   if (!is_training && op.mode != NormMode::batch && operation.has(kInvVariance))
-    return with_given_statistics(translation, operation, x);
+    return translate_norm_inference(translation, operation, x);
 
   const auto statistics = facts_or_none(translation, operation, kInvVariance),
              scale = facts_or_none(translation, operation, kScale);
@@ -128,16 +128,16 @@ void translate_norm_forward(Translation& translation, const Record& operation) {
   const DType compute = compute_for(translation, x);
   const TensorId scale_in = translation.operand_or_none(operation, kScale),
                  bias_in = translation.operand_or_none(operation, kBias);
-  // Parameters that broadcast along an axis that is normalised are applied behind.
+  // Scale and bias that broadcast along a normalised axis are applied by separate pointwise nodes.
   const Dims parameters = parameter_dims(op.mode, x_dims, op.axes);
   const auto fits = [&](TensorId id) {
     return id == kNoTensor || translation.dims(id) == parameters;
   };
-  const bool is_apart = !fits(scale_in) || !fits(bias_in);
+  const bool is_separate = !fits(scale_in) || !fits(bias_in);
 
   std::vector<TensorId> inputs(Op::momentum_tensor + 1, kNoTensor);
   inputs[Op::x] = x;
-  if (!is_apart) {
+  if (!is_separate) {
     inputs[Op::scale] = scale_in;
     inputs[Op::bias] = bias_in;
   }
@@ -161,7 +161,7 @@ void translate_norm_forward(Translation& translation, const Record& operation) {
     outputs[Op::next_running_mean] = translation.result_or_none(operation, kNextMean);
     outputs[Op::next_running_var] = translation.result_or_none(operation, kNextVar);
   }
-  if (!is_apart) {
+  if (!is_separate) {
     outputs[Op::y] = translation.result(operation, kY);
     translation.add(op, inputs, outputs, compute);
     return;
@@ -187,7 +187,7 @@ constexpr auto kX = CUDNN_ATTR_OPERATION_NORM_BWD_XDESC,
                kDbias = CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC,
                kDx = CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC;
 
-// A gradient of a parameter that is smaller than the norm's: its sum over the missing axes.
+// The gradient of a broadcast parameter: reduced over the axes that it lacks.
 void store_summed(Translation& translation, const Record& operation,
                   cudnnBackendAttributeName_t attribute, TensorId gradient) {
   if (operation.record_or_null(attribute) == nullptr) return;
@@ -227,7 +227,8 @@ void translate_norm_backward(Translation& translation, const Record& operation) 
     translation.add(op, inputs, {dx, dscale, dbias}, compute);
     return;
   }
-  // A scale that broadcasts: spread over the parameters of the norm, its gradients summed again.
+  // A broadcast scale is expanded to the parameter dims of the norm, and its gradient is reduced
+  // back.
   inputs[Op::scale] = translation.expanded(scale_in, parameters);
   const TensorId dscale = translation.open_value(compute), dbias = translation.open_value(compute);
   translation.add(op, inputs, {translation.result(operation, kDx), dscale, dbias}, compute);

@@ -89,7 +89,8 @@ Pointwise attributes_of(const Record& operation) {
   const auto found = std::find_if(kModes.begin(), kModes.end(),
                                   [&](const ModePair& pair) { return pair.theirs == mode; });
   if (found == kModes.end())
-    fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_ATTR_POINTWISE_MODE: got {}, expected a mode", mode);
+    fail(CUDNN_STATUS_BAD_PARAM,
+         "CUDNN_ATTR_POINTWISE_MODE: got {}, expected a cudnnPointwiseMode_t", mode);
   Pointwise op;
   op.mode = found->ours;
   op.alpha1 = operation.number_or(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 1.0);
@@ -97,7 +98,7 @@ Pointwise attributes_of(const Record& operation) {
   op.relu_lower_clip = descriptor.number_or(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, 0.0);
   op.relu_upper_clip = descriptor.number_or(CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP,
                                             std::numeric_limits<double>::infinity());
-  // The largest float says that there is no upper clip.
+  // FLT_MAX means no upper clip.
   if (op.relu_upper_clip >= static_cast<double>(std::numeric_limits<float>::max()))
     op.relu_upper_clip = std::numeric_limits<double>::infinity();
   op.relu_lower_slope = descriptor.number_or(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, 0.0);
@@ -111,19 +112,19 @@ Pointwise attributes_of(const Record& operation) {
 DType math_of(const Translation& translation, const Record& operation,
               std::span<const TensorId> operands) {
   const Record& descriptor = operation.record(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
-  const auto asked = static_cast<cudnnDataType_t>(
+  const auto requested = static_cast<cudnnDataType_t>(
       descriptor.integer_or(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT));
-  return compute_of(translation, asked, operands);
+  return compute_of(translation, requested, operands);
 }
 
-// All of one rank.
+// Pads all operands to one rank.
 void match_ranks(Translation& translation, std::vector<TensorId>& operands) {
   int rank = 0;
   for (TensorId id : operands) rank = std::max(rank, translation.dims(id).rank());
   for (TensorId& id : operands) id = translation.with_rank(id, rank);
 }
 
-// The gradient of an activation of which y is known and not x.
+// The backward of an activation from its output y, without its input x.
 void gradient_from_result(Translation& translation, const Record& operation, const Pointwise& op) {
   const TensorId y = translation.operand(operation, kY), dy = translation.operand(operation, kDy);
   const DType math = math_of(translation, operation, std::array{dy, y});
@@ -156,16 +157,16 @@ void gradient_from_result(Translation& translation, const Record& operation, con
     }
     default:
       fail(CUDNN_STATUS_BAD_PARAM,
-           "CUDNN_ATTR_OPERATION_POINTWISE_XDESC: got nothing, expected the operand of the "
+           "CUDNN_ATTR_OPERATION_POINTWISE_XDESC: not set, expected the input of the "
            "activation, which "
-           "does not follow from its result");
+           "its output does not determine");
   }
   translation.add(Pointwise{.mode = mul, .alpha1 = op.alpha1, .alpha2 = op.alpha2}, {dy, slope},
                   {translation.result(operation, kDx)}, math);
 }
 
-// Of dropout, whose mask is drawn here: weights * mask * (1 / probability to keep). The last factor
-// comes as a number with every run, but follows from the probability.
+// The scale of dropout, weights * mask * (1 / keep probability), when the mask is an RNG operation
+// of this graph. It is passed by value at every execution, but follows from the probability.
 std::optional<double> dropout_factor(const Translation& translation, const Record& operation) {
   const auto produced_by = [&](const Record& tensor, cudnnBackendDescriptorType_t type) {
     const Record* producer = translation.producer_of(uid_of(tensor));
@@ -184,9 +185,9 @@ std::optional<double> dropout_factor(const Translation& translation, const Recor
   return std::nullopt;
 }
 
-// The second operand. Some numbers that come with every run are taken for known.
+// The second operand. Some pass-by-value operands are assumed constant.
 TensorId second_operand(Translation& translation, const Record& operation, PointwiseMode mode) {
-  if (mode == binary_select)  // what masks hide
+  if (mode == binary_select)  // the fill value of a mask
     return translation.assumed(operation, kB, -std::numeric_limits<double>::infinity());
   if (mode == mul && translation.facts(operation, kB).is_by_value)
     if (const auto factor = dropout_factor(translation, operation))

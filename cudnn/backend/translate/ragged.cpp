@@ -1,13 +1,13 @@
-// Ragged tensors for operations that know none: rows are gathered into a padded tensor before, and
-// scattered behind. Row b of a ragged tensor [B, H, S, D] (or [B, H, D, S]) begins offset[b]
-// elements after the first and has (offset[b + 1] - offset[b]) / stride of S positions.
+// Ragged tensors for operations without ragged support: sequences are gathered into a padded tensor
+// before the operation and scattered after it. Sequence b of a ragged tensor [B, H, S, D] (or [B,
+// H, D, S]) starts at element offset[b] and has (offset[b + 1] - offset[b]) / stride(S) positions.
 #include "backend/translate/translation.hpp"
 
 namespace ashlar::cudnn {
 
 namespace {
 
-// The axis whose positions are the rows of a ragged tensor: the one further apart in memory.
+// The sequence axis: of the last two, the one with the larger stride.
 int time_axis(const TensorFacts& facts) {
   if (facts.dims.rank() != 4)
     fail(CUDNN_STATUS_BAD_PARAM,
@@ -19,7 +19,7 @@ int time_axis(const TensorFacts& facts) {
 }  // namespace
 
 // offset[first + b] / stride, [B, 1, 1, 1].
-TensorId Translation::row_starts(const TensorFacts& facts, std::int64_t first) {
+TensorId Translation::sequence_starts(const TensorFacts& facts, std::int64_t first) {
   const TensorId offsets = operand(*facts.ragged_offset);
   const Dims shape = dims(offsets);
   if (shape.empty() || shape[0] != facts.dims[0] + 1 || element_count(shape) != shape[0])
@@ -37,8 +37,8 @@ TensorId Translation::row_starts(const TensorFacts& facts, std::int64_t first) {
                    dtype);
 }
 
-TensorId Translation::row_lengths(const TensorFacts& facts) {
-  const TensorId begin = row_starts(facts, 0), end = row_starts(facts, 1);
+TensorId Translation::sequence_lengths(const TensorFacts& facts) {
+  const TensorId begin = sequence_starts(facts, 0), end = sequence_starts(facts, 1);
   const DType dtype = tensor(begin).dtype;
   return pointwise(PointwiseMode::sub, {end, begin}, dtype, dtype);
 }
@@ -46,13 +46,13 @@ TensorId Translation::row_lengths(const TensorFacts& facts) {
 TensorId Translation::padded(const TensorFacts& facts) {
   const int time = time_axis(facts), depth = time == 3 ? 2 : 3;
   const std::int64_t length = facts.dims[time];
-  // All positions of all rows, one behind the other, as pages of one position each.
+  // All positions of all sequences, concatenated: a paged cache with one position per page.
   TensorFacts pages = facts;
   pages.ragged_offset = nullptr;
   pages.dims = {facts.dims[0] * length, facts.dims[1], 1, facts.dims[depth]};
   pages.strides = {facts.strides[time], facts.strides[1], 1, facts.strides[depth]};
   const TensorId container = input_of(pages, "");
-  const TensorId starts = row_starts(facts, 0);
+  const TensorId starts = sequence_starts(facts, 0);
   const DType dtype = tensor(starts).dtype;
   const TensorId all = expanded(starts, {facts.dims[0], 1, length, 1});
   Pointwise position;
@@ -62,11 +62,11 @@ TensorId Translation::padded(const TensorFacts& facts) {
   const TensorId table = pointwise(PointwiseMode::add, {starts, index}, dtype, dtype);
   PagedCacheLoad load;
   load.transposed = time == 3;
-  return value(load, {container, table, row_lengths(facts)}, facts.dtype, f32, facts.dims);
+  return value(load, {container, table, sequence_lengths(facts)}, facts.dtype, f32, facts.dims);
 }
 
-// Attention of which every query sees only the key at its own position copies its values, and it
-// writes ragged tensors.
+// A scatter is written as attention, which can write ragged outputs: each query attends only to the
+// key at its own position, so o is a copy of v.
 void Translation::write_ragged(TensorId source, const TensorFacts& facts) {
   TensorFacts memory = facts;
   if (time_axis(facts) == 3) {
@@ -77,13 +77,13 @@ void Translation::write_ragged(TensorId source, const TensorFacts& facts) {
   const Dims shape = dims(source);
   Dims limit = shape;
   limit[3] = 1;
-  // Scores do not matter; they are zero, so that no infinity takes part in them.
+  // The scores do not matter. Zero operands keep infinities of the data out of them.
   const TensorId thin = value(Slice{Dims::filled(4, 0), limit, {}}, {source}, facts.dtype);
   const TensorId zero = pointwise(PointwiseMode::binary_select,
                                   {constant(0, f32, 4), constant(0, f32, 4),
                                    pointwise(PointwiseMode::cmp_eq, {thin, thin}, boolean)},
                                   f32);
-  const TensorId lengths = row_lengths(facts);
+  const TensorId lengths = sequence_lengths(facts);
   AttentionForward copy;
   copy.scale = 1.0;
   copy.left_bound = 1;

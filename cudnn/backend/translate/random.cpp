@@ -17,9 +17,9 @@ RngDistribution distribution_of(std::int64_t distribution) {
 
 constexpr auto kY = CUDNN_ATTR_OPERATION_RNG_YDESC;
 
-// Of a result inside a graph with overridden shapes: those of what it is combined with.
+// The dims of a virtual result in a graph with overridden shapes: those of its co-operand.
 std::optional<Dims> dims_by_use(const Translation& translation, const TensorFacts& y) {
-  if (!y.has_open_dims) return std::nullopt;
+  if (!y.has_inferred_dims) return std::nullopt;
   for (const Record* reader : translation.readers_of(y.uid))
     for (const NamedTensor& other : operands_of(*reader))
       if (uid_of(*other.tensor) != y.uid)
@@ -41,7 +41,7 @@ void translate_rng(Translation& translation, const Record& operation) {
   op.maximum = descriptor.number_or(CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM, 1.0);
   op.mean = descriptor.number_or(CUDNN_ATTR_RNG_NORMAL_DIST_MEAN, 0.0);
   op.standard_deviation = descriptor.number_or(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, 1.0);
-  // The seed is a number or a tensor.
+  // The seed is an immediate value or a tensor.
   constexpr auto kSeed = CUDNN_ATTR_OPERATION_RNG_SEED;
   TensorId seed = kNoTensor;
   if (!operation.records(kSeed).empty())

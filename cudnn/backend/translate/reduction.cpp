@@ -31,9 +31,9 @@ bool is_reduced_to(const Dims& x, const Dims& y) {
   return true;
 }
 
-// Clients leave a virtual result with the extents of the operand and say in the operation that
-// reads it what was meant.
-Dims meant_dims(const Translation& translation, const Record& operation, const Dims& x) {
+// Clients may leave a virtual result with the extents of its operand. The operation that reads it
+// then determines the reduced dims.
+Dims intended_dims(const Translation& translation, const Record& operation, const Dims& x) {
   const TensorFacts y = translation.facts(operation, kY);
   if (!y.is_virtual || y.dims != x) return y.dims;
   for (const Record* reader : translation.readers_of(y.uid))
@@ -45,7 +45,7 @@ Dims meant_dims(const Translation& translation, const Record& operation, const D
   return y.dims;
 }
 
-// The axes that the descriptors, before any override, reduce.
+// The axes that the descriptors reduce, before any shape override.
 Dims described_axes(const Record& operation) {
   const TensorFacts x = facts_of(operation.record(kX), {}), y = facts_of(operation.record(kY), {});
   Dims axes;
@@ -61,16 +61,16 @@ void translate_reduction(Translation& translation, const Record& operation) {
   Reduction op;
   op.mode = mode_of(descriptor.integer(CUDNN_ATTR_REDUCTION_OPERATOR));
   TensorId x = translation.operand(operation, kX);
-  const auto asked = static_cast<cudnnDataType_t>(
+  const auto requested = static_cast<cudnnDataType_t>(
       descriptor.integer_or(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT));
-  const DType compute = compute_of(translation, asked, std::array{x});
-  if (translation.facts(operation, kY).has_open_dims) {
+  const DType compute = compute_of(translation, requested, std::array{x});
+  if (translation.facts(operation, kY).has_inferred_dims) {
     op.axes = described_axes(operation);
     translation.add(op, {x}, {translation.result(operation, kY)}, compute);
     return;
   }
-  const Dims from = translation.dims(x), to = meant_dims(translation, operation, from);
-  if (from == to) {  // nothing to reduce; the modes that look at signs still do
+  const Dims from = translation.dims(x), to = intended_dims(translation, operation, from);
+  if (from == to) {  // nothing to reduce; modes such as AMAX still apply to the elements
     translation.store(operation, kY,
                       op.mode == ReductionMode::amax || op.mode == ReductionMode::norm1 ||
                               op.mode == ReductionMode::norm2
@@ -78,17 +78,18 @@ void translate_reduction(Translation& translation, const Record& operation) {
                           : x);
     return;
   }
-  // Groups of an axis (the heads that share a key) are an axis of their own while they are reduced.
-  Dims split, kept;
+  // An axis reduced to groups (query heads that share a key head) is split in two, and one is
+  // reduced.
+  Dims split, retained;
   bool is_grouped = false;
   for (int axis = 0; axis < from.rank() && to.rank() == from.rank(); ++axis) {
     const bool grouped = to[axis] > 1 && to[axis] < from[axis] && from[axis] % to[axis] == 0;
     split.push_back(grouped ? to[axis] : from[axis]);
-    kept.push_back(to[axis]);
+    retained.push_back(to[axis]);
     if (!grouped) continue;
     is_grouped = true;
     split.push_back(from[axis] / to[axis]);
-    kept.push_back(1);
+    retained.push_back(1);
   }
   if (!is_grouped) {
     const bool as_described = translation.facts(operation, kY).dims == to;
@@ -99,7 +100,7 @@ void translate_reduction(Translation& translation, const Record& operation) {
     return;
   }
   x = translation.value(Reshape{split}, {x}, translation.tensor(x).dtype);
-  const TensorId sums = translation.value(op, {x}, compute, compute, kept);
+  const TensorId sums = translation.value(op, {x}, compute, compute, retained);
   translation.store(operation, kY, translation.value(Reshape{to}, {sums}, compute));
 }
 

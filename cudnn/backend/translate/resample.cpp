@@ -29,14 +29,14 @@ Dims whole_numbers(const Record& descriptor, cudnnBackendAttributeName_t attribu
   Dims values;
   for (const cudnnFraction_t& fraction : descriptor.fractions(attribute)) {
     if (fraction.denominator == 0 || fraction.numerator % fraction.denominator != 0)
-      fail(CUDNN_STATUS_BAD_PARAM, "{}: got {}/{}, expected a whole number for pooling", name,
+      fail(CUDNN_STATUS_BAD_PARAM, "{}: got {}/{}, expected an integer for pooling", name,
            fraction.numerator, fraction.denominator);
     values.push_back(fraction.numerator / fraction.denominator);
   }
   return values;
 }
 
-// Whether the first and last elements of x and y lie on each other: a step of (x - 1) / (y - 1).
+// Whether interpolation aligns corners: a step of (x - 1) / (y - 1).
 bool aligns_corners(const Record& descriptor, const Dims& x, const Dims& y) {
   const auto strides = descriptor.fractions(CUDNN_ATTR_RESAMPLE_STRIDES);
   if (static_cast<int>(strides.size()) + 2 != x.rank()) return false;
@@ -66,7 +66,7 @@ void read_attributes(ResampleAttributes& op, const Record& descriptor, const Dim
                                   "CUDNN_ATTR_RESAMPLE_POST_PADDINGS");
 }
 
-// Padding as wide as a window makes windows of nothing but padding.
+// Padding as wide as the window leaves windows that contain only padding.
 bool has_empty_windows(const ResampleAttributes& op) {
   for (int axis = 0; axis < op.window.rank(); ++axis)
     if (op.padding[axis] >= op.window[axis] || (*op.post_padding)[axis] >= op.window[axis])
@@ -74,7 +74,7 @@ bool has_empty_windows(const ResampleAttributes& op) {
   return false;
 }
 
-// x with its padding made real.
+// x with explicit padding.
 TensorId with_padding(Translation& translation, TensorId x, const ResampleAttributes& op) {
   const DType dtype = translation.tensor(x).dtype;
   const bool is_max = op.mode == ResampleMode::maxpool;
@@ -108,8 +108,9 @@ TensorId with_padding(Translation& translation, TensorId x, const ResampleAttrib
 void drop_padding(ResampleAttributes& op) {
   if (op.mode == ResampleMode::avgpool_exclude_padding)
     fail(CUDNN_STATUS_NOT_SUPPORTED_PADDING,
-         "CUDNN_ATTR_RESAMPLE_PRE_PADDINGS: got windows of nothing but padding, which have no mean "
-         "without it, "
+         "CUDNN_ATTR_RESAMPLE_PRE_PADDINGS: got windows that contain only padding, which have no "
+         "mean "
+         "when padding is excluded, "
          "expected less than CUDNN_ATTR_RESAMPLE_WINDOW_DIMS on every axis");
   op.padding = Dims::filled(op.window.rank(), 0);
   op.post_padding = op.padding;
@@ -150,7 +151,7 @@ void translate_resample_backward(Translation& translation, const Record& operati
   const Dims dx = translation.facts(operation, kDx).dims;
   ResampleBackward op;
   read_attributes(op, descriptor, dx, translation.dims(dy));
-  if (op.mode != ResampleMode::maxpool) x = kNoTensor;  // only its extents would matter
+  if (op.mode != ResampleMode::maxpool) x = kNoTensor;  // average pooling backward does not read x
   const DType compute = compute_type(translation, descriptor, dy);
   if (!has_empty_windows(op)) {
     translation.add(op, {dy, index == kNoTensor ? x : kNoTensor, index},

@@ -20,7 +20,7 @@ TensorFacts facts_of(const Record& tensor, const ShapeOverrides& overrides) {
     facts.dims = found->second.dims;
     facts.strides = found->second.strides;
   } else {
-    facts.has_open_dims = facts.is_virtual && !overrides.empty();
+    facts.has_inferred_dims = facts.is_virtual && !overrides.empty();
   }
   facts.vector = tensor.integer_or(CUDNN_ATTR_TENSOR_VECTOR_COUNT, vector_width(type));
   facts.vector_axis =
@@ -30,7 +30,7 @@ TensorFacts facts_of(const Record& tensor, const ShapeOverrides& overrides) {
       fail(CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
            "tensor {}: CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION: got {}, expected an axis below {}",
            facts.uid, facts.vector_axis, facts.dims.rank());
-    // Extents and strides of descriptors count vectors.
+    // The descriptor's extents and strides count vectors.
     facts.dims[facts.vector_axis] *= facts.vector;
     for (std::int64_t& stride : facts.strides) stride *= facts.vector;
   }

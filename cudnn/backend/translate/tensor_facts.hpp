@@ -1,4 +1,4 @@
-// A tensor descriptor as plain values.
+// TensorFacts: the attributes of a tensor descriptor as a plain struct.
 #pragma once
 
 #include <ashlar/dims.hpp>
@@ -9,8 +9,8 @@
 
 namespace ashlar::cudnn {
 
-// Shapes and strides given at execution instead of those of the descriptors, by uid. A tensor that
-// is not listed keeps its own, except that virtual ones follow from what they are computed from.
+// Shapes and strides that the variant pack overrides, by uid. Other tensors keep the shapes of
+// their descriptors, except virtual ones, whose shapes are inferred.
 struct ShapeOverride {
   Dims dims, strides;
 };
@@ -25,11 +25,12 @@ struct TensorFacts {
   int vector_axis = 1;
   bool is_virtual = false;
   bool is_by_value = false;
-  bool has_open_dims = false;  // overridden elsewhere: the dims have to be inferred
+  bool has_inferred_dims =
+      false;  // some shape is overridden: the dims of this virtual tensor are inferred
   cudnnBackendTensorReordering_t reordering = CUDNN_TENSOR_REORDERING_NONE;
   const Record* ragged_offset = nullptr;
 
-  // Whether two descriptors see the same elements at the same places.
+  // Whether two descriptors address the same elements in the same layout.
   bool is_same_view(const TensorFacts& other) const {
     return dims == other.dims && strides == other.strides && dtype == other.dtype &&
            vector == other.vector;

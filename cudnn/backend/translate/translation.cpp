@@ -80,9 +80,9 @@ const Record* Translation::producer_of(std::int64_t uid) const {
 }
 
 std::optional<Dims> Translation::known_dims(std::int64_t uid) const {
-  const auto made = produced_.find(uid);
-  if (made == produced_.end()) return std::nullopt;
-  return dims(made->second.id);
+  const auto produced = produced_.find(uid);
+  if (produced == produced_.end()) return std::nullopt;
+  return dims(produced->second.id);
 }
 
 std::vector<const Record*> Translation::readers_of(std::int64_t uid) const {
@@ -108,7 +108,7 @@ TensorId Translation::memory_of(const TensorFacts& facts, TensorKind kind,
   tensor.dtype = facts.dtype;
   tensor.dims = facts.dims;
   tensor.strides = facts.strides;
-  // Uids of a graph differ, and 0 is none; the pack's are in bound_.
+  // Uids of an ashlar::Graph are unique and nonzero; bound_ has the variant pack's uids.
   const bool is_first =
       facts.uid != 0 && std::none_of(bound_.begin(), bound_.end(),
                                      [&](const BoundUid& bound) { return bound.uid == facts.uid; });
@@ -155,13 +155,13 @@ TensorId Translation::read(const TensorFacts& facts, const std::string& suffix) 
 
 TensorId Translation::operand(const Record& tensor) {
   const TensorFacts wanted = facts(tensor);
-  if (const auto made = produced_.find(wanted.uid); made != produced_.end())
-    return made->second.facts.is_same_view(wanted) || wanted.has_open_dims
-               ? made->second.id
-               : reinterpreted(made->second.id, made->second.facts, wanted);
+  if (const auto produced = produced_.find(wanted.uid); produced != produced_.end())
+    return produced->second.facts.is_same_view(wanted) || wanted.has_inferred_dims
+               ? produced->second.id
+               : reinterpreted(produced->second.id, produced->second.facts, wanted);
   if (wanted.is_virtual)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "tensor {}: CUDNN_ATTR_TENSOR_IS_VIRTUAL: got true for a tensor that no operation writes, "
+         "tensor {}: CUDNN_ATTR_TENSOR_IS_VIRTUAL: got true for a tensor without a producer, "
          "expected false",
          wanted.uid);
   return read(wanted);
@@ -200,15 +200,17 @@ TensorId Translation::previous(const Record& operation, cudnnBackendAttributeNam
   const TensorFacts memory = facts(operation, attribute);
   if (memory.is_virtual)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "tensor {}: CUDNN_ATTR_TENSOR_IS_VIRTUAL: got true for a result blended with what it held "
-         "(beta other than "
+         "tensor {}: CUDNN_ATTR_TENSOR_IS_VIRTUAL: got true for a result that is blended with its "
+         "old contents "
+         "(beta is not "
          "0), expected false",
          memory.uid);
   return read(memory, ".previous");
 }
 
-TensorId Translation::reread(const Record& operation, cudnnBackendAttributeName_t attribute,
-                             DType dtype, const Dims& dims, const Dims& strides) {
+TensorId Translation::reinterpreted_operand(const Record& operation,
+                                            cudnnBackendAttributeName_t attribute, DType dtype,
+                                            const Dims& dims, const Dims& strides) {
   TensorFacts other = facts(operation, attribute);
   if (produced_.contains(other.uid))
     fail(CUDNN_STATUS_NOT_SUPPORTED,
@@ -224,22 +226,24 @@ TensorId Translation::reread(const Record& operation, cudnnBackendAttributeName_
 
 TensorId Translation::result(const Record& operation, cudnnBackendAttributeName_t attribute,
                              std::optional<Dims> dims) {
-  const TensorFacts made = facts(operation, attribute);
-  const bool is_plain = !made.is_virtual && made.vector == 1 && made.ragged_offset == nullptr;
+  const TensorFacts produced = facts(operation, attribute);
+  const bool is_plain =
+      !produced.is_virtual && produced.vector == 1 && produced.ragged_offset == nullptr;
   TensorId id = kNoTensor;
   if (is_plain && !dims) {
-    id = memory_of(made, TensorKind::output, "");
+    id = memory_of(produced, TensorKind::output, "");
   } else {
     Tensor tensor;
-    tensor.name = unique_name(fmt::format("t{}{}", made.uid, made.is_virtual ? "" : ".value"));
-    tensor.uid = made.uid;
-    tensor.dtype = made.dtype;
-    if (!made.has_open_dims) tensor.dims = made.dims;
+    tensor.name =
+        unique_name(fmt::format("t{}{}", produced.uid, produced.is_virtual ? "" : ".value"));
+    tensor.uid = produced.uid;
+    tensor.dtype = produced.dtype;
+    if (!produced.has_inferred_dims) tensor.dims = produced.dims;
     if (dims) tensor.dims = *dims;
     id = graph_.add_tensor(std::move(tensor));
-    if (!made.is_virtual) pending_.push_back({id, made});
+    if (!produced.is_virtual) pending_.push_back({id, produced});
   }
-  produced_.insert_or_assign(made.uid, Produced{id, made});
+  produced_.insert_or_assign(produced.uid, Produced{id, produced});
   return id;
 }
 
@@ -250,10 +254,10 @@ TensorId Translation::result_or_none(const Record& operation,
 
 TensorId Translation::ragged_result(const Record& operation,
                                     cudnnBackendAttributeName_t attribute) {
-  const TensorFacts made = facts(operation, attribute);
-  if (made.is_virtual || made.ragged_offset == nullptr) return result(operation, attribute);
-  const TensorId id = memory_of(made, TensorKind::output, "");
-  produced_.insert_or_assign(made.uid, Produced{id, made});
+  const TensorFacts produced = facts(operation, attribute);
+  if (produced.is_virtual || produced.ragged_offset == nullptr) return result(operation, attribute);
+  const TensorId id = memory_of(produced, TensorKind::output, "");
+  produced_.insert_or_assign(produced.uid, Produced{id, produced});
   return id;
 }
 
@@ -276,7 +280,7 @@ void Translation::write(const Pending& pending) {
     add(Transpose{shape.from_logical}, {split}, {memory_of(memory, TensorKind::output, "")});
     return;
   }
-  // Extents of one that were left out of the operation, or the other way round.
+  // The operation's result and the descriptor differ by axes of extent 1.
   add(Reshape{pending.facts.dims}, {pending.value},
       {memory_of(pending.facts, TensorKind::output, "")});
 }
@@ -304,7 +308,7 @@ TensorId Translation::value(Op op, std::vector<TensorId> inputs, DType dtype, DT
   tensor.dtype = dtype;
   tensor.dims = dims;
   const TensorId id = graph_.add_tensor(std::move(tensor));
-  // The results announced so far belong to a later node.
+  // Pending results belong to a later node.
   auto announced = std::exchange(pending_, {});
   add(std::move(op), std::move(inputs), {id}, compute);
   pending_ = std::move(announced);
@@ -331,11 +335,11 @@ TensorId Translation::pointwise(PointwiseMode mode, std::vector<TensorId> inputs
 
 DType compute_of(const Translation& translation, cudnnDataType_t type,
                  std::span<const TensorId> operands) {
-  const DType asked = compute_dtype_of(type).value_or(f32);
-  if (asked == f64 || asked == i64 || asked == i32) return asked;
-  if (asked == u32 || asked == complex_f64) return asked == u32 ? i64 : f64;
-  if (is_integer(asked)) return i32;
-  if (asked != boolean) return f32;
+  const DType requested = compute_dtype_of(type).value_or(f32);
+  if (requested == f64 || requested == i64 || requested == i32) return requested;
+  if (requested == u32 || requested == complex_f64) return requested == u32 ? i64 : f64;
+  if (is_integer(requested)) return i32;
+  if (requested != boolean) return f32;
   bool has_f64 = false, is_float = false, is_wide = false;
   for (TensorId id : operands) {
     if (id == kNoTensor) continue;

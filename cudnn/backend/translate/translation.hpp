@@ -1,4 +1,4 @@
-// From the operations of a graph descriptor to an ashlar::Graph.
+// Translation of the operations of an OPERATIONGRAPH descriptor to an ashlar::Graph.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -13,23 +13,23 @@
 
 namespace ashlar::cudnn {
 
-// Where the memory of a bound tensor of the graph comes from: the uid of the variant pack. Several
-// bound tensors may share one (a tensor read in two shapes, the old contents of an output).
+// The variant-pack uid of a bound tensor of the graph. Several bound tensors may share a uid (a
+// tensor read in two shapes, the old contents of an output).
 struct BoundUid {
   TensorId tensor;
   std::int64_t uid;
 };
 
-// A number that comes with every run (a tensor by value) and that the graph takes for known, so
-// that masks are recognised: clients fill what they hide with -inf. A run with another number needs
-// a graph without assumptions.
+// A pass-by-value tensor that the graph assumes to be constant, so that attention masks are
+// recognised (clients fill masked scores with -inf). An execution with another value runs a plan
+// without assumptions.
 struct Assumption {
   std::int64_t uid;
   DType dtype;
   double value;
 };
 
-// A graph under construction. Operations arrive in order; each translate_ function reads operands,
+// The builder. Operations arrive in topological order; each translate_* function reads operands,
 // names results and adds nodes.
 class Translation {
  public:
@@ -48,56 +48,57 @@ class Translation {
   const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
   const Dims& dims(TensorId id) const { return graph_.tensor(id).dims; }
 
-  // The tensor an attribute names, to be read: with the extents of its descriptor.
+  // The tensor that an attribute names, as an input with the dims of its descriptor.
   TensorId operand(const Record& operation, cudnnBackendAttributeName_t attribute);
   TensorId operand_or_none(const Record& operation, cudnnBackendAttributeName_t attribute);
   TensorId operand(const Record& tensor);
-  // The same for an operation that reads ragged tensors as they are.
+  // The same for an operation that supports ragged tensors.
   TensorId ragged_operand(const Record& operation, cudnnBackendAttributeName_t attribute);
-  // A constant in place of an operand by value, when there may be assumptions; else the operand.
+  // A constant in place of a pass-by-value operand if assumptions are allowed, else the operand.
   TensorId assumed(const Record& operation, cudnnBackendAttributeName_t attribute, double number);
-  // What the memory of a result held before.
+  // The old contents of a result.
   TensorId previous(const Record& operation, cudnnBackendAttributeName_t attribute);
-  // The memory of an operand read as another type and shape.
-  TensorId reread(const Record& operation, cudnnBackendAttributeName_t attribute, DType dtype,
-                  const Dims& dims, const Dims& strides);
+  // The memory of an operand reinterpreted with another type and shape.
+  TensorId reinterpreted_operand(const Record& operation, cudnnBackendAttributeName_t attribute,
+                                 DType dtype, const Dims& dims, const Dims& strides);
 
-  // The tensor an attribute names, to be the output of the next node that is added.
-  // `dims`: other extents than the descriptor says.
+  // The tensor that an attribute names, as an output of the next node. `dims` replaces the extents
+  // of the descriptor.
   TensorId result(const Record& operation, cudnnBackendAttributeName_t attribute,
                   std::optional<Dims> dims = {});
   TensorId result_or_none(const Record& operation, cudnnBackendAttributeName_t attribute);
   TensorId ragged_result(const Record& operation, cudnnBackendAttributeName_t attribute);
-  // Makes an existing tensor what an attribute names.
+  // Writes an existing tensor to the result that an attribute names.
   void store(const Record& operation, cudnnBackendAttributeName_t attribute, TensorId value);
 
   // Adds a node and returns its first output. Empty slots are kNoTensor.
   TensorId add(Op op, std::vector<TensorId> inputs, std::vector<TensorId> outputs,
                DType compute = f32);
-  // The same with one new intermediate as output, of inferred extents unless they are given.
+  // Adds a node with one new intermediate as output, with `dims` or inferred extents.
   TensorId value(Op op, std::vector<TensorId> inputs, DType dtype, DType compute = f32,
                  const Dims& dims = {});
-  // A new intermediate of inferred extents, for an output of the next node.
+  // A new intermediate with inferred extents, for an output of the next node.
   TensorId open_value(DType dtype);
   TensorId constant(double number, DType dtype, int rank);
   TensorId pointwise(PointwiseMode mode, std::vector<TensorId> inputs, DType dtype,
                      DType compute = f32);
 
-  // --- views (views.cpp)
-  // The elements of `id`, laid out as `from` says, read as `to` says.
+  // --- views (views.cpp) The elements of `id`, whose layout is `from`, reinterpreted with the
+  // layout `to`.
   TensorId reinterpreted(TensorId id, const TensorFacts& from, const TensorFacts& to);
-  // With leading axes of extent 1, for operations that want equal ranks.
+  // Prepends axes of extent 1 up to `rank`.
   TensorId with_rank(TensorId id, int rank);
-  // Repeated along axes of extent 1 until it has `dims`.
+  // Broadcasts axes of extent 1 to `dims`.
   TensorId expanded(TensorId id, const Dims& dims);
-  // Every slice along `axis` `times` times, one behind the other: the heads of grouped queries.
+  // Repeats every slice along `axis` `times` times, as repeat_interleave does (grouped-query
+  // heads).
   TensorId repeated(TensorId id, int axis, std::int64_t times);
 
-  // The operation that writes a tensor; null for one of the variant pack.
+  // The operation that writes a tensor; null for a tensor of the variant pack.
   const Record* producer_of(std::int64_t uid) const;
-  // The extents a result was given, where it has been translated.
+  // The dims of a result that is already translated.
   std::optional<Dims> known_dims(std::int64_t uid) const;
-  // Consumers of the result with this uid.
+  // The operations that read the tensor with this uid.
   std::vector<const Record*> readers_of(std::int64_t uid) const;
 
  private:
@@ -105,7 +106,7 @@ class Translation {
     TensorId id;
     TensorFacts facts;
   };
-  struct Pending {  // a result that is written in another form than the operation gives it
+  struct Pending {  // a result whose layout differs from the operation's output
     TensorId value;
     TensorFacts facts;
   };
@@ -115,16 +116,16 @@ class Translation {
   void write(const Pending& pending);
   TensorId padded(const TensorFacts& facts);
   void write_ragged(TensorId value, const TensorFacts& facts);
-  TensorId row_lengths(const TensorFacts& facts);
-  TensorId row_starts(const TensorFacts& facts, std::int64_t first);
+  TensorId sequence_lengths(const TensorFacts& facts);
+  TensorId sequence_starts(const TensorFacts& facts, std::int64_t first);
   std::string unique_name(std::string name);
 
   Graph graph_{"cudnn"};
   std::vector<const Record*> operations_;
   const ShapeOverrides& overrides_;
   std::map<std::int64_t, Produced> produced_;
-  std::vector<std::pair<TensorFacts, TensorId>> inputs_;  // ragged ones as they are stored
-  std::vector<std::pair<TensorFacts, TensorId>> read_;    // as operations read them
+  std::vector<std::pair<TensorFacts, TensorId>> inputs_;  // ragged ones in their stored layout
+  std::vector<std::pair<TensorFacts, TensorId>> read_;    // in the layout that operations read
   std::vector<BoundUid> bound_;
   bool may_assume_;
   std::vector<Assumption> assumptions_;
@@ -133,8 +134,8 @@ class Translation {
   std::size_t position_ = 0;  // of the operation that is being translated
 };
 
-// A type to compute in: narrow types are computed in f32 or i32, BOOLEAN (masks) in what the
-// operands need.
+// The compute type of an operation: f32 or i32 for narrow types, the operands' type for BOOLEAN
+// (masks).
 DType compute_of(const Translation& translation, cudnnDataType_t type,
                  std::span<const TensorId> operands);
 

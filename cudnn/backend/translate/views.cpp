@@ -1,4 +1,4 @@
-// The same elements in other shapes.
+// Views: transposes, reshapes and broadcasts between tensor layouts.
 #include <algorithm>
 #include <numeric>
 
@@ -8,7 +8,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// The axes with more than one element, those with the longest stride first: the order of memory.
+// The axes with extent above 1 by decreasing stride, i.e. in memory order.
 Dims memory_order(const TensorFacts& facts) {
   Dims axes;
   for (int axis = 0; axis < facts.dims.rank(); ++axis)
@@ -41,13 +41,13 @@ bool is_rising(const Dims& axes) { return std::is_sorted(axes.begin(), axes.end(
 TensorId Translation::reinterpreted(TensorId id, const TensorFacts& from, const TensorFacts& to) {
   const DType dtype = tensor(id).dtype;
   const Dims source = memory_order(from), target = memory_order(to);
-  // One transpose when both see the same axes, which is what later stages know best.
+  // A single transpose when both layouts have the same axes: the planner folds it best.
   if (from.dims.rank() == to.dims.rank() && picked(from.dims, source) == picked(to.dims, target)) {
     Dims permutation;
     for (int axis = 0; axis < to.dims.rank(); ++axis) permutation.push_back(-1);
-    for (int place = 0; place < target.rank(); ++place)
-      permutation[static_cast<int>(target[place])] = source[place];
-    std::vector<std::int64_t> spare;  // axes of extent 1 go where there is room
+    for (int position = 0; position < target.rank(); ++position)
+      permutation[static_cast<int>(target[position])] = source[position];
+    std::vector<std::int64_t> spare;  // axes of extent 1 fill the remaining positions
     for (int axis = 0; axis < from.dims.rank(); ++axis)
       if (std::find(source.begin(), source.end(), axis) == source.end()) spare.push_back(axis);
     std::size_t next = 0;
@@ -55,7 +55,7 @@ TensorId Translation::reinterpreted(TensorId id, const TensorFacts& from, const 
       if (axis < 0) axis = spare[next++];
     return is_rising(permutation) ? id : value(Transpose{permutation}, {id}, dtype);
   }
-  // Into the order of memory, into the other extents, and from the order of memory.
+  // Transpose to memory order, reshape to the other extents, transpose back.
   const Dims squeezed = without_ones(from.dims);
   if (squeezed != dims(id)) id = value(Reshape{squeezed}, {id}, dtype);
   const auto ranks_of = [](const Dims& axes) {
@@ -71,8 +71,8 @@ TensorId Translation::reinterpreted(TensorId id, const TensorFacts& from, const 
   if (!is_rising(target)) {
     const Dims ranks = ranks_of(target);
     Dims inverse = ranks;
-    for (int place = 0; place < ranks.rank(); ++place)
-      inverse[static_cast<int>(ranks[place])] = place;
+    for (int position = 0; position < ranks.rank(); ++position)
+      inverse[static_cast<int>(ranks[position])] = position;
     id = value(Transpose{inverse}, {id}, dtype);
   }
   return to.dims == dims(id) ? id : value(Reshape{to.dims}, {id}, dtype);
@@ -107,9 +107,9 @@ TensorId Translation::repeated(TensorId id, int axis, std::int64_t times) {
   }
   joined[axis] = whole[axis] * times;
   const TensorId one = value(Reshape{split}, {id}, dtype);
-  Dims many = split;
-  many[axis + 1] = times;
-  return value(Reshape{joined}, {expanded(one, many)}, dtype);
+  Dims repeated_dims = split;
+  repeated_dims[axis + 1] = times;
+  return value(Reshape{joined}, {expanded(one, repeated_dims)}, dtype);
 }
 
 TensorId Translation::expanded(TensorId id, const Dims& wanted) {
@@ -117,7 +117,7 @@ TensorId Translation::expanded(TensorId id, const Dims& wanted) {
   const DType dtype = tensor(id).dtype;
   for (int axis = 0; axis < wanted.rank(); ++axis) {
     if (dims(id)[axis] != 1 || wanted[axis] == 1) continue;
-    // As many copies as fit into one node, then copies of the copies.
+    // Up to kMaxCopies copies per concat node, then copies of the copies.
     constexpr std::int64_t kMaxCopies = 64;
     while (dims(id)[axis] < wanted[axis]) {
       const std::int64_t have = dims(id)[axis];

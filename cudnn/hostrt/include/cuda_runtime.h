@@ -1,4 +1,5 @@
-/* The CUDA runtime for C and C++: the functions, and for C++ the typed forms of the allocations. */
+/* The CUDA runtime for C and C++: the functions, and for C++ the typed overloads of the allocation
+ * functions. */
 #ifndef ASHLAR_HOSTRT_CUDA_RUNTIME_H
 #define ASHLAR_HOSTRT_CUDA_RUNTIME_H
 

@@ -1,6 +1,6 @@
-/* The CUDA runtime as the stand-in offers it: one device, which is the host. A program written for
- * CUDA that launches no kernel of its own compiles with these headers, and runs with NVIDIA's
- * library as well. What is missing here is missing on purpose: it would need a GPU. */
+/* The CUDA runtime API of the host runtime: one device, which is the host CPU. A CUDA program that
+ * launches no kernels of its own compiles with these headers, and also runs with NVIDIA's library.
+ * Functions that need a GPU are not declared. */
 #ifndef ASHLAR_HOSTRT_CUDA_RUNTIME_API_H
 #define ASHLAR_HOSTRT_CUDA_RUNTIME_API_H
 
@@ -15,7 +15,7 @@ extern "C" {
 #define ASHLAR_HOSTRT_DEFAULT(value)
 #endif
 
-/* Errors: the last one is kept by thread. */
+/* Errors; the last one is stored per thread. */
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError(void);
@@ -80,7 +80,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
                                     void* value);
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes_to_keep);
 
-/* Copies and fills: done when the call returns. */
+/* Copies and fills, complete when the call returns. */
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream ASHLAR_HOSTRT_DEFAULT(0));
@@ -106,8 +106,8 @@ cudaError_t cudaMemset3D(struct cudaPitchedPtr pointer, int value, struct cudaEx
 cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pointer, int value, struct cudaExtent extent,
                               cudaStream_t stream ASHLAR_HOSTRT_DEFAULT(0));
 
-/* Streams: all work is done when it is asked for, so there is never anything to wait for; only
- * that of a stream that is being captured is written down instead. */
+/* Streams. All work runs synchronously in the call; work on a stream that is being captured is
+ * recorded instead. */
 cudaError_t cudaStreamCreate(cudaStream_t* stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags);
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority);
@@ -149,7 +149,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
-/* Events hold the time at which they were recorded. */
+/* Events; each stores the time at which it was recorded. */
 cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);

@@ -1,4 +1,4 @@
-/* What a program can ask about a device: CUDA 13's attributes and properties. */
+/* Device attributes and properties of CUDA 13. */
 #ifndef ASHLAR_HOSTRT_DEVICE_PROPERTIES_H
 #define ASHLAR_HOSTRT_DEVICE_PROPERTIES_H
 

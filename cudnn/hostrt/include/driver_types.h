@@ -1,5 +1,5 @@
-/* The types of the CUDA runtime that the stand-in knows, with CUDA 13's names, values and layouts,
- * so that a program compiled with either set of headers runs with either library. */
+/* The types of the CUDA runtime that the host runtime supports, with CUDA 13's names, values and
+ * layouts, so that a program compiled with either set of headers runs with either library. */
 #ifndef ASHLAR_HOSTRT_DRIVER_TYPES_H
 #define ASHLAR_HOSTRT_DRIVER_TYPES_H
 
@@ -69,7 +69,7 @@ typedef struct CUgraphExec_st* cudaGraphExec_t;
 typedef struct CUmemPoolHandle_st* cudaMemPool_t;
 typedef struct cudaArray* cudaArray_t;
 
-/* Streams that exist without being created; the null stream is the first of them. */
+/* Built-in streams; the null stream is cudaStreamLegacy. */
 #define cudaStreamLegacy ((cudaStream_t)0x1)
 #define cudaStreamPerThread ((cudaStream_t)0x2)
 

@@ -1,4 +1,4 @@
-/* Types that CUDA's libraries share: kinds of numbers, and which part of a version is asked for. */
+/* Types that CUDA's libraries share: data types, and the part of a version to query. */
 #ifndef ASHLAR_HOSTRT_LIBRARY_TYPES_H
 #define ASHLAR_HOSTRT_LIBRARY_TYPES_H
 

@@ -1,5 +1,5 @@
-// Calls of CUDA 12 that share their name with a call of CUDA 13 but not its parameters. This file
-// sees no CUDA header, which would declare the newer ones.
+// CUDA 12 functions whose parameters differ from the CUDA 13 function of the same name. This file
+// includes no CUDA header, because that would declare the CUDA 13 versions.
 
 #include <cstddef>
 

@@ -1,5 +1,5 @@
-// The calls whose meaning changed between CUDA 12 and 13, as 12 has them. Its header is not ours:
-// programs made for CUDA 12 bring these calls along from there.
+// CUDA 12 versions of the functions that changed in CUDA 13. Our headers declare CUDA 13; programs
+// built for CUDA 12 compile against NVIDIA's CUDA 12 headers.
 
 #include <algorithm>
 
@@ -14,8 +14,7 @@ namespace {
 
 constexpr int kVersion = 12090;
 
-// The properties of a device in the layout of CUDA 12. Textures and surfaces, of which there are
-// none, are only room.
+// cudaDeviceProp in the layout of CUDA 12. The texture and surface fields are padding.
 struct Properties12 {
   char name[256];
   cudaUUID_t uuid;
@@ -142,16 +141,16 @@ Properties12 properties() {
 
 }  // namespace
 
-// Under the names that CUDA 12's library has, with their C linkage and its own signatures.
+// Exported with the names, C linkage and signatures of CUDA 12.
 #define CUDA12(name) extern "C" cudaError_t name
 
-CUDA12(cudaDriverGetVersion)(int* version) { return give(version, kVersion); }
-CUDA12(cudaRuntimeGetVersion)(int* version) { return give(version, kVersion); }
+CUDA12(cudaDriverGetVersion)(int* version) { return return_value(version, kVersion); }
+CUDA12(cudaRuntimeGetVersion)(int* version) { return return_value(version, kVersion); }
 
-CUDA12(cudaGetDeviceProperties_v2)(Properties12* place, int device);
-CUDA12(cudaGetDeviceProperties_v2)(Properties12* place, int device) {
-  return place != nullptr && !is_device(device) ? answer(cudaErrorInvalidDevice)
-                                                : give(place, properties());
+CUDA12(cudaGetDeviceProperties_v2)(Properties12* out, int device);
+CUDA12(cudaGetDeviceProperties_v2)(Properties12* out, int device) {
+  return out != nullptr && !is_device(device) ? record_error(cudaErrorInvalidDevice)
+                                              : return_value(out, properties());
 }
 
 CUDA12(cudaEventElapsedTime_v2)(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
@@ -181,13 +180,13 @@ CUDA12(cudaStreamGetCaptureInfo_v3)
 
 CUDA12(cudaMemAdvise_v2)(const void*, size_t, cudaMemoryAdvise, cudaMemLocation);
 CUDA12(cudaMemAdvise_v2)(const void* pointer, size_t bytes, cudaMemoryAdvise, cudaMemLocation) {
-  return answer(advise(pointer, bytes, nullptr));
+  return record_error(advise(pointer, bytes, nullptr));
 }
 
 CUDA12(cudaMemPrefetchAsync_v2)(const void*, size_t, cudaMemLocation, unsigned int, cudaStream_t);
 CUDA12(cudaMemPrefetchAsync_v2)
 (const void* pointer, size_t bytes, cudaMemLocation, unsigned int flags, cudaStream_t stream) {
-  return answer(flags == 0 ? advise(pointer, bytes, stream) : cudaErrorInvalidValue);
+  return record_error(flags == 0 ? advise(pointer, bytes, stream) : cudaErrorInvalidValue);
 }
 
 // For renamed.cpp.
@@ -200,5 +199,5 @@ extern "C" int hostrt_capture_info(cudaStream_t stream, cudaStreamCaptureStatus*
 
 extern "C" int hostrt_advise(const void* pointer, size_t bytes, cudaStream_t stream);
 extern "C" int hostrt_advise(const void* pointer, size_t bytes, cudaStream_t stream) {
-  return answer(advise(pointer, bytes, stream));
+  return record_error(advise(pointer, bytes, stream));
 }

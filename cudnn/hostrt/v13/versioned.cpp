@@ -1,4 +1,4 @@
-// The calls whose meaning changed between CUDA 12 and 13, as 13 has them.
+// CUDA 13 versions of the functions that changed from CUDA 12.
 
 #include "device.hpp"
 #include "error.hpp"
@@ -7,12 +7,12 @@
 
 using namespace ashlar::hostrt;
 
-cudaError_t cudaDriverGetVersion(int* version) { return give(version, CUDART_VERSION); }
-cudaError_t cudaRuntimeGetVersion(int* version) { return give(version, CUDART_VERSION); }
+cudaError_t cudaDriverGetVersion(int* version) { return return_value(version, CUDART_VERSION); }
+cudaError_t cudaRuntimeGetVersion(int* version) { return return_value(version, CUDART_VERSION); }
 
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* place, int device) {
-  return place != nullptr && !is_device(device) ? answer(cudaErrorInvalidDevice)
-                                                : give(place, device_properties());
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* out, int device) {
+  return out != nullptr && !is_device(device) ? record_error(cudaErrorInvalidDevice)
+                                              : return_value(out, device_properties());
 }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
@@ -24,10 +24,10 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
 }
 
 cudaError_t cudaMemAdvise(const void* pointer, size_t bytes, cudaMemoryAdvise, cudaMemLocation) {
-  return answer(advise(pointer, bytes, nullptr));
+  return record_error(advise(pointer, bytes, nullptr));
 }
 
 cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, cudaMemLocation,
                                  unsigned int flags, cudaStream_t stream) {
-  return answer(flags == 0 ? advise(pointer, bytes, stream) : cudaErrorInvalidValue);
+  return record_error(flags == 0 ? advise(pointer, bytes, stream) : cudaErrorInvalidValue);
 }

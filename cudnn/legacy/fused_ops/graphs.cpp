@@ -2,7 +2,7 @@
 
 #include "legacy/convolution.hpp"
 #include "legacy/fused_ops/labels.hpp"
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 
 namespace ashlar::cudnn {
 
@@ -15,7 +15,7 @@ CompileOptions Fusion::options() const {
   CompileOptions options;
   options.allow_winograd = false;
   if (constants_.conv) options.allow_tf32 = constants_.conv->math != CUDNN_FMA_MATH;
-  // Programs count on it that finalising needs no workspace.
+  // Programs rely on BN_FINALIZE needing no workspace.
   if (constants_.ops == CUDNN_FUSED_BN_FINALIZE_STATISTICS_TRAINING ||
       constants_.ops == CUDNN_FUSED_BN_FINALIZE_STATISTICS_INFERENCE)
     options.workspace_limit = 0;
@@ -49,7 +49,7 @@ void Fusion::build(Graph& graph) const {
   }
 }
 
-// y = conv(activation(x * eq_scale + eq_bias), w), and the sums of y and y^2 per channel.
+// y = conv(activation(x * eq_scale + eq_bias), w), with per-channel sums of y and y^2.
 void Fusion::build_conv_stats(Graph& graph) const {
   const TensorSpec x = tensor_of(constants_, CUDNN_PARAM_XDESC);
   const TensorSpec w = filter_of(constants_, CUDNN_PARAM_WDESC);
@@ -64,7 +64,7 @@ void Fusion::build_conv_stats(Graph& graph) const {
   const TensorSpec stats = per_channel(CUDNN_PARAM_YSTATS_DESC);
   const auto sums = graph.apply(GenStats{}, {{GenStats::x, result}},
                                 {{GenStats::sum, type_}, {GenStats::sq_sum, type_}}, in(type_));
-  // Both are always computed: one that nobody wants stays inside the graph.
+  // Both sums are always computed; one without an output pointer stays an intermediate.
   if (wants_sum) add_output(graph, "y_sum", sums[GenStats::sum], stats);
   if (wants_sq_sum) add_output(graph, "y_sq_sum", sums[GenStats::sq_sum], stats);
 }
@@ -114,22 +114,22 @@ void Fusion::build_finalize(Graph& graph, NormPhase phase) const {
     }
   }
   const auto results = graph.apply(op, operands, wanted, in(type_));
-  const auto give = [&](cudnnFusedOpsConstParamLabel_t placeholder, const char* name, int slot,
-                        const TensorSpec& spec) {
+  const auto add_result = [&](cudnnFusedOpsConstParamLabel_t placeholder, const char* name,
+                              int slot, const TensorSpec& spec) {
     if (has(constants_, placeholder))
       add_output(graph, name, results[static_cast<std::size_t>(slot)], spec);
   };
-  give(CUDNN_PARAM_BN_EQSCALE_PLACEHOLDER, "eq_scale", BnFinalize::eq_scale, equivalent);
-  give(CUDNN_PARAM_BN_EQBIAS_PLACEHOLDER, "eq_bias", BnFinalize::eq_bias, equivalent);
+  add_result(CUDNN_PARAM_BN_EQSCALE_PLACEHOLDER, "eq_scale", BnFinalize::eq_scale, equivalent);
+  add_result(CUDNN_PARAM_BN_EQBIAS_PLACEHOLDER, "eq_bias", BnFinalize::eq_bias, equivalent);
   if (!is_training) return;
-  give(CUDNN_PARAM_BN_SAVED_MEAN_PLACEHOLDER, "saved_mean", BnFinalize::saved_mean, stats);
-  give(CUDNN_PARAM_BN_SAVED_INVSTD_PLACEHOLDER, "saved_inv_std", BnFinalize::saved_inv_variance,
-       stats);
+  add_result(CUDNN_PARAM_BN_SAVED_MEAN_PLACEHOLDER, "saved_mean", BnFinalize::saved_mean, stats);
+  add_result(CUDNN_PARAM_BN_SAVED_INVSTD_PLACEHOLDER, "saved_inv_std",
+             BnFinalize::saved_inv_variance, stats);
   if (!has_running) return;
-  give(CUDNN_PARAM_BN_RUNNING_MEAN_PLACEHOLDER, "running_mean.next", BnFinalize::next_running_mean,
-       stats);
-  give(CUDNN_PARAM_BN_RUNNING_VAR_PLACEHOLDER, "running_var.next", BnFinalize::next_running_var,
-       stats);
+  add_result(CUDNN_PARAM_BN_RUNNING_MEAN_PLACEHOLDER, "running_mean.next",
+             BnFinalize::next_running_mean, stats);
+  add_result(CUDNN_PARAM_BN_RUNNING_VAR_PLACEHOLDER, "running_var.next",
+             BnFinalize::next_running_var, stats);
 }
 
 // y = activation(conv(x, w) * eq_scale + eq_bias + z)
@@ -143,7 +143,7 @@ void Fusion::build_conv_activation(Graph& graph) const {
   add_output(graph, "y", activated_value(graph, added), y);
 }
 
-// y = activation(x * eq_scale + eq_bias + z), and where the sum was above zero.
+// y = activation(x * eq_scale + eq_bias + z), with the bit mask of positive pre-activations.
 void Fusion::build_activation_mask(Graph& graph) const {
   const TensorSpec x = tensor_of(constants_, CUDNN_PARAM_XDESC);
   const TensorSpec y = tensor_of(constants_, CUDNN_PARAM_YDESC);
@@ -156,7 +156,7 @@ void Fusion::build_activation_mask(Graph& graph) const {
              bitmask(y.dims));
 }
 
-// The way back: dz = dy where the bit is set, and the gradients of the batch norm before it.
+// The backward of build_activation_mask: dz = dy where the bit is set, then batch-norm backward.
 void Fusion::build_norm_gradient(Graph& graph) const {
   const TensorSpec x = tensor_of(constants_, CUDNN_PARAM_XDESC);
   const TensorSpec dy = tensor_of(constants_, CUDNN_PARAM_DYDESC);
@@ -194,7 +194,7 @@ Value Fusion::scaled(Graph& graph, Value value, cudnnFusedOpsConstParamLabel_t d
                      cudnnFusedOpsConstParamLabel_t bias, const char* bias_name) const {
   const auto combined = [&](PointwiseMode mode, const char* name) {
     const TensorSpec spec = tensor_of(constants_, descriptor);
-    broadcast_spec(spec, value.dims(), name_of(descriptor));  // only to be sure that it can be
+    broadcast_spec(spec, value.dims(), name_of(descriptor));  // only for its check
     value = binary(graph, mode, value, add_input(graph, name, spec), type_);
   };
   if (has(constants_, scale)) combined(PointwiseMode::mul, scale_name);
@@ -225,21 +225,21 @@ Value Fusion::activated_value(Graph& graph, Value value) const {
 
 TensorSpec Fusion::bitmask(const Dims& dims) const {
   constexpr std::int64_t kChannelBits = 64;
-  TensorSpec places;
-  places.dtype = boolean;
-  places.dims = places.strides = dims;
+  TensorSpec positions;
+  positions.dtype = boolean;
+  positions.dims = positions.strides = dims;
   std::int64_t stride = (dims[1] + kChannelBits - 1) / kChannelBits * kChannelBits;
-  places.strides[1] = 1;
+  positions.strides[1] = 1;
   for (int axis = dims.rank() - 1; axis >= 0; --axis) {
     if (axis == 1) continue;
-    places.strides[axis] = stride;
+    positions.strides[axis] = stride;
     stride *= dims[axis];
   }
-  const TensorSpec given = tensor_of(constants_, CUDNN_PARAM_ACTIVATION_BITMASK_DESC);
-  if (byte_size(given) < byte_size(places))
+  const TensorSpec provided = tensor_of(constants_, CUDNN_PARAM_ACTIVATION_BITMASK_DESC);
+  if (byte_size(provided) < byte_size(positions))
     fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_PARAM_ACTIVATION_BITMASK_DESC: got {} bytes, expected {}",
-         byte_size(given), byte_size(places));
-  return places;
+         byte_size(provided), byte_size(positions));
+  return positions;
 }
 
 TensorSpec Fusion::per_channel(cudnnFusedOpsConstParamLabel_t label) const {

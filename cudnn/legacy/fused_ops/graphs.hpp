@@ -1,5 +1,5 @@
-// The graph of each fusion. Tensors have the names of labels.hpp; what is read and written at the
-// same place has the same name with ".next" behind it as a result.
+// The graph of each fused op. Tensors have the names of labels.hpp; the output of a tensor that is
+// updated in place has the suffix ".next".
 #pragma once
 
 #include "legacy/call.hpp"
@@ -7,7 +7,7 @@
 
 namespace ashlar::cudnn {
 
-// Everything but the pointers, checked: throws Failure for constants that do not go together.
+// A fused op with checked constants, without pointers. Throws Failure for inconsistent constants.
 class Fusion {
  public:
   explicit Fusion(FusedConstants constants);
@@ -24,23 +24,23 @@ class Fusion {
   void build_activation_mask(Graph& graph) const;
   void build_norm_gradient(Graph& graph) const;
 
-  // x, or activation(x * eq_scale + eq_bias) where those are announced, in x's type.
+  // x, or activation(x * eq_scale + eq_bias) if their placeholders are set, in the type of x.
   Value add_prologue(Graph& graph) const;
-  // value * scale + bias where the placeholders announce them.
+  // value * scale + bias, each if its placeholder is set.
   Value scaled(Graph& graph, Value value, cudnnFusedOpsConstParamLabel_t descriptor,
                cudnnFusedOpsConstParamLabel_t scale, const char* scale_name,
                cudnnFusedOpsConstParamLabel_t bias, const char* bias_name) const;
   Value with_equivalent(Graph& graph, Value value) const;
-  // value + z, itself scaled where that is announced.
+  // value + z, with z scaled if its placeholders are set.
   Value with_z(Graph& graph, Value value, const Dims& dims) const;
   Value activated_value(Graph& graph, Value value) const;
-  // A bit per element of `dims`: the channels of a place side by side, filled up to 64.
+  // One bit per element of `dims`: the channels of a pixel are contiguous and padded to 64 bits.
   TensorSpec bitmask(const Dims& dims) const;
-  // One number per channel.
+  // A per-channel tensor.
   TensorSpec per_channel(cudnnFusedOpsConstParamLabel_t label) const;
 
   FusedConstants constants_;
-  DType type_ = f32;  // of arithmetic
+  DType type_ = f32;  // compute type
 };
 
 }  // namespace ashlar::cudnn

@@ -105,11 +105,12 @@ const auto& find(const Rows& rows, Label label, cudnnFusedOps_t ops) {
   for (const auto& row : rows)
     if (row.label == label) {
       if ((row.fusions >> ops & 1U) == 0)
-        fail(CUDNN_STATUS_BAD_PARAM, "paramLabel: got {}, which fusion {} does not take", row.name,
-             static_cast<int>(ops));
+        fail(CUDNN_STATUS_BAD_PARAM, "paramLabel: got {}, expected a label of fused op {}",
+             row.name, static_cast<int>(ops));
       return row;
     }
-  fail(CUDNN_STATUS_BAD_PARAM, "paramLabel: got {}, which is no label", static_cast<int>(label));
+  fail(CUDNN_STATUS_BAD_PARAM, "paramLabel: got {}, expected a parameter label",
+       static_cast<int>(label));
 }
 
 }  // namespace

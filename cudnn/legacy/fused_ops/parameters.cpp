@@ -1,6 +1,6 @@
 #include "legacy/fused_ops/parameters.hpp"
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 #include "core/objects.hpp"
 #include "legacy/fused_ops/labels.hpp"
 #include "legacy/set_object.hpp"
@@ -9,9 +9,9 @@ namespace ashlar::cudnn {
 
 namespace {
 
-// A descriptor in a map, copied from the caller's or forgotten when that is null.
+// Stores a copy of the caller's descriptor in the map, or erases it when `param` is null.
 template <class Map, class Label>
-void keep(Map& map, Label label, const void* param) {
+void store_copy(Map& map, Label label, const void* param) {
   using Descriptor = typename Map::mapped_type;
   if (param == nullptr)
     map.erase(label);
@@ -19,14 +19,14 @@ void keep(Map& map, Label label, const void* param) {
     map[label] = set_object(static_cast<Descriptor*>(const_cast<void*>(param)), "param");
 }
 template <class Descriptor>
-void keep(std::optional<Descriptor>& place, const void* param) {
+void store_copy(std::optional<Descriptor>& stored, const void* param) {
   if (param == nullptr)
-    place.reset();
+    stored.reset();
   else
-    place = set_object(static_cast<Descriptor*>(const_cast<void*>(param)), "param");
+    stored = set_object(static_cast<Descriptor*>(const_cast<void*>(param)), "param");
 }
 
-// A caller's number that has to be one of an enumeration's, whatever it holds.
+// An enumeration that the caller passed by pointer, checked before it is used.
 template <class Enum>
 Enum read_enum(const void* param, Enum last) {
   const int number = *static_cast<const int*>(required(param, "param"));
@@ -35,10 +35,10 @@ Enum read_enum(const void* param, Enum last) {
 
 void set(FusedConstants& constants, const ConstantLabel& label, const void* param) {
   switch (label.kind) {
-    case ConstantKind::tensor: keep(constants.tensors, label.label, param); break;
-    case ConstantKind::filter: keep(constants.filters, label.label, param); break;
-    case ConstantKind::convolution: keep(constants.conv, param); break;
-    case ConstantKind::activation: keep(constants.activation, param); break;
+    case ConstantKind::tensor: store_copy(constants.tensors, label.label, param); break;
+    case ConstantKind::filter: store_copy(constants.filters, label.label, param); break;
+    case ConstantKind::convolution: store_copy(constants.conv, param); break;
+    case ConstantKind::activation: store_copy(constants.activation, param); break;
     case ConstantKind::bn_mode:
       constants.bn_mode = read_enum(param, CUDNN_BATCHNORM_SPATIAL_PERSISTENT);
       break;
@@ -48,11 +48,11 @@ void set(FusedConstants& constants, const ConstantLabel& label, const void* para
   }
 }
 
-// Copies into the caller's descriptor; false where there is nothing to copy.
+// Copies to the caller's descriptor; false when nothing is stored.
 template <class Descriptor>
-bool give(const Descriptor* kept, void* param) {
-  if (kept == nullptr) return false;
-  object(static_cast<Descriptor*>(param), "param") = *kept;
+bool copy_to_caller(const Descriptor* stored, void* param) {
+  if (stored == nullptr) return false;
+  object(static_cast<Descriptor*>(param), "param") = *stored;
   return true;
 }
 template <class Map, class Label>
@@ -63,18 +63,21 @@ const typename Map::mapped_type* find_in(const Map& map, Label label) {
 
 bool get(const FusedConstants& constants, const ConstantLabel& label, void* param) {
   switch (label.kind) {
-    case ConstantKind::tensor: return give(find_in(constants.tensors, label.label), param);
-    case ConstantKind::filter: return give(find_in(constants.filters, label.label), param);
-    case ConstantKind::convolution: return give(constants.conv ? &*constants.conv : nullptr, param);
+    case ConstantKind::tensor:
+      return copy_to_caller(find_in(constants.tensors, label.label), param);
+    case ConstantKind::filter:
+      return copy_to_caller(find_in(constants.filters, label.label), param);
+    case ConstantKind::convolution:
+      return copy_to_caller(constants.conv ? &*constants.conv : nullptr, param);
     case ConstantKind::activation:
-      return give(constants.activation ? &*constants.activation : nullptr, param);
+      return copy_to_caller(constants.activation ? &*constants.activation : nullptr, param);
     case ConstantKind::bn_mode:
       *static_cast<cudnnBatchNormMode_t*>(param) = constants.bn_mode;
       return true;
     case ConstantKind::placeholder: {
-      const auto* kept = find_in(constants.pointers, label.label);
+      const auto* stored = find_in(constants.pointers, label.label);
       *static_cast<cudnnFusedOpsPointerPlaceHolder_t*>(param) =
-          kept != nullptr ? *kept : CUDNN_PTR_NULL;
+          stored != nullptr ? *stored : CUDNN_PTR_NULL;
       return true;
     }
   }
@@ -90,7 +93,7 @@ template <class Map>
 TensorSpec spec_in(const Map& map, cudnnFusedOpsConstParamLabel_t label) {
   const auto* descriptor = find_in(map, label);
   if (descriptor == nullptr)
-    fail(CUDNN_STATUS_BAD_PARAM, "{}: got none, expected a descriptor", name_of(label));
+    fail(CUDNN_STATUS_BAD_PARAM, "{}: not set, expected a descriptor", name_of(label));
   return descriptor->spec;
 }
 
@@ -101,8 +104,8 @@ cudnnFusedOps_t require_fusion(cudnnFusedOps_t ops) {
 }
 
 bool has(const FusedConstants& constants, cudnnFusedOpsConstParamLabel_t placeholder) {
-  const auto* kept = find_in(constants.pointers, placeholder);
-  return kept != nullptr && *kept != CUDNN_PTR_NULL;
+  const auto* stored = find_in(constants.pointers, placeholder);
+  return stored != nullptr && *stored != CUDNN_PTR_NULL;
 }
 
 TensorSpec tensor_of(const FusedConstants& constants, cudnnFusedOpsConstParamLabel_t label) {
@@ -114,7 +117,7 @@ TensorSpec filter_of(const FusedConstants& constants, cudnnFusedOpsConstParamLab
 
 const cudnnConvolutionStruct& conv_of(const FusedConstants& constants) {
   if (!constants.conv)
-    fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_PARAM_CONV_DESC: got none, expected a descriptor");
+    fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_PARAM_CONV_DESC: not set, expected a descriptor");
   return *constants.conv;
 }
 
@@ -128,19 +131,19 @@ using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateFusedOpsConstParamPack(cudnnFusedOpsConstParamPack_t* constants,
                                                 cudnnFusedOps_t ops) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     create_object(constants, "constPack", FusedConstants{.ops = require_fusion(ops)});
   });
 }
 
 cudnnStatus_t cudnnDestroyFusedOpsConstParamPack(cudnnFusedOpsConstParamPack_t constants) {
-  return answer_older(__func__, [&] { destroy_object(constants, "constPack"); });
+  return guarded_legacy(__func__, [&] { destroy_object(constants, "constPack"); });
 }
 
 cudnnStatus_t cudnnSetFusedOpsConstParamPackAttribute(cudnnFusedOpsConstParamPack_t constants,
                                                       cudnnFusedOpsConstParamLabel_t label,
                                                       const void* param) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& pack = object(constants, "constPack");
     set(pack, find_label(label, pack.ops), param);
   });
@@ -149,7 +152,7 @@ cudnnStatus_t cudnnSetFusedOpsConstParamPackAttribute(cudnnFusedOpsConstParamPac
 cudnnStatus_t cudnnGetFusedOpsConstParamPackAttribute(cudnnFusedOpsConstParamPack_t constants,
                                                       cudnnFusedOpsConstParamLabel_t label,
                                                       void* param, int* is_null) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const auto& pack = object(constants, "constPack");
     const auto& known = find_label(label, pack.ops);
     required(param, "param");
@@ -159,20 +162,20 @@ cudnnStatus_t cudnnGetFusedOpsConstParamPackAttribute(cudnnFusedOpsConstParamPac
 
 cudnnStatus_t cudnnCreateFusedOpsVariantParamPack(cudnnFusedOpsVariantParamPack_t* variants,
                                                   cudnnFusedOps_t ops) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     create_object(variants, "varPack", FusedVariants{.ops = require_fusion(ops)});
   });
 }
 
 cudnnStatus_t cudnnDestroyFusedOpsVariantParamPack(cudnnFusedOpsVariantParamPack_t variants) {
-  return answer_older(__func__, [&] { destroy_object(variants, "varPack"); });
+  return guarded_legacy(__func__, [&] { destroy_object(variants, "varPack"); });
 }
 
-// Numbers are read here, so that they need not outlive the call.
+// Scalars are copied here, so that they need not outlive the call.
 cudnnStatus_t cudnnSetFusedOpsVariantParamPackAttribute(cudnnFusedOpsVariantParamPack_t variants,
                                                         cudnnFusedOpsVariantParamLabel_t label,
                                                         void* ptr) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     auto& pack = object(variants, "varPack");
     switch (find_label(label, pack.ops).label) {
       case CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES:
@@ -191,7 +194,7 @@ cudnnStatus_t cudnnSetFusedOpsVariantParamPackAttribute(cudnnFusedOpsVariantPara
 cudnnStatus_t cudnnGetFusedOpsVariantParamPackAttribute(cudnnFusedOpsVariantParamPack_t variants,
                                                         cudnnFusedOpsVariantParamLabel_t label,
                                                         void* ptr) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const auto& pack = object(variants, "varPack");
     const auto& known = find_label(label, pack.ops);
     required(ptr, "ptr");
@@ -207,8 +210,8 @@ cudnnStatus_t cudnnGetFusedOpsVariantParamPackAttribute(cudnnFusedOpsVariantPara
         break;
       case CUDNN_SCALAR_DOUBLE_BN_EPSILON: *static_cast<double*>(ptr) = pack.epsilon; break;
       default: {
-        const auto* kept = find_in(pack.pointers, label);
-        *static_cast<void**>(ptr) = kept != nullptr ? *kept : nullptr;
+        const auto* stored = find_in(pack.pointers, label);
+        *static_cast<void**>(ptr) = stored != nullptr ? *stored : nullptr;
       }
     }
   });

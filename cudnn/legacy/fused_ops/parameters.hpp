@@ -1,4 +1,5 @@
-// What a fused-ops plan is told: constants before it is made, pointers and numbers before it runs.
+// The parameter packs of fused-ops plans: constants for cudnnMakeFusedOpsPlan(), pointers and
+// scalars for cudnnFusedOpsExecute().
 #pragma once
 
 #include <cudnn.h>
@@ -14,7 +15,7 @@
 struct cudnnFusedOpsConstParamStruct {
   static constexpr const char* kTypeName = "cudnnFusedOpsConstParamPack_t";
   cudnnFusedOps_t ops;
-  // Descriptors as they were when they were set; absent ones are null.
+  // Copies of the descriptors at the time they were set.
   std::map<cudnnFusedOpsConstParamLabel_t, cudnnTensorStruct> tensors = {};
   std::map<cudnnFusedOpsConstParamLabel_t, cudnnFilterStruct> filters = {};
   std::optional<cudnnConvolutionStruct> conv = {};
@@ -37,16 +38,16 @@ namespace ashlar::cudnn {
 using FusedConstants = cudnnFusedOpsConstParamStruct;
 using FusedVariants = cudnnFusedOpsVariantParamStruct;
 
-// Throws Failure(BAD_PARAM) for what is no fusion.
+// Throws Failure(BAD_PARAM) for an invalid cudnnFusedOps_t.
 cudnnFusedOps_t require_fusion(cudnnFusedOps_t ops);
 
-// Whether a pointer is announced.
+// Whether the placeholder says that the pointer will be set.
 bool has(const FusedConstants& constants, cudnnFusedOpsConstParamLabel_t placeholder);
-// What a label holds; throw Failure(BAD_PARAM) where it was not set.
+// The value of a label; throw Failure(BAD_PARAM) when it is not set.
 TensorSpec tensor_of(const FusedConstants& constants, cudnnFusedOpsConstParamLabel_t label);
 TensorSpec filter_of(const FusedConstants& constants, cudnnFusedOpsConstParamLabel_t label);
 const cudnnConvolutionStruct& conv_of(const FusedConstants& constants);
-// Identity where there is none.
+// The identity when no activation is set.
 Activation activation_of(const FusedConstants& constants);
 
 }  // namespace ashlar::cudnn

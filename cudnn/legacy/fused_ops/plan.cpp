@@ -1,4 +1,5 @@
-// Fused-ops plans: constants become a plan, which runs on the pointers of a variant pack.
+// cudnnMakeFusedOpsPlan() compiles a plan from the constants; cudnnFusedOpsExecute() runs it on the
+// pointers of a variant pack.
 #include "legacy/convolution.hpp"
 #include "legacy/fused_ops/graphs.hpp"
 #include "legacy/fused_ops/labels.hpp"
@@ -6,7 +7,7 @@
 struct cudnnFusedOpsPlanStruct {
   static constexpr const char* kTypeName = "cudnnFusedOpsPlan_t";
   cudnnFusedOps_t ops;
-  std::optional<ashlar::cudnn::Fusion> fusion = {};  // once it is made
+  std::optional<ashlar::cudnn::Fusion> fusion = {};  // after cudnnMakeFusedOpsPlan()
 };
 
 namespace ashlar::cudnn {
@@ -15,7 +16,7 @@ namespace {
 
 void require_same(cudnnFusedOps_t of_plan, cudnnFusedOps_t of_pack, const char* parameter) {
   if (of_plan != of_pack)
-    fail(CUDNN_STATUS_BAD_PARAM, "{}: got a pack of fusion {}, expected {} as the plan is",
+    fail(CUDNN_STATUS_BAD_PARAM, "{}: got a pack of fused op {}, expected {} as the plan has",
          parameter, static_cast<int>(of_pack), static_cast<int>(of_plan));
 }
 
@@ -41,8 +42,8 @@ const void* pointer_for(const FusedVariants& variants, const std::string& tensor
   }
   const auto found = variants.pointers.find(label->label);
   if (found == variants.pointers.end() || found->second == nullptr)
-    fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "{}: got null, expected the pointer the plan reads",
-         label->name);
+    fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+         "{}: got null, expected the pointer that the plan reads", label->name);
   return found->second;
 }
 
@@ -72,41 +73,41 @@ void execute(cudnnHandle_t handle, const Fusion& fusion, const FusedVariants& va
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateFusedOpsPlan(cudnnFusedOpsPlan_t* plan, cudnnFusedOps_t ops) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     create_object(plan, "plan", cudnnFusedOpsPlanStruct{.ops = require_fusion(ops)});
   });
 }
 
 cudnnStatus_t cudnnDestroyFusedOpsPlan(cudnnFusedOpsPlan_t plan) {
-  return answer_older(__func__, [&] { destroy_object(plan, "plan"); });
+  return guarded_legacy(__func__, [&] { destroy_object(plan, "plan"); });
 }
 
 cudnnStatus_t cudnnMakeFusedOpsPlan(cudnnHandle_t handle, cudnnFusedOpsPlan_t plan,
                                     cudnnFusedOpsConstParamPack_t constants,
                                     size_t* workspace_bytes) {
-  return answer_older(__func__, [&] {
-    auto& made = object(plan, "plan");
+  return guarded_legacy(__func__, [&] {
+    auto& fused_plan = object(plan, "plan");
     const auto& pack = object(constants, "constPack");
-    require_same(made.ops, pack.ops, "constPack");
+    require_same(fused_plan.ops, pack.ops, "constPack");
     required(workspace_bytes, "workspaceSizeInBytes");
     Call call(handle, "fused_ops");
     Fusion fusion(pack);
     compile(call, fusion, kNoLimit);
     *workspace_bytes = static_cast<size_t>(call.workspace_size());
-    made.fusion = std::move(fusion);
+    fused_plan.fusion = std::move(fusion);
   });
 }
 
 cudnnStatus_t cudnnFusedOpsExecute(cudnnHandle_t handle, cudnnFusedOpsPlan_t plan,
                                    cudnnFusedOpsVariantParamPack_t variants) {
-  return answer_older(__func__, [&] {
-    const auto& made = object(plan, "plan");
+  return guarded_legacy(__func__, [&] {
+    const auto& fused_plan = object(plan, "plan");
     const auto& pack = object(variants, "varPack");
-    require_same(made.ops, pack.ops, "varPack");
-    if (!made.fusion)
+    require_same(fused_plan.ops, pack.ops, "varPack");
+    if (!fused_plan.fusion)
       fail(CUDNN_STATUS_BAD_PARAM,
-           "plan: got one that was not made, expected cudnnMakeFusedOpsPlan "
+           "plan: got a plan that is not compiled, expected cudnnMakeFusedOpsPlan "
            "before");
-    execute(handle, *made.fusion, pack, kNoLimit);
+    execute(handle, *fused_plan.fusion, pack, kNoLimit);
   });
 }

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "core/answer.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/objects.hpp"
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 
 namespace ashlar::cudnn {
 
@@ -27,7 +27,7 @@ void check(const cudnnAttnStruct& attention) {
          static_cast<int>(attention.math), static_cast<int>(CUDNN_FMA_MATH));
   struct Size {
     const char* parameter;
-    int value, least;
+    int value, min;
   };
   for (const Size& size : {Size{"nHeads", attention.heads, 1},
                            {"qSize", attention.q_size, 1},
@@ -41,19 +41,21 @@ void check(const cudnnAttnStruct& attention) {
                            {"kvMaxSeqLength", attention.max_kv_length, 1},
                            {"maxBatchSize", attention.max_batch, 1},
                            {"maxBeamSize", attention.max_beam, 1}})
-    if (size.value < size.least)
+    if (size.value < size.min)
       fail(CUDNN_STATUS_BAD_PARAM, "{}: got {}, expected at least {}", size.parameter, size.value,
-           size.least);
+           size.min);
   const int q = attention.q_projected > 0 ? attention.q_projected : attention.q_size;
   const int k = attention.k_projected > 0 ? attention.k_projected : attention.k_size;
   if (q != k)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "qProjSize, kProjSize: got queries of {} and keys of {} elements, expected as many", q, k);
+         "qProjSize, kProjSize: got queries of {} and keys of {} elements, expected equal sizes", q,
+         k);
   const double heads = attention.heads, batch = attention.max_batch, beams = attention.max_beam,
                queries = attention.max_q_length, keys = attention.max_kv_length,
                values = static_cast<double>(value_size(attention));
   if (heads * values > std::numeric_limits<int>::max())
-    fail(CUDNN_STATUS_BAD_PARAM, "nHeads, vSize: got {} heads of {}, expected as an int can count",
+    fail(CUDNN_STATUS_BAD_PARAM,
+         "nHeads, vSize: got {} heads of {}, expected a product that fits into an int",
          attention.heads, values);
   const double widest = std::max({attention.q_size, attention.k_size, attention.v_size, q,
                                   attention.v_projected, attention.o_projected});
@@ -102,11 +104,11 @@ bool has_key_beams(const cudnnAttnStruct& attention) {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateAttnDescriptor(cudnnAttnDescriptor_t* attention) {
-  return answer_older(__func__, [&] { create_object(attention, "attnDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(attention, "attnDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyAttnDescriptor(cudnnAttnDescriptor_t attention) {
-  return answer_older(__func__, [&] { destroy_object(attention, "attnDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(attention, "attnDesc"); });
 }
 
 cudnnStatus_t cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attention, unsigned mode, int heads,
@@ -117,8 +119,8 @@ cudnnStatus_t cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attention, unsigned m
                                      int k_size, int v_size, int q_projected, int k_projected,
                                      int v_projected, int o_projected, int max_q_length,
                                      int max_kv_length, int max_batch, int max_beam) {
-  return answer_older(__func__, [&] {
-    cudnnAttnStruct& known = object(attention, "attnDesc");
+  return guarded_legacy(__func__, [&] {
+    cudnnAttnStruct& fields = object(attention, "attnDesc");
     const cudnnAttnStruct wanted{.is_set = true,
                                  .mode = mode,
                                  .heads = heads,
@@ -140,7 +142,7 @@ cudnnStatus_t cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attention, unsigned m
                                  .max_batch = max_batch,
                                  .max_beam = max_beam};
     check(wanted);
-    known = wanted;
+    fields = wanted;
   });
 }
 
@@ -152,26 +154,26 @@ cudnnStatus_t cudnnGetAttnDescriptor(cudnnAttnDescriptor_t attention, unsigned* 
                                      int* k_size, int* v_size, int* q_projected, int* k_projected,
                                      int* v_projected, int* o_projected, int* max_q_length,
                                      int* max_kv_length, int* max_batch, int* max_beam) {
-  return answer_older(__func__, [&] {
-    const cudnnAttnStruct& known = attention_of(attention);
-    give(mode, known.mode);
-    give(heads, known.heads);
-    give(softmax_scale, known.softmax_scale);
-    give(dtype, known.dtype);
-    give(compute, known.compute);
-    give(math, known.math);
-    give(attention_dropout, known.attention_dropout);
-    give(output_dropout, known.output_dropout);
-    give(q_size, known.q_size);
-    give(k_size, known.k_size);
-    give(v_size, known.v_size);
-    give(q_projected, known.q_projected);
-    give(k_projected, known.k_projected);
-    give(v_projected, known.v_projected);
-    give(o_projected, known.o_projected);
-    give(max_q_length, known.max_q_length);
-    give(max_kv_length, known.max_kv_length);
-    give(max_batch, known.max_batch);
-    give(max_beam, known.max_beam);
+  return guarded_legacy(__func__, [&] {
+    const cudnnAttnStruct& fields = attention_of(attention);
+    write_optional(mode, fields.mode);
+    write_optional(heads, fields.heads);
+    write_optional(softmax_scale, fields.softmax_scale);
+    write_optional(dtype, fields.dtype);
+    write_optional(compute, fields.compute);
+    write_optional(math, fields.math);
+    write_optional(attention_dropout, fields.attention_dropout);
+    write_optional(output_dropout, fields.output_dropout);
+    write_optional(q_size, fields.q_size);
+    write_optional(k_size, fields.k_size);
+    write_optional(v_size, fields.v_size);
+    write_optional(q_projected, fields.q_projected);
+    write_optional(k_projected, fields.k_projected);
+    write_optional(v_projected, fields.v_projected);
+    write_optional(o_projected, fields.o_projected);
+    write_optional(max_q_length, fields.max_q_length);
+    write_optional(max_kv_length, fields.max_kv_length);
+    write_optional(max_batch, fields.max_batch);
+    write_optional(max_beam, fields.max_beam);
   });
 }

@@ -4,7 +4,7 @@
 
 #include "core/data_type.hpp"
 #include "core/failure.hpp"
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 
 namespace ashlar::cudnn {
 
@@ -25,10 +25,10 @@ void require_extents(const char* parameter, std::initializer_list<Expected> exte
            extent.expected);
 }
 
-void require_at_most(const char* parameter, const char* name, int got, int most) {
-  if (got > most)
+void require_at_most(const char* parameter, const char* name, int got, int maximum) {
+  if (got > maximum)
     fail(CUDNN_STATUS_BAD_PARAM, "{}.{}: got {}, expected at most {} as attnDesc says", parameter,
-         name, got, most);
+         name, got, maximum);
 }
 
 void check(const cudnnAttnStruct& attention, const cudnnSeqDataStruct& q,
@@ -56,7 +56,7 @@ void check(const cudnnAttnStruct& attention, const cudnnSeqDataStruct& q,
            data_type_name(data->type), data_type_name(attention.dtype));
   if (v.lengths != k.lengths || o.lengths != q.lengths)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "seqLengthArray: got other lengths for values than for keys, or for results than for "
+         "seqLengthArray: got different lengths for values and keys, or for results and "
          "queries");
 }
 
@@ -65,7 +65,7 @@ bool is_shorter(const cudnnSeqDataStruct& data) {
                      [&](int length) { return length < data.steps(); });
 }
 
-// What all three passes read.
+// The inputs that all three passes read.
 template <class Op>
 std::vector<Operand> operands(Graph& graph, const AttnProblem& problem) {
   std::vector<Operand> inputs;
@@ -107,7 +107,7 @@ Result computed_in(DType compute) {
   return result;
 }
 
-// o where its sequence has steps, elsewhere what the caller wants there.
+// o inside its sequences, and paddingFill past their ends.
 Value padded(Graph& graph, const AttnProblem& problem, Value o, Value lengths) {
   Pointwise along_steps;
   along_steps.axis = kSteps;

@@ -1,4 +1,4 @@
-// A multi-head attention over sequences: its tensors, the numbers it needs on the device, and the
+// A multi-head attention over sequences: its tensors, the indices it needs on the device, and the
 // graphs of its three passes.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace ashlar::cudnn {
 
-// Where the numbers a pass reads on the device lie, i32 lists one after the other, in bytes: the
-// windows of keys that query steps see, and the lengths of sequences.
+// Byte offsets of the i32 arrays that a pass reads on the device: the key window of each query
+// step, and the sequence lengths.
 struct AttnIndices {
   std::int64_t window_low, window_high, q_lengths, kv_lengths, end;
   AttnIndices(std::int64_t queries, std::int64_t q_sequences, std::int64_t kv_sequences)
@@ -25,15 +25,15 @@ struct AttnIndices {
 struct AttnProblem {
   MultiHeadAttentionAttributes op;
   AttnWeightLayout layout;
-  TensorSpec q, k, v, o, weights;  // weights has extent 0 when nothing is projected
+  TensorSpec q, k, v, o, weights;  // `weights` has extent 0 without projections
   DType compute;
   bool allows_tf32;
-  bool has_windows = true;             // some steps may not see all keys
-  bool has_q_lengths, has_kv_lengths;  // not all sequences have all steps
+  bool has_windows = true;             // some query steps may not see all keys
+  bool has_q_lengths, has_kv_lengths;  // some sequences are shorter than the maximum
   bool has_residual = false;
-  double padding_value = 0.0;  // of o
+  double padding_value = 0.0;  // paddingFill of o
 
-  // With dropout probabilities of 0 there is none, as in inference.
+  // Dropout probabilities of 0 mean no dropout, as in inference.
   AttnProblem(const cudnnAttnStruct& attention, const cudnnSeqDataStruct& q_data,
               const cudnnSeqDataStruct& k_data, const cudnnSeqDataStruct& v_data,
               const cudnnSeqDataStruct& o_data, double attention_dropout, double output_dropout);
@@ -43,7 +43,7 @@ struct AttnProblem {
   std::int64_t output_draws() const { return element_count(o.dims); }
   AttnIndices indices() const { return {q.dims[2], q.dims[0] * q.dims[1], k.dims[0] * k.dims[1]}; }
 
-  // Makes this the problem of one query step, step `step` of `q_lengths`' sequences.
+  // Restricts the problem to query step `step` of the sequences.
   void select_step(std::span<const int> q_lengths, int step);
 
   void forward(Graph& graph) const;

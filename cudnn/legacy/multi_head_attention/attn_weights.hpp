@@ -1,4 +1,4 @@
-// Where the projections of a multi-head attention lie in its weights.
+// The layout of the projections in the weights of a multi-head attention.
 #pragma once
 
 #include <array>
@@ -8,13 +8,13 @@
 
 namespace ashlar::cudnn {
 
-// The parts in the order of docs/ops/multi_head_attention.md, but matrices column-major.
+// The parts are in the order of docs/ops/multi_head_attention.md, with column-major matrices.
 class AttnWeightLayout {
  public:
   explicit AttnWeightLayout(const cudnnAttnStruct& attention);
 
-  // [heads, rows, columns] of one kind, biases with one column; those of the output projection,
-  // which has no heads, [1, rows, 1]. All extents are 0 where there is none.
+  // A tensor [heads, rows, columns]; biases have one column. The bias of the output projection,
+  // which has no heads, is [1, rows, 1]. All extents are 0 for an absent part.
   struct Part {
     std::int64_t offset = 0;
     Dims dims = {0, 0, 0}, strides = {0, 0, 0};
@@ -24,18 +24,18 @@ class AttnWeightLayout {
   }
   std::int64_t count() const { return count_; }
 
-  // All weights with row-major matrices, as the operation has them, and back.
+  // All weights with row-major matrices, as the operation expects them, and the inverse.
   Value row_major(Graph& graph, Value weights) const;
   Value column_major(Graph& graph, Value weights) const;
 
  private:
-  void place(cudnnMultiHeadAttnWeightKind_t kind, const Dims& dims, const Dims& strides);
+  void append_part(cudnnMultiHeadAttnWeightKind_t kind, const Dims& dims, const Dims& strides);
   Value transposed(Graph& graph, Value weights, bool from_columns) const;
   std::array<Part, CUDNN_ATTN_WKIND_COUNT> parts_;
   std::int64_t count_ = 0;
 };
 
-// Bytes of all of them.
+// Bytes of all weights.
 std::int64_t weight_bytes(const cudnnAttnStruct& attention);
 
 }  // namespace ashlar::cudnn

@@ -1,14 +1,14 @@
-// The passes of multi-head attention. Windows and lengths are given on the host (lengths by the
-// descriptors, of which the arrays on the device have to be copies): training keeps them in the
-// reserve space, because the gradients of the weights are asked for without them.
+// cudnnMultiHeadAttn*: the three passes of multi-head attention. Windows and lengths come from host
+// memory (lengths from the descriptors; the device arrays must be copies of them). Training stores
+// them in the reserve space, because cudnnMultiHeadAttnBackwardWeights() does not get them.
 #include <algorithm>
 #include <ashlar/runtime.hpp>
 
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 #include "legacy/dropout_record.hpp"
-#include "legacy/host_number.hpp"
+#include "legacy/host_scalar.hpp"
 #include "legacy/multi_head_attention/attn_problem.hpp"
-#include "legacy/work_space.hpp"
+#include "legacy/workspace.hpp"
 
 namespace ashlar::cudnn {
 
@@ -16,8 +16,9 @@ namespace {
 
 enum class Pass : std::uint8_t { forward, backward_data, backward_weights };
 
-// The reserve space: where the generators of both dropouts stood, then the indices.
-constexpr std::int64_t kPostRandomAt = kWorkAlignment, kIndicesAt = 2 * kWorkAlignment;
+// The reserve space: the generator states of both dropouts, then the indices.
+constexpr std::int64_t kPostRandomAt = kWorkspaceGranularity,
+                       kIndicesAt = 2 * kWorkspaceGranularity;
 
 std::int64_t index_bytes(const cudnnAttnStruct& attention) {
   const std::int64_t sequences = std::int64_t{attention.max_batch} * attention.max_beam;
@@ -54,12 +55,12 @@ std::byte* check_reserve(const cudnnAttnStruct& attention, void* reserve, std::s
   required(reserve, "reserveSpace");
   if (bytes < static_cast<std::size_t>(reserve_bytes_of(attention)))
     fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-         "reserveSpaceSizeInBytes: got {}, expected {}, as cudnnGetMultiHeadAttnBuffers says",
-         bytes, reserve_bytes_of(attention));
+         "reserveSpaceSizeInBytes: got {}, expected {} (cudnnGetMultiHeadAttnBuffers)", bytes,
+         reserve_bytes_of(attention));
   return static_cast<std::byte*>(reserve);
 }
 
-// One pass, from its key to its run.
+// One pass: key, compilation and execution.
 struct AttnCall {
   cudnnHandle_t handle;
   const AttnProblem& problem;
@@ -85,14 +86,14 @@ struct AttnCall {
     return options;
   }
   std::int64_t workspace() const {
-    return liked_bytes(
+    return preferred_workspace_bytes(
         keyed(), [this](Graph& graph) { build(graph); }, options());
   }
 
   using Pointers = std::initializer_list<std::pair<const char*, const void*>>;
-  // Null pointers stand for tensors that are not there. `indices` and `random` are device memory.
+  // Null pointers mark absent tensors. `indices` and `random` are device pointers.
   void run(Pointers pointers, const std::byte* indices, const std::byte* random,
-           const WorkSpace& work) const {
+           const Workspace& work) const {
     const AttnIndices at = problem.indices();
     const auto bind = [&](Call& call) {
       for (const auto& [name, pointer] : pointers)
@@ -114,7 +115,7 @@ struct AttnCall {
   }
 };
 
-// Sequences as large as the descriptor allows.
+// Sequence data of the maximum sizes that the descriptor allows.
 struct LargestData {
   cudnnSeqDataStruct q, k, v, o;
   explicit LargestData(const cudnnAttnStruct& attention) {
@@ -137,7 +138,7 @@ struct LargestData {
     data.dims[CUDNN_SEQDATA_BEAM_DIM] = beams;
     data.dims[CUDNN_SEQDATA_TIME_DIM] = steps;
     data.dims[CUDNN_SEQDATA_VECT_DIM] = size;
-    data.lengths = {0};  // some sequence is shorter: plans that mask need the most
+    data.lengths = {0};  // one sequence is shorter: plans that mask need the largest workspace
     return data;
   }
 };
@@ -152,16 +153,16 @@ std::int64_t workspace_of(cudnnHandle_t handle, const cudnnAttnStruct& attention
   const std::int64_t forward = needed(Pass::forward);
   problem.has_residual = false;
   if (!training) return index_bytes(attention) + forward;
-  std::int64_t most = std::max(forward, needed(Pass::backward_data));
+  std::int64_t maximum = std::max(forward, needed(Pass::backward_data));
   if (problem.has_weights())
-    most = std::max(most,
-                    aligned_bytes(weight_bytes(attention)) + needed(Pass::backward_weights, true));
-  return most;
+    maximum = std::max(
+        maximum, aligned_bytes(weight_bytes(attention)) + needed(Pass::backward_weights, true));
+  return maximum;
 }
 
-// Windows and lengths as the device reads them. `step` is the only query step, or negative.
-std::vector<std::int32_t> numbers_of(const AttnData& data, int step, const int window_begin[],
-                                     const int window_end[]) {
+// The windows and lengths in the device layout. `step` is the only query step, or negative for all.
+std::vector<std::int32_t> index_array_of(const AttnData& data, int step, const int window_begin[],
+                                         const int window_end[]) {
   const int first = std::max(step, 0), end = step < 0 ? data.q.steps() : step + 1;
   std::vector<std::int32_t> numbers;
   numbers.insert(numbers.end(), window_begin + first, window_begin + end);
@@ -178,9 +179,10 @@ bool are_open(const AttnData& data, int step, const int window_begin[], const in
   return true;
 }
 
-// dweights' old contents in memory of their own: the pass may write its result in parts.
+// A copy of the old contents of dweights: the pass may write dweights before it has read all of
+// them.
 const void* saved(cudnnHandle_t handle, const AttnProblem& problem, const void* dweights,
-                  WorkSpace& work) {
+                  Workspace& work) {
   void* copy = work.take(bytes_of(problem.weights.dtype, element_count(problem.weights.dims)));
   Call call(handle, "attn_save_weights");
   call.key(problem.weights).compile([&](Graph& graph) {
@@ -200,13 +202,13 @@ using namespace ashlar::cudnn;
 cudnnStatus_t cudnnGetMultiHeadAttnBuffers(cudnnHandle_t handle, cudnnAttnDescriptor_t attention,
                                            size_t* weights_bytes, size_t* workspace_bytes,
                                            size_t* reserve_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
-    const cudnnAttnStruct& known = attention_of(attention);
-    *required(weights_bytes, "weightSizeInBytes") = static_cast<size_t>(weight_bytes(known));
+    const cudnnAttnStruct& fields = attention_of(attention);
+    *required(weights_bytes, "weightSizeInBytes") = static_cast<size_t>(weight_bytes(fields));
     *required(workspace_bytes, "workSpaceSizeInBytes") =
-        lent_bytes(workspace_of(handle, known, reserve_bytes != nullptr));
-    if (reserve_bytes != nullptr) *reserve_bytes = static_cast<size_t>(reserve_bytes_of(known));
+        padded_workspace_bytes(workspace_of(handle, fields, reserve_bytes != nullptr));
+    if (reserve_bytes != nullptr) *reserve_bytes = static_cast<size_t>(reserve_bytes_of(fields));
   });
 }
 
@@ -217,21 +219,21 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
     cudnnSeqDataDescriptor_t v_desc, const void* values, cudnnSeqDataDescriptor_t o_desc, void* out,
     size_t weights_bytes, const void* weights, size_t workspace_bytes, void* workspace,
     size_t reserve_bytes, void* reserve) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const cudnnContext& context = object(handle, "handle");
-    const cudnnAttnStruct& known = attention_of(attention);
+    const cudnnAttnStruct& fields = attention_of(attention);
     const AttnData data{sequences_of(q_desc, "qDesc"), sequences_of(k_desc, "kDesc"),
                         sequences_of(v_desc, "vDesc"), sequences_of(o_desc, "oDesc")};
     const bool training = reserve != nullptr;
-    AttnProblem problem = problem_of(known, data, training);
+    AttnProblem problem = problem_of(fields, data, training);
     if (step >= data.q.steps() || (step >= 0 && training))
       fail(CUDNN_STATUS_BAD_PARAM, "currIdx: got {}, expected {}", step,
            training ? "a negative number in training" : "less than the steps of qDesc");
     required(window_begin, "loWinIdx");
     required(window_end, "hiWinIdx");
-    check_weights(known, weights, weights_bytes, "weights");
-    std::byte* kept = training ? check_reserve(known, reserve, reserve_bytes) : nullptr;
-    problem.padding_value = read_host_number(data.o.fill.data(), problem.o.dtype);
+    check_weights(fields, weights, weights_bytes, "weights");
+    std::byte* reserve_space = training ? check_reserve(fields, reserve, reserve_bytes) : nullptr;
+    problem.padding_value = read_host_scalar(data.o.fill.data(), problem.o.dtype);
     problem.has_windows = training || !are_open(data, step, window_begin, window_end);
     problem.has_residual = residuals != nullptr;
     if (problem.has_residual && data.q.vector_size() != data.o.vector_size())
@@ -239,7 +241,7 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
            "residuals: got vectors of {} elements as qDesc says, expected {} as in oDesc",
            data.q.vector_size(), data.o.vector_size());
 
-    // One step is a problem of its own, further on in memory.
+    // A single step is a smaller problem at an offset in memory.
     const auto at_step = [&](const void* memory, const TensorSpec& spec, const char* parameter) {
       const std::int64_t elements = step > 0 ? step * spec.strides[2] : 0;
       return static_cast<const std::byte*>(required(memory, parameter)) +
@@ -251,21 +253,22 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
     const void* o = at_step(out, problem.o, "out");
     if (step >= 0) problem.select_step(data.q.lengths, step);
 
-    WorkSpace work(workspace, workspace_bytes);
+    Workspace work(workspace, workspace_bytes);
     const std::byte* indices = nullptr;
     if (problem.has_windows || problem.has_q_lengths || problem.has_kv_lengths) {
-      const std::vector<std::int32_t> numbers = numbers_of(data, step, window_begin, window_end);
+      const std::vector<std::int32_t> numbers =
+          index_array_of(data, step, window_begin, window_end);
       const auto bytes = static_cast<std::int64_t>(numbers.size() * sizeof(numbers[0]));
-      void* place = training ? kept + kIndicesAt : work.take(bytes);
-      ashlar::upload(context.device, place, numbers.data(), bytes, context.stream);
-      indices = static_cast<const std::byte*>(place);
+      void* device_indices = training ? reserve_space + kIndicesAt : work.take(bytes);
+      ashlar::upload(context.device, device_indices, numbers.data(), bytes, context.stream);
+      indices = static_cast<const std::byte*>(device_indices);
     }
     if (problem.op.attention_dropout > 0.0)
-      record_draws(handle, known.attention_dropout, "attnDesc.attnDropoutDesc",
-                   problem.attention_draws(), kept);
+      record_draws(handle, fields.attention_dropout, "attnDesc.attnDropoutDesc",
+                   problem.attention_draws(), reserve_space);
     if (problem.op.post_dropout > 0.0)
-      record_draws(handle, known.output_dropout, "attnDesc.postDropoutDesc", problem.output_draws(),
-                   kept + kPostRandomAt);
+      record_draws(handle, fields.output_dropout, "attnDesc.postDropoutDesc",
+                   problem.output_draws(), reserve_space + kPostRandomAt);
     AttnCall{handle, problem, Pass::forward}.run(
         {{"q", q},
          {"k", required(keys, "keys")},
@@ -273,7 +276,7 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
          {"weights", problem.has_weights() ? weights : nullptr},
          {"residual", residual},
          {"o", o}},
-        indices, kept, work);
+        indices, reserve_space, work);
   });
 }
 
@@ -285,16 +288,16 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardData(
     cudnnSeqDataDescriptor_t dv_desc, void* dvalues, const void* values, size_t weights_bytes,
     const void* weights, size_t workspace_bytes, void* workspace, size_t reserve_bytes,
     void* reserve) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
-    const cudnnAttnStruct& known = attention_of(attention);
+    const cudnnAttnStruct& fields = attention_of(attention);
     const AttnData data{sequences_of(dq_desc, "dqDesc"), sequences_of(dk_desc, "dkDesc"),
                         sequences_of(dv_desc, "dvDesc"), sequences_of(dout_desc, "doDesc")};
-    const AttnProblem problem = problem_of(known, data, true);
+    const AttnProblem problem = problem_of(fields, data, true);
     required(window_begin, "loWinIdx");
     required(window_end, "hiWinIdx");
-    check_weights(known, weights, weights_bytes, "weights");
-    std::byte* kept = check_reserve(known, reserve, reserve_bytes);
+    check_weights(fields, weights, weights_bytes, "weights");
+    std::byte* reserve_space = check_reserve(fields, reserve, reserve_bytes);
     AttnCall{handle, problem, Pass::backward_data}.run(
         {{"q", required(queries, "queries")},
          {"k", required(keys, "keys")},
@@ -304,7 +307,7 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardData(
          {"dq", required(dqueries, "dqueries")},
          {"dk", required(dkeys, "dkeys")},
          {"dv", required(dvalues, "dvalues")}},
-        kept + kIndicesAt, kept, WorkSpace(workspace, workspace_bytes));
+        reserve_space + kIndicesAt, reserve_space, Workspace(workspace, workspace_bytes));
   });
 }
 
@@ -314,25 +317,25 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(
     const void* keys, cudnnSeqDataDescriptor_t v_desc, const void* values,
     cudnnSeqDataDescriptor_t dout_desc, const void* dout, size_t weights_bytes, const void* weights,
     void* dweights, size_t workspace_bytes, void* workspace, size_t reserve_bytes, void* reserve) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
-    const cudnnAttnStruct& known = attention_of(attention);
+    const cudnnAttnStruct& fields = attention_of(attention);
     if (accumulation != CUDNN_WGRAD_MODE_ADD && accumulation != CUDNN_WGRAD_MODE_SET)
       fail(CUDNN_STATUS_BAD_PARAM, "addGrad: got {}, expected 0 or 1",
            static_cast<int>(accumulation));
     const bool adds = accumulation == CUDNN_WGRAD_MODE_ADD;
     const AttnData data{sequences_of(q_desc, "qDesc"), sequences_of(k_desc, "kDesc"),
                         sequences_of(v_desc, "vDesc"), sequences_of(dout_desc, "doDesc")};
-    const AttnProblem problem = problem_of(known, data, true);
-    check_weights(known, weights, weights_bytes, "weights");
-    check_weights(known, dweights, weights_bytes, "dweights");
-    std::byte* kept = check_reserve(known, reserve, reserve_bytes);
-    if (!problem.has_weights()) return;  // nothing is projected
+    const AttnProblem problem = problem_of(fields, data, true);
+    check_weights(fields, weights, weights_bytes, "weights");
+    check_weights(fields, dweights, weights_bytes, "dweights");
+    std::byte* reserve_space = check_reserve(fields, reserve, reserve_bytes);
+    if (!problem.has_weights()) return;  // no projections
     required(queries, "queries");
     required(keys, "keys");
     required(values, "values");
     required(dout, "dout");
-    WorkSpace work(workspace, workspace_bytes);
+    Workspace work(workspace, workspace_bytes);
     const void* previous = adds ? saved(handle, problem, dweights, work) : nullptr;
     AttnCall{handle, problem, Pass::backward_weights, adds}.run({{"q", queries},
                                                                  {"k", keys},
@@ -341,6 +344,7 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(
                                                                  {"d_o", dout},
                                                                  {"previous", previous},
                                                                  {"dweights", dweights}},
-                                                                kept + kIndicesAt, kept, work);
+                                                                reserve_space + kIndicesAt,
+                                                                reserve_space, work);
   });
 }

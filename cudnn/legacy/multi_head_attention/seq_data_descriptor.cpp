@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/answer.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/objects.hpp"
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 
 namespace ashlar::cudnn {
 
@@ -18,7 +18,7 @@ void set_axes(cudnnSeqDataStruct& sequences, const int dims[], const cudnnSeqDat
   std::array<bool, kAxes> seen = {};
   double count = 1.0;
   for (int i = 0; i < kAxes; ++i) {
-    const auto place = static_cast<std::size_t>(i);
+    const auto position = static_cast<std::size_t>(i);
     if (dims[i] < 1)
       fail(CUDNN_STATUS_BAD_PARAM, "dimA[{}]: got {}, expected at least 1", i, dims[i]);
     const int axis = static_cast<int>(axes[i]);
@@ -27,8 +27,8 @@ void set_axes(cudnnSeqDataStruct& sequences, const int dims[], const cudnnSeqDat
            axis, kAxes - 1);
     seen[static_cast<std::size_t>(axis)] = true;
     count *= dims[i];
-    sequences.dims[place] = dims[i];
-    sequences.axes[place] = axes[i];
+    sequences.dims[position] = dims[i];
+    sequences.axes[position] = axes[i];
   }
   require_countable("dimA", {count});
 }
@@ -83,18 +83,18 @@ TensorSpec spec_of(const cudnnSeqDataStruct& sequences) {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateSeqDataDescriptor(cudnnSeqDataDescriptor_t* data) {
-  return answer_older(__func__, [&] { create_object(data, "seqDataDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(data, "seqDataDesc"); });
 }
 
 cudnnStatus_t cudnnDestroySeqDataDescriptor(cudnnSeqDataDescriptor_t data) {
-  return answer_older(__func__, [&] { destroy_object(data, "seqDataDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(data, "seqDataDesc"); });
 }
 
 cudnnStatus_t cudnnSetSeqDataDescriptor(cudnnSeqDataDescriptor_t data, cudnnDataType_t dtype,
                                         int rank, const int dims[], const cudnnSeqDataAxis_t axes[],
                                         size_t count, const int lengths[], void* fill) {
-  return answer_older(__func__, [&] {
-    cudnnSeqDataStruct& known = object(data, "seqDataDesc");
+  return guarded_legacy(__func__, [&] {
+    cudnnSeqDataStruct& fields = object(data, "seqDataDesc");
     cudnnSeqDataStruct sequences;
     require_floating(dtype, "dataType");
     sequences.type = dtype;
@@ -104,7 +104,7 @@ cudnnStatus_t cudnnSetSeqDataDescriptor(cudnnSeqDataDescriptor_t data, cudnnData
     sequences.has_fill = fill != nullptr;
     if (fill != nullptr) std::memcpy(sequences.fill.data(), fill, element_bytes(dtype));
     sequences.is_set = true;
-    known = std::move(sequences);
+    fields = std::move(sequences);
   });
 }
 
@@ -112,7 +112,7 @@ cudnnStatus_t cudnnGetSeqDataDescriptor(cudnnSeqDataDescriptor_t data, cudnnData
                                         int* rank, int capacity, int dims[],
                                         cudnnSeqDataAxis_t axes[], size_t* count,
                                         size_t lengths_capacity, int lengths[], void* fill) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const cudnnSeqDataStruct& sequences = sequences_of(data, "seqDataDesc");
     if (capacity < 0)
       fail(CUDNN_STATUS_BAD_PARAM, "nbDimsRequested: got {}, expected at least 0", capacity);
@@ -122,9 +122,9 @@ cudnnStatus_t cudnnGetSeqDataDescriptor(cudnnSeqDataDescriptor_t data, cudnnData
     if (lengths != nullptr)
       std::copy_n(sequences.lengths.begin(), std::min(lengths_capacity, sequences.lengths.size()),
                   lengths);
-    give(dtype, sequences.type);
-    give(rank, kAxes);
-    give(count, sequences.lengths.size());
+    write_optional(dtype, sequences.type);
+    write_optional(rank, kAxes);
+    write_optional(count, sequences.lengths.size());
     if (fill != nullptr && sequences.has_fill)
       std::memcpy(fill, sequences.fill.data(), element_bytes(sequences.type));
   });

@@ -1,4 +1,4 @@
-// Descriptors of sequences of vectors in batches and beams.
+// cudnnSeqDataDescriptor_t: sequences of vectors in batches and beams.
 #pragma once
 
 #include <cudnn.h>
@@ -16,7 +16,7 @@ struct cudnnSeqDataStruct {
   std::array<int, CUDNN_SEQDATA_DIM_COUNT> dims = {};                 // by axis
   std::array<cudnnSeqDataAxis_t, CUDNN_SEQDATA_DIM_COUNT> axes = {};  // outermost first
   std::vector<int> lengths;                                           // [batch][beam]
-  // One element of the type, 0 unless the caller gave one.
+  // paddingFill: one element of the type, 0 by default.
   std::array<std::byte, 8> fill = {};
   bool has_fill = false;
 
@@ -28,10 +28,10 @@ struct cudnnSeqDataStruct {
 
 namespace ashlar::cudnn {
 
-// Throws Failure for a descriptor that was created but never set.
+// Throws Failure for a descriptor that was never set.
 const cudnnSeqDataStruct& sequences_of(cudnnSeqDataDescriptor_t descriptor, const char* parameter);
 
-// The data as the operations see it: [batch, beams, steps, vector].
+// The spec for graph operations: [batch, beams, steps, vector].
 TensorSpec spec_of(const cudnnSeqDataStruct& sequences);
 
 }  // namespace ashlar::cudnn

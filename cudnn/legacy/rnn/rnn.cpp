@@ -1,12 +1,12 @@
-// The passes of a recurrent network.
+// cudnnRNNForward(), cudnnRNNBackwardData_v8() and cudnnRNNBackwardWeights_v8().
 #include <ashlar/runtime.hpp>
 
 #include "core/data_type.hpp"
 #include "legacy/dropout_record.hpp"
-#include "legacy/host_number.hpp"
+#include "legacy/host_scalar.hpp"
 #include "legacy/rnn/rnn_problem.hpp"
 #include "legacy/tensor_descriptor.hpp"
-#include "legacy/work_space.hpp"
+#include "legacy/workspace.hpp"
 
 namespace ashlar::cudnn {
 
@@ -29,23 +29,23 @@ RnnProblem problem_of(cudnnRNNDescriptor_t rnn, cudnnRNNDataDescriptor_t x_desc,
       padding_value);
 }
 
-// Checks the descriptor of y against that of x; returns what padding is to hold.
+// Checks yDesc against xDesc; returns the padding value.
 double padding_of(const RnnProblem& problem, cudnnRNNDataDescriptor_t x_desc,
                   cudnnRNNDataDescriptor_t y_desc) {
   const cudnnRNNDataStruct &x = sequences_of(x_desc, "xDesc"), &y = sequences_of(y_desc, "yDesc");
   if (y.type != x.type || y.layout != x.layout || y.max_length != x.max_length ||
       y.batch != x.batch || y.lengths != x.lengths)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "yDesc: got another dataType, layout, maxSeqLength, batchSize or seqLengthArray, expected "
+         "yDesc: got a different dataType, layout, maxSeqLength, batchSize or seqLengthArray, "
+         "expected "
          "those of xDesc");
   const std::int64_t features = problem.layout.directions() * problem.layout.output_size();
   if (y.vector_size != features)
     fail(CUDNN_STATUS_BAD_PARAM, "yDesc.vectorSize: got {}, expected {}", y.vector_size, features);
-  return read_host_number(y.fill.data(), problem.y.dtype);
+  return read_host_scalar(y.fill.data(), problem.y.dtype);
 }
 
-// A state as the caller's descriptor lays it out: [pseudo-layers, batch, size], and axes of 1 after
-// them.
+// The spec of a hidden or cell state: [pseudo-layers, batch, size] and trailing axes of extent 1.
 TensorSpec state_spec(cudnnTensorDescriptor_t descriptor, const char* parameter,
                       const TensorSpec& expected) {
   TensorSpec spec = spec_of(descriptor, parameter);
@@ -75,12 +75,12 @@ std::byte* check_reserve(const RnnProblem& problem, void* reserve, std::size_t b
   required(reserve, "reserveSpace");
   if (bytes < static_cast<std::size_t>(problem.reserve_bytes))
     fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-         "reserveSpaceSize: got {}, expected {}, as cudnnGetRNNTempSpaceSizes says", bytes,
+         "reserveSpaceSize: got {}, expected {} (cudnnGetRNNTempSpaceSizes)", bytes,
          problem.reserve_bytes);
   return static_cast<std::byte*>(reserve);
 }
 
-// One pass, from its key to its run.
+// One pass: key, compilation and execution.
 struct RnnCall {
   cudnnHandle_t handle;
   const RnnProblem& problem;
@@ -108,14 +108,14 @@ struct RnnCall {
     return options;
   }
   std::int64_t workspace() const {
-    return liked_bytes(
+    return preferred_workspace_bytes(
         keyed(), [this](Graph& graph) { build(graph); }, options());
   }
 
   using Pointers = std::initializer_list<std::pair<const char*, const void*>>;
-  // Null pointers stand for tensors that are not there. `lengths` and `random` are device memory.
+  // Null pointers mark absent tensors. `lengths` and `random` are device pointers.
   void run(Pointers pointers, const void* lengths, const std::byte* random,
-           const WorkSpace& work) const {
+           const Workspace& work) const {
     const auto bind = [&](Call& call) {
       for (const auto& [name, pointer] : pointers)
         if (pointer != nullptr) call.bind(name, pointer);
@@ -128,7 +128,7 @@ struct RnnCall {
   }
 };
 
-// All that a pass may have: what sizes are asked for.
+// All optional tensors present: the case that size queries assume.
 RnnStates all_states(const RnnProblem& problem) {
   const bool has_cell = problem.op.mode == RnnMode::lstm;
   return {problem.h, problem.c, true, has_cell, true, has_cell, true, has_cell};
@@ -158,18 +158,18 @@ using ashlar::RnnMode;
 cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                                         cudnnForwardMode_t phase, cudnnRNNDataDescriptor_t x_desc,
                                         size_t* workspace_bytes, size_t* reserve_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const bool training = is_training(phase);
     const RnnProblem problem = problem_of(rnn, x_desc, training);
     if (workspace_bytes != nullptr)
-      *workspace_bytes = lent_bytes(workspace_of(handle, problem, training));
+      *workspace_bytes = padded_workspace_bytes(workspace_of(handle, problem, training));
     if (reserve_bytes != nullptr)
       *reserve_bytes = training ? static_cast<size_t>(problem.reserve_bytes) : 0;
   });
 }
 
-// Lengths are the descriptor's: the array of the device has to be a copy of them, and may be null.
+// Sequence lengths come from the descriptor. devSeqLengths must be a copy of them and may be null.
 cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                               cudnnForwardMode_t phase, const int32_t*,
                               cudnnRNNDataDescriptor_t x_desc, const void* x,
@@ -178,7 +178,7 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                               cudnnTensorDescriptor_t c_desc, const void* cx, void* cy,
                               size_t weights_bytes, const void* weights, size_t workspace_bytes,
                               void* workspace, size_t reserve_bytes, void* reserve) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const cudnnContext& context = object(handle, "handle");
     const bool training = is_training(phase);
     RnnProblem problem = problem_of(rnn, x_desc, training);
@@ -192,17 +192,17 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
     check_weights(problem, weights, weights_bytes, "weightSpace");
     required(x, "x");
     required(y, "y");
-    std::byte* kept = training ? check_reserve(problem, reserve, reserve_bytes) : nullptr;
+    std::byte* reserve_space = training ? check_reserve(problem, reserve, reserve_bytes) : nullptr;
 
-    WorkSpace work(workspace, workspace_bytes);
+    Workspace work(workspace, workspace_bytes);
     void* lengths = nullptr;
     if (problem.has_lengths) {
-      const std::vector<int>& known = sequences_of(x_desc, "xDesc").lengths;
-      lengths = training ? kept + problem.lengths_at : work.take(problem.lengths_bytes());
-      ashlar::upload(context.device, lengths, known.data(), problem.lengths_bytes(),
+      const std::vector<int>& host_lengths = sequences_of(x_desc, "xDesc").lengths;
+      lengths = training ? reserve_space + problem.lengths_at : work.take(problem.lengths_bytes());
+      ashlar::upload(context.device, lengths, host_lengths.data(), problem.lengths_bytes(),
                      context.stream);
     }
-    std::byte* random = training ? kept + problem.random_at : nullptr;
+    std::byte* random = training ? reserve_space + problem.random_at : nullptr;
     if (problem.has_dropout())
       record_draws(handle, network_of(rnn).dropout, "rnnDesc.dropoutDesc", problem.draws(), random);
     RnnCall{handle, problem, training ? Pass::training : Pass::inference, states}.run(
@@ -213,7 +213,7 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
          {"y", y},
          {"hy", hy},
          {"cy", cy},
-         {"records", kept}},
+         {"records", reserve_space}},
         lengths, random, work);
   });
 }
@@ -227,7 +227,7 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
                                       size_t weights_bytes, const void* weights,
                                       size_t workspace_bytes, void* workspace, size_t reserve_bytes,
                                       void* reserve) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const RnnProblem problem = problem_of(rnn, x_desc, true);
     padding_of(problem, x_desc, y_desc);
@@ -239,13 +239,13 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
     check_weights(problem, weights, weights_bytes, "weightSpace");
     required(dy, "dy");
     required(dx, "dx");
-    std::byte* kept = check_reserve(problem, reserve, reserve_bytes);
-    // The gates' gradients go into the reserve space: callers may lend another workspace to the
-    // pass that makes the weights' gradients from them.
+    std::byte* reserve_space = check_reserve(problem, reserve, reserve_bytes);
+    // The gate gradients are stored in the reserve space: the caller may pass another workspace to
+    // the backward-weights pass, which reads them.
     RnnCall{handle, problem, Pass::backward_data, states}.run(
         {{"dy", dy},
          {"weights", weights},
-         {"records", kept},
+         {"records", reserve_space},
          {"hx", hx},
          {"cx", cx},
          {"dhy", dhy},
@@ -253,8 +253,9 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
          {"dx", dx},
          {"dhx", dhx},
          {"dcx", dcx},
-         {"dgates", kept + problem.dgates_at}},
-        kept + problem.lengths_at, kept + problem.random_at, WorkSpace(workspace, workspace_bytes));
+         {"dgates", reserve_space + problem.dgates_at}},
+        reserve_space + problem.lengths_at, reserve_space + problem.random_at,
+        Workspace(workspace, workspace_bytes));
   });
 }
 
@@ -263,7 +264,7 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
     cudnnRNNDataDescriptor_t x_desc, const void* x, cudnnTensorDescriptor_t h_desc, const void* hx,
     cudnnRNNDataDescriptor_t y_desc, const void*, size_t weights_bytes, void* dweights,
     size_t workspace_bytes, void* workspace, size_t reserve_bytes, void* reserve) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     if (accumulation != CUDNN_WGRAD_MODE_ADD && accumulation != CUDNN_WGRAD_MODE_SET)
       fail(CUDNN_STATUS_BAD_PARAM, "addGrad: got {}, expected 0 or 1",
@@ -275,14 +276,15 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
     if (states.hx) states.h = state_spec(h_desc, "hDesc", problem.h);
     check_weights(problem, dweights, weights_bytes, "dweightSpace");
     required(x, "x");
-    std::byte* kept = check_reserve(problem, reserve, reserve_bytes);
+    std::byte* reserve_space = check_reserve(problem, reserve, reserve_bytes);
     RnnCall{handle, problem, Pass::backward_weights, states, adds}.run(
         {{"x", x},
-         {"records", kept},
-         {"dgates", kept + problem.dgates_at},
+         {"records", reserve_space},
+         {"dgates", reserve_space + problem.dgates_at},
          {"hx", hx},
          {"previous", adds ? dweights : nullptr},
          {"dweights", dweights}},
-        kept + problem.lengths_at, kept + problem.random_at, WorkSpace(workspace, workspace_bytes));
+        reserve_space + problem.lengths_at, reserve_space + problem.random_at,
+        Workspace(workspace, workspace_bytes));
   });
 }

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/answer.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/objects.hpp"
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 
 namespace ashlar::cudnn {
 
@@ -36,13 +36,14 @@ const cudnnRNNDataStruct& sequences_of(cudnnRNNDataDescriptor_t descriptor, cons
   return sequences;
 }
 
-bool has_even_lengths(const cudnnRNNDataStruct& sequences) {
+bool has_equal_lengths(const cudnnRNNDataStruct& sequences) {
   return std::all_of(sequences.lengths.begin(), sequences.lengths.end(),
                      [&](int length) { return length == sequences.max_length; });
 }
 
 bool is_packed(const cudnnRNNDataStruct& sequences) {
-  return sequences.layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED && !has_even_lengths(sequences);
+  return sequences.layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED &&
+         !has_equal_lengths(sequences);
 }
 
 std::int64_t row_count(const cudnnRNNDataStruct& sequences) {
@@ -71,18 +72,18 @@ TensorSpec spec_of(const cudnnRNNDataStruct& sequences) {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t* data) {
-  return answer_older(__func__, [&] { create_object(data, "rnnDataDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(data, "rnnDataDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t data) {
-  return answer_older(__func__, [&] { destroy_object(data, "rnnDataDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(data, "rnnDataDesc"); });
 }
 
 cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t dtype,
                                         cudnnRNNDataLayout_t layout, int max_length, int batch,
                                         int vector_size, const int lengths[], void* fill) {
-  return answer_older(__func__, [&] {
-    cudnnRNNDataStruct& known = object(data, "rnnDataDesc");
+  return guarded_legacy(__func__, [&] {
+    cudnnRNNDataStruct& fields = object(data, "rnnDataDesc");
     cudnnRNNDataStruct sequences;
     sequences.type = dtype;
     sequences.layout = layout;
@@ -98,25 +99,25 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnData
              n, lengths[n], max_length);
     if (fill != nullptr) std::memcpy(sequences.fill.data(), fill, element_bytes(dtype));
     sequences.is_set = true;
-    known = std::move(sequences);
+    fields = std::move(sequences);
   });
 }
 
 cudnnStatus_t cudnnGetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t* dtype,
                                         cudnnRNNDataLayout_t* layout, int* max_length, int* batch,
                                         int* vector_size, int capacity, int lengths[], void* fill) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const cudnnRNNDataStruct& sequences = sequences_of(data, "rnnDataDesc");
     if (capacity < 0)
       fail(CUDNN_STATUS_BAD_PARAM, "arrayLengthRequested: got {}, expected at least 0", capacity);
     if (capacity > 0)
       std::copy_n(sequences.lengths.begin(), std::min(capacity, sequences.batch),
                   required(lengths, "seqLengthArray"));
-    give(dtype, sequences.type);
-    give(layout, sequences.layout);
-    give(max_length, sequences.max_length);
-    give(batch, sequences.batch);
-    give(vector_size, sequences.vector_size);
+    write_optional(dtype, sequences.type);
+    write_optional(layout, sequences.layout);
+    write_optional(max_length, sequences.max_length);
+    write_optional(batch, sequences.batch);
+    write_optional(vector_size, sequences.vector_size);
     if (fill != nullptr) std::memcpy(fill, sequences.fill.data(), element_bytes(sequences.type));
   });
 }

@@ -1,4 +1,4 @@
-// Descriptors of a batch of sequences for a recurrent network.
+// cudnnRNNDataDescriptor_t: a batch of sequences.
 #pragma once
 
 #include <cudnn.h>
@@ -16,22 +16,23 @@ struct cudnnRNNDataStruct {
   cudnnRNNDataLayout_t layout = CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED;
   int max_length = 0, batch = 0, vector_size = 0;
   std::vector<int> lengths;
-  // One element of the type, 0 unless the caller gave one.
+  // paddingFill: one element of the type, 0 by default.
   std::array<std::byte, 8> fill = {};
 };
 
 namespace ashlar::cudnn {
 
-// Throws Failure for a descriptor that was created but never set.
+// Throws Failure for a descriptor that was never set.
 const cudnnRNNDataStruct& sequences_of(cudnnRNNDataDescriptor_t descriptor, const char* parameter);
 
 // Whether every sequence has max_length steps.
-bool has_even_lengths(const cudnnRNNDataStruct& sequences);
-// Whether memory holds no padding: [rows, features]. One with even lengths is [T, N, features].
+bool has_equal_lengths(const cudnnRNNDataStruct& sequences);
+// Whether the layout is packed without padding: [rows, features]. Sequences of equal length are [T,
+// N, features] instead.
 bool is_packed(const cudnnRNNDataStruct& sequences);
-// Steps of all sequences together.
+// The total number of steps of all sequences.
 std::int64_t row_count(const cudnnRNNDataStruct& sequences);
-// The data as the operations see it: [T, N, features], or [rows, features] when packed.
+// The spec for graph operations: [T, N, features], or [rows, features] when packed.
 TensorSpec spec_of(const cudnnRNNDataStruct& sequences);
 
 }  // namespace ashlar::cudnn

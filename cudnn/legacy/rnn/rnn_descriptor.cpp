@@ -3,11 +3,11 @@
 #include <cmath>
 #include <limits>
 
-#include "core/answer.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 
 namespace ashlar::cudnn {
 
@@ -49,8 +49,8 @@ void check(const cudnnRNNStruct& network) {
   const double directions = network.direction == CUDNN_BIDIRECTIONAL ? 2.0 : 1.0;
   const double hidden = network.hidden_size;
   if (directions * hidden > std::numeric_limits<int>::max())
-    fail(CUDNN_STATUS_BAD_PARAM, "hiddenSize: got {}, expected outputs that an int can count",
-         network.hidden_size);
+    fail(CUDNN_STATUS_BAD_PARAM,
+         "hiddenSize: got {}, expected an output size that fits into an int", network.hidden_size);
   constexpr double kMaxGates = 4.0;
   require_countable("weightSpace", {directions * network.layers, kMaxGates * hidden,
                                     network.input_size + (directions + 2.0) * hidden});
@@ -123,11 +123,11 @@ DType state_dtype(const cudnnRNNStruct& network) {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t* rnn) {
-  return answer_older(__func__, [&] { create_object(rnn, "rnnDesc"); });
+  return guarded_legacy(__func__, [&] { create_object(rnn, "rnnDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t rnn) {
-  return answer_older(__func__, [&] { destroy_object(rnn, "rnnDesc"); });
+  return guarded_legacy(__func__, [&] { destroy_object(rnn, "rnnDesc"); });
 }
 
 cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t algo,
@@ -138,9 +138,9 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t 
                                        int32_t input_size, int32_t hidden_size,
                                        int32_t projected_size, int32_t layers,
                                        cudnnDropoutDescriptor_t dropout, uint32_t flags) {
-  return answer_older(__func__, [&] {
-    cudnnRNNStruct& known = object(rnn, "rnnDesc");
-    cudnnRNNStruct network = known;
+  return guarded_legacy(__func__, [&] {
+    cudnnRNNStruct& fields = object(rnn, "rnnDesc");
+    cudnnRNNStruct network = fields;
     network.algo = algo;
     network.cell = cell;
     network.bias_mode = bias_mode;
@@ -157,7 +157,7 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t 
     network.flags = flags;
     check(network);
     network.is_set = true;
-    known = network;
+    fields = network;
   });
 }
 
@@ -169,46 +169,46 @@ cudnnStatus_t cudnnGetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t*
                                        int32_t* input_size, int32_t* hidden_size,
                                        int32_t* projected_size, int32_t* layers,
                                        cudnnDropoutDescriptor_t* dropout, uint32_t* flags) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const cudnnRNNStruct& network = network_of(rnn);
-    give(algo, network.algo);
-    give(cell, network.cell);
-    give(bias_mode, network.bias_mode);
-    give(direction, network.direction);
-    give(input_mode, network.input_mode);
-    give(dtype, network.dtype);
-    give(compute, network.compute);
-    give(math, network.math);
-    give(input_size, network.input_size);
-    give(hidden_size, network.hidden_size);
-    give(projected_size, network.projected_size);
-    give(layers, network.layers);
-    give(dropout, network.dropout);
-    give(flags, network.flags);
+    write_optional(algo, network.algo);
+    write_optional(cell, network.cell);
+    write_optional(bias_mode, network.bias_mode);
+    write_optional(direction, network.direction);
+    write_optional(input_mode, network.input_mode);
+    write_optional(dtype, network.dtype);
+    write_optional(compute, network.compute);
+    write_optional(math, network.math);
+    write_optional(input_size, network.input_size);
+    write_optional(hidden_size, network.hidden_size);
+    write_optional(projected_size, network.projected_size);
+    write_optional(layers, network.layers);
+    write_optional(dropout, network.dropout);
+    write_optional(flags, network.flags);
   });
 }
 
 cudnnStatus_t cudnnRNNSetClip_v8(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t clip,
                                  cudnnNanPropagation_t nan, double lowest, double highest) {
-  return answer_older(__func__,
-                      [&] { set_clip(object(rnn, "rnnDesc"), clip, nan, lowest, highest); });
+  return guarded_legacy(__func__,
+                        [&] { set_clip(object(rnn, "rnnDesc"), clip, nan, lowest, highest); });
 }
 
 cudnnStatus_t cudnnRNNSetClip_v9(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t clip, double lowest,
                                  double highest) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     set_clip(object(rnn, "rnnDesc"), clip, CUDNN_PROPAGATE_NAN, lowest, highest);
   });
 }
 
 cudnnStatus_t cudnnRNNGetClip_v8(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t* clip,
                                  cudnnNanPropagation_t* nan, double* lowest, double* highest) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     const cudnnRNNStruct& network = object(rnn, "rnnDesc");
-    give(clip, network.clip);
-    give(nan, network.clip_nan);
-    give(lowest, network.clip_low);
-    give(highest, network.clip_high);
+    write_optional(clip, network.clip);
+    write_optional(nan, network.clip_nan);
+    write_optional(lowest, network.clip_low);
+    write_optional(highest, network.clip_high);
   });
 }
 
@@ -217,9 +217,9 @@ cudnnStatus_t cudnnRNNGetClip_v9(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t* c
   return cudnnRNNGetClip_v8(rnn, clip, nullptr, lowest, highest);
 }
 
-// There is nothing to prepare: plans are made for the sizes a call has, and kept.
+// Nothing to prepare: each call compiles a plan for its sizes once and caches it.
 cudnnStatus_t cudnnBuildRNNDynamic(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, int batch) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     network_of(rnn);
     if (batch < 1) fail(CUDNN_STATUS_BAD_PARAM, "miniBatch: got {}, expected at least 1", batch);

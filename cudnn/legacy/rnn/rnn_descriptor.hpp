@@ -1,4 +1,4 @@
-// Descriptors of recurrent networks.
+// cudnnRNNDescriptor_t.
 #pragma once
 
 #include <cudnn.h>
@@ -20,7 +20,7 @@ struct cudnnRNNStruct {
   std::int32_t input_size = 0, hidden_size = 0, projected_size = 0, layers = 0;
   cudnnDropoutDescriptor_t dropout = nullptr;
   std::uint32_t flags = 0;
-  // Set by calls of their own.
+  // Set by separate calls.
   cudnnRNNClipMode_t clip = CUDNN_RNN_CLIP_NONE;
   cudnnNanPropagation_t clip_nan = CUDNN_PROPAGATE_NAN;
   double clip_low = 0.0, clip_high = 0.0;
@@ -28,14 +28,15 @@ struct cudnnRNNStruct {
 
 namespace ashlar::cudnn {
 
-// Throws Failure for a descriptor that was created but never set.
+// Throws Failure for a descriptor that was never set.
 const cudnnRNNStruct& network_of(cudnnRNNDescriptor_t descriptor);
 
-// The network as the operations know it; what belongs to sequences and phases (layout, padding,
-// dropout) is left as it is by default. A projection to hiddenSize is none.
+// The network as attributes of the RNN operations. Fields that depend on the data and the pass
+// (layout, padding, dropout) keep their defaults. A projSize equal to hiddenSize means no
+// projection.
 RnnAttributes attributes_of(const cudnnRNNStruct& network);
 
-// What the network computes in and keeps its states in.
+// The compute type, which is also the type of the saved states.
 DType state_dtype(const cudnnRNNStruct& network);
 
 }  // namespace ashlar::cudnn

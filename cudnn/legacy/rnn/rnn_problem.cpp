@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "core/data_type.hpp"
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 #include "legacy/dropout.hpp"
-#include "legacy/work_space.hpp"
+#include "legacy/workspace.hpp"
 
 namespace ashlar::cudnn {
 
 namespace {
 
-// What a row of a pseudo-layer leaves for the backward passes: docs/ops/recurrent.md.
+// Elements per row and pseudo-layer that the backward passes need: docs/ops/recurrent.md.
 std::int64_t record_width(const RnnAttributes& op) {
   switch (op.mode) {
     case RnnMode::lstm: return 6 * op.hidden_size + op.projection_size;
@@ -20,7 +20,7 @@ std::int64_t record_width(const RnnAttributes& op) {
   }
 }
 
-// Operands and results of one node, collected.
+// Collects the operands and results of one RNN node.
 class RnnNode {
  public:
   RnnNode(Graph& graph, const RnnProblem& problem) : graph_(graph), problem_(problem) {}
@@ -35,7 +35,7 @@ class RnnNode {
     results_.push_back({slot, name, spec});
     return *this;
   }
-  // Lengths, and what dropout draws from.
+  // Sequence lengths and the dropout generator state.
   template <class Rnn>
   void apply() {
     const bool drops = problem_.has_dropout();
@@ -48,12 +48,13 @@ class RnnNode {
     main.compute = problem_.state;
     main.dtype = results_.front().spec.dtype;
     const std::vector<Value> values = graph_.apply(op, inputs_, wanted_, main);
-    for (const Made& made : results_)
-      add_output(graph_, made.name, values[static_cast<std::size_t>(made.slot)], made.spec);
+    for (const Produced& produced : results_)
+      add_output(graph_, produced.name, values[static_cast<std::size_t>(produced.slot)],
+                 produced.spec);
   }
 
  private:
-  struct Made {
+  struct Produced {
     int slot;
     const char* name;
     TensorSpec spec;
@@ -62,7 +63,7 @@ class RnnNode {
   const RnnProblem& problem_;
   std::vector<Operand> inputs_;
   std::vector<Wanted> wanted_;
-  std::vector<Made> results_;
+  std::vector<Produced> results_;
 };
 
 cudnnRNNDataStruct with_vectors(cudnnRNNDataStruct sequences, std::int64_t size) {
@@ -80,7 +81,7 @@ RnnProblem::RnnProblem(const cudnnRNNStruct& network, const cudnnRNNDataStruct& 
       batch(sequences.batch),
       rows(is_packed(sequences) ? row_count(sequences)
                                 : std::int64_t{sequences.max_length} * sequences.batch),
-      has_lengths(!has_even_lengths(sequences)),
+      has_lengths(!has_equal_lengths(sequences)),
       allows_tf32(network.math != CUDNN_FMA_MATH),
       state(state_dtype(network)),
       x(spec_of(sequences)),

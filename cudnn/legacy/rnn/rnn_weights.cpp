@@ -1,10 +1,10 @@
 #include "legacy/rnn/rnn_weights.hpp"
 
-#include "core/answer.hpp"
 #include "core/data_type.hpp"
+#include "core/guarded.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 #include "legacy/rnn/rnn_descriptor.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -91,20 +91,20 @@ std::int64_t weight_bytes(const cudnnRNNStruct& network) {
   return bytes_of(require_floating(network.dtype, "dataType"), layout_of(network).count());
 }
 
-// A part as a tensor [1, rows, columns]; one that does not exist has no axes and the address null.
-// Without weights addresses count from 0.
-void give_part(const RnnPart& part, cudnnDataType_t type, const void* weights,
-               cudnnTensorDescriptor_t descriptor, const char* descriptor_name, void** address) {
+// Returns a part as a tensor [1, rows, columns] and its address. A part that does not exist has
+// rank 0 and a null address. With null weights the address is an offset.
+void return_part(const RnnPart& part, cudnnDataType_t type, const void* weights,
+                 cudnnTensorDescriptor_t descriptor, const char* descriptor_name, void** address) {
   if (address == nullptr && descriptor == nullptr) return;
   TensorSpec spec;
   spec.dtype = require_dtype(type, "dataType");
-  void* place = nullptr;
+  void* part_address = nullptr;
   if (part.rows > 0) {
     spec = row_major_spec(spec.dtype, {1, part.rows, part.columns});
-    place = address_behind(weights, bytes_of(spec.dtype, part.offset));
+    part_address = offset_address(weights, bytes_of(spec.dtype, part.offset));
   }
   if (descriptor != nullptr) set(object(descriptor, descriptor_name), type, spec);
-  if (address != nullptr) *address = place;
+  if (address != nullptr) *address = part_address;
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                                          size_t* weights_bytes) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     *required(weights_bytes, "weightSpaceSize") =
         static_cast<size_t>(weight_bytes(network_of(rnn)));
@@ -126,7 +126,7 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
                                       const void* weights, int32_t gate,
                                       cudnnTensorDescriptor_t matrix_desc, void** matrix,
                                       cudnnTensorDescriptor_t bias_desc, void** bias) {
-  return answer_older(__func__, [&] {
+  return guarded_legacy(__func__, [&] {
     object(handle, "handle");
     const cudnnRNNStruct& network = network_of(rnn);
     const RnnWeightLayout layout = layout_of(network);
@@ -139,8 +139,8 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
     if (weights_bytes < static_cast<size_t>(weight_bytes(network)))
       fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "weightSpaceSize: got {}, expected {}",
            weights_bytes, weight_bytes(network));
-    give_part(layout.matrix(pseudo_layer, gate), network.dtype, weights, matrix_desc, "mDesc",
-              matrix);
-    give_part(layout.bias(pseudo_layer, gate), network.dtype, weights, bias_desc, "bDesc", bias);
+    return_part(layout.matrix(pseudo_layer, gate), network.dtype, weights, matrix_desc, "mDesc",
+                matrix);
+    return_part(layout.bias(pseudo_layer, gate), network.dtype, weights, bias_desc, "bDesc", bias);
   });
 }

@@ -1,4 +1,4 @@
-// Where the matrices and biases of a recurrent network lie in its weights.
+// The layout of matrices and biases in the weight space of a recurrent network.
 #pragma once
 
 #include <ashlar/ops/recurrent.hpp>
@@ -6,14 +6,14 @@
 
 namespace ashlar::cudnn {
 
-// Rows and columns of a matrix, and its first element in the weights. One without rows does not
-// exist.
+// A matrix or bias: its extents and the index of its first element. Zero rows: it does not exist.
 struct RnnPart {
   std::int64_t offset = 0, rows = 0, columns = 0;
 };
 
-// The order of docs/ops/recurrent.md, cut into cuDNN's linear layers: with G gates, 0 to G - 1
-// multiply the layer's input, G to 2 G - 1 the state, and 2 G of an lstm projects.
+// The weight order of docs/ops/recurrent.md, split into cuDNN's linear layers. With G gates,
+// linLayerID 0 to G - 1 multiply the layer input, G to 2 G - 1 the hidden state, and 2 G is the
+// LSTM projection.
 class RnnWeightLayout {
  public:
   RnnWeightLayout(const RnnAttributes& network, std::int64_t input_size);

@@ -1,4 +1,5 @@
-/* cudnnActivation*: seven modes, forward and backward, in place, NaN both ways. */
+/* cudnnActivation*: seven modes, forward and backward, in place, with and without NaN
+ * propagation. */
 #include <math.h>
 
 #include "oracle.h"
@@ -9,14 +10,14 @@ static cudnnHandle_t handle;
 
 static cudnnActivationDescriptor_t activation(cudnnActivationMode_t mode, cudnnNanPropagation_t nan,
                                               double coefficient) {
-  cudnnActivationDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreateActivationDescriptor(&made));
-  SUCCEEDS(cudnnSetActivationDescriptor(made, mode, nan, coefficient));
-  SUCCEEDS(cudnnSetActivationDescriptorSwishBeta(made, 1.25));
-  return made;
+  cudnnActivationDescriptor_t descriptor = NULL;
+  SUCCEEDS(cudnnCreateActivationDescriptor(&descriptor));
+  SUCCEEDS(cudnnSetActivationDescriptor(descriptor, mode, nan, coefficient));
+  SUCCEEDS(cudnnSetActivationDescriptorSwishBeta(descriptor, 1.25));
+  return descriptor;
 }
 
-/* The attributes that say what the mode does; the coefficient is 0.5. */
+/* The graph attributes of each mode; the coefficient is 0.5. */
 static const struct {
   cudnnActivationMode_t mode;
   const char* forward;
@@ -78,8 +79,8 @@ static void forward(int mode, const Variant* variant) {
 
 #define TWO VIRTUAL("a") "," VIRTUAL("b") ","
 
-/* What the gradient is; sigmoid, tanh and elu by y, as programs that overwrote x with y need. At
- * the ceiling of a relu (numbers of bf16 lie there) it is that below. */
+/* The gradients; sigmoid, tanh and elu read y, for programs that overwrite x with y. At the ceiling
+ * of a clipped relu (bf16 values hit it) the gradient is that below it. */
 static const char* const gradients[MODES] = {
     BACKWARD(TWO, NODE2("sub", "one", "y", "a") NODE2("mul", "y", "a", "b")
                       NODE2("mul", "dy", "b", "f")),
@@ -116,7 +117,7 @@ static void backward(int mode, const Variant* variant) {
   oracle_destroy(oracle);
 }
 
-/* Whether NaN reaches y is the descriptor's choice; dx is 0 there. At the ceiling dy counts. */
+/* The descriptor decides whether NaN propagates to y; dx is 0 there. At the ceiling dx is dy. */
 static void nan_of_relu(void) {
   const float x[4] = {NAN, -1.0F, 2.0F, 9.0F}, dy[4] = {1.0F, 2.0F, 3.0F, 4.0F}, one = 1.0F,
               zero = 0.0F;
@@ -155,10 +156,10 @@ static void misuse(void) {
   cudnnActivationMode_t mode;
   cudnnNanPropagation_t nan;
   double coefficient = 0.0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateActivationDescriptor(NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnCreateActivationDescriptor(NULL));
   SUCCEEDS(cudnnCreateActivationDescriptor(&how));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetActivationDescriptor(how, &mode, &nan, &coefficient));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetActivationDescriptor(how, CUDNN_ACTIVATION_CLIPPED_RELU,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetActivationDescriptor(how, &mode, &nan, &coefficient));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSetActivationDescriptor(how, CUDNN_ACTIVATION_CLIPPED_RELU,
                                                                CUDNN_PROPAGATE_NAN, -1));
   SUCCEEDS(cudnnSetActivationDescriptor(how, CUDNN_ACTIVATION_ELU, CUDNN_PROPAGATE_NAN, 2.5));
   SUCCEEDS(cudnnGetActivationDescriptor(how, &mode, &nan, &coefficient));
@@ -166,26 +167,26 @@ static void misuse(void) {
   SUCCEEDS(cudnnSetActivationDescriptorSwishBeta(how, 3.0));
   SUCCEEDS(cudnnGetActivationDescriptorSwishBeta(how, &coefficient));
   CHECK(coefficient == 3.0);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetActivationDescriptorSwishBeta(how, NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetActivationDescriptorSwishBeta(how, NULL));
 
   cudnnTensorDescriptor_t x = NULL, y = NULL;
   SUCCEEDS(cudnnCreateTensorDescriptor(&x));
   SUCCEEDS(cudnnCreateTensorDescriptor(&y));
   float number = 0.0F;
   SUCCEEDS(cudnnSetTensor4dDescriptor(x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnActivationForward(handle, how, NULL, x, &number, NULL, y, &number));
   SUCCEEDS(cudnnSetTensor4dDescriptor(y, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, 2));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnActivationForward(handle, how, NULL, x, &number, NULL, y, &number));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnActivationForward(handle, how, NULL, x, NULL, NULL, x, &number));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnActivationForward(NULL, how, NULL, x, &number, NULL, x, &number));
   SUCCEEDS(cudnnDestroyTensorDescriptor(x));
   SUCCEEDS(cudnnDestroyTensorDescriptor(y));
   SUCCEEDS(cudnnDestroyActivationDescriptor(how));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyActivationDescriptor(how));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyActivationDescriptor(how));
 }
 
 int main(void) {

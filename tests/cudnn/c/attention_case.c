@@ -62,54 +62,54 @@ static cudnnDropoutDescriptor_t create_dropout(cudnnHandle_t handle, float proba
 }
 
 Attention attention_create(cudnnHandle_t handle, const AttentionCase* test, int is_training) {
-  Attention made = {.test = *test};
+  Attention attn = {.test = *test};
   for (int t = 0; t < test->queries; ++t) {
-    made.low[t] = test->has_windows ? t % 2 : 0;
-    made.high[t] = test->has_windows ? (t + 2) % (test->keys + 1) : test->keys;
+    attn.low[t] = test->has_windows ? t % 2 : 0;
+    attn.high[t] = test->has_windows ? (t + 2) % (test->keys + 1) : test->keys;
   }
   for (int i = 0; i < test->batch * test->beams; ++i)
-    made.q_lengths[i] = test->has_lengths ? (i * 2 + 1) % (test->queries + 1) : test->queries;
+    attn.q_lengths[i] = test->has_lengths ? (i * 2 + 1) % (test->queries + 1) : test->queries;
   for (int i = 0; i < test->batch * key_beams(test); ++i)
-    made.kv_lengths[i] = test->has_lengths ? (i * 3 + 2) % (test->keys + 1) : test->keys;
-  made.q = create_data(test, test->queries, test->beams, test->q_size, made.q_lengths);
-  made.o =
-      create_data(test, test->queries, test->beams, attention_output_size(test), made.q_lengths);
-  made.k = create_data(test, test->keys, key_beams(test), test->k_size, made.kv_lengths);
-  made.v = create_data(test, test->keys, key_beams(test), test->v_size, made.kv_lengths);
-  made.dropout = create_dropout(handle, test->dropout, kSeed, &made.states);
-  made.output_dropout =
-      create_dropout(handle, test->output_dropout, kOutputSeed, &made.output_states);
-  SUCCEEDS(cudnnCreateAttnDescriptor(&made.attention));
+    attn.kv_lengths[i] = test->has_lengths ? (i * 3 + 2) % (test->keys + 1) : test->keys;
+  attn.q = create_data(test, test->queries, test->beams, test->q_size, attn.q_lengths);
+  attn.o =
+      create_data(test, test->queries, test->beams, attention_output_size(test), attn.q_lengths);
+  attn.k = create_data(test, test->keys, key_beams(test), test->k_size, attn.kv_lengths);
+  attn.v = create_data(test, test->keys, key_beams(test), test->v_size, attn.kv_lengths);
+  attn.dropout = create_dropout(handle, test->dropout, kSeed, &attn.states);
+  attn.output_dropout =
+      create_dropout(handle, test->output_dropout, kOutputSeed, &attn.output_states);
+  SUCCEEDS(cudnnCreateAttnDescriptor(&attn.attention));
   SUCCEEDS(cudnnSetAttnDescriptor(
-      made.attention, test->mode, test->heads, 0.5, test->dtype,
+      attn.attention, test->mode, test->heads, 0.5, test->dtype,
       test->dtype == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, CUDNN_FMA_MATH,
-      made.dropout, test->output_dropout > 0 ? made.output_dropout : NULL, test->q_size,
+      attn.dropout, test->output_dropout > 0 ? attn.output_dropout : NULL, test->q_size,
       test->k_size, test->v_size, test->q_projected, test->k_projected, test->v_projected,
       test->o_projected, test->queries + 1, test->keys, test->batch, test->beams));
-  SUCCEEDS(cudnnGetMultiHeadAttnBuffers(handle, made.attention, &made.weights_bytes,
-                                        &made.workspace_bytes,
-                                        is_training ? &made.reserve_bytes : NULL));
-  made.workspace = device_memory(made.workspace_bytes);
-  made.reserve = is_training ? device_memory(made.reserve_bytes) : NULL;
-  made.weights = device_memory(made.weights_bytes);
-  made.dweights = device_memory(made.weights_bytes);
-  return made;
+  SUCCEEDS(cudnnGetMultiHeadAttnBuffers(handle, attn.attention, &attn.weights_bytes,
+                                        &attn.workspace_bytes,
+                                        is_training ? &attn.reserve_bytes : NULL));
+  attn.workspace = device_memory(attn.workspace_bytes);
+  attn.reserve = is_training ? device_memory(attn.reserve_bytes) : NULL;
+  attn.weights = device_memory(attn.weights_bytes);
+  attn.dweights = device_memory(attn.weights_bytes);
+  return attn;
 }
 
-void attention_destroy(Attention* made) {
-  SUCCEEDS(cudnnDestroyAttnDescriptor(made->attention));
-  SUCCEEDS(cudnnDestroySeqDataDescriptor(made->q));
-  SUCCEEDS(cudnnDestroySeqDataDescriptor(made->k));
-  SUCCEEDS(cudnnDestroySeqDataDescriptor(made->v));
-  SUCCEEDS(cudnnDestroySeqDataDescriptor(made->o));
-  SUCCEEDS(cudnnDestroyDropoutDescriptor(made->dropout));
-  SUCCEEDS(cudnnDestroyDropoutDescriptor(made->output_dropout));
-  cudaFree(made->workspace);
-  cudaFree(made->reserve);
-  cudaFree(made->states);
-  cudaFree(made->output_states);
-  cudaFree(made->weights);
-  cudaFree(made->dweights);
+void attention_destroy(Attention* attn) {
+  SUCCEEDS(cudnnDestroyAttnDescriptor(attn->attention));
+  SUCCEEDS(cudnnDestroySeqDataDescriptor(attn->q));
+  SUCCEEDS(cudnnDestroySeqDataDescriptor(attn->k));
+  SUCCEEDS(cudnnDestroySeqDataDescriptor(attn->v));
+  SUCCEEDS(cudnnDestroySeqDataDescriptor(attn->o));
+  SUCCEEDS(cudnnDestroyDropoutDescriptor(attn->dropout));
+  SUCCEEDS(cudnnDestroyDropoutDescriptor(attn->output_dropout));
+  cudaFree(attn->workspace);
+  cudaFree(attn->reserve);
+  cudaFree(attn->states);
+  cudaFree(attn->output_states);
+  cudaFree(attn->weights);
+  cudaFree(attn->dweights);
 }
 
 /* "dims": [...], "strides": [...] of [batch, beams, steps, vector]. */
@@ -128,8 +128,8 @@ static const char* shape(const AttentionCase* test, int steps, int beams, int si
 }
 
 /* cuDNN's matrices are column-major, the graph's row-major; biases are the same. */
-static void order_weights(const Attention* made, const void* from, void* to, int to_columns) {
-  const AttentionCase* test = &made->test;
+static void order_weights(const Attention* attn, const void* from, void* to, int to_columns) {
+  const AttentionCase* test = &attn->test;
   const int values = test->v_projected > 0 ? test->v_projected : test->v_size;
   const int rows[4] = {test->heads * test->q_projected, test->heads * test->k_projected,
                        test->heads * test->v_projected, test->o_projected};
@@ -137,7 +137,7 @@ static void order_weights(const Attention* made, const void* from, void* to, int
   const size_t bytes = test->dtype == CUDNN_DATA_HALF     ? 2
                        : test->dtype == CUDNN_DATA_DOUBLE ? 8
                                                           : 4;
-  memcpy(to, from, made->weights_bytes);
+  memcpy(to, from, attn->weights_bytes);
   size_t start = 0;
   for (int part = 0; part < 4; ++part) {
     for (int row = 0; row < rows[part]; ++row)
@@ -151,25 +151,25 @@ static void order_weights(const Attention* made, const void* from, void* to, int
   }
 }
 
-static void upload_weights(const Attention* made, const Oracle* oracle, const char* tensor,
+static void upload_weights(const Attention* attn, const Oracle* oracle, const char* tensor,
                            void* to) {
-  void* ordered = malloc(made->weights_bytes);
-  order_weights(made, oracle_host(oracle, tensor), ordered, 1);
-  cudaMemcpy(to, ordered, made->weights_bytes, cudaMemcpyHostToDevice);
+  void* ordered = malloc(attn->weights_bytes);
+  order_weights(attn, oracle_host(oracle, tensor), ordered, 1);
+  cudaMemcpy(to, ordered, attn->weights_bytes, cudaMemcpyHostToDevice);
   free(ordered);
 }
 
-void attention_give_gradient(const Attention* made, Oracle* oracle) {
-  void* ordered = malloc(made->weights_bytes);
+void attention_copy_gradient(const Attention* attn, Oracle* oracle) {
+  void* ordered = malloc(attn->weights_bytes);
   cudaDeviceSynchronize();
-  cudaMemcpy(ordered, made->dweights, made->weights_bytes, cudaMemcpyDeviceToHost);
-  order_weights(made, ordered, oracle_host(oracle, "dweights"), 0);
+  cudaMemcpy(ordered, attn->dweights, attn->weights_bytes, cudaMemcpyDeviceToHost);
+  order_weights(attn, ordered, oracle_host(oracle, "dweights"), 0);
   oracle_upload(oracle, "dweights");
   free(ordered);
 }
 
-Oracle* attention_oracle(const Attention* made, int with_gradients) {
-  const AttentionCase* test = &made->test;
+Oracle* attention_oracle(const Attention* attn, int with_gradients) {
+  const AttentionCase* test = &attn->test;
   const char* dtype = test->dtype == CUDNN_DATA_HALF     ? "f16"
                       : test->dtype == CUDNN_DATA_DOUBLE ? "f64"
                                                          : "f32";
@@ -246,14 +246,14 @@ Oracle* attention_oracle(const Attention* made, int with_gradients) {
           : "",
       gradients, inputs, test->has_residual ? ", \"residual\": \"q\"" : "", attributes,
       gradient_nodes);
-  memcpy(oracle_host(oracle, "ql"), made->q_lengths, oracle_bytes(oracle, "ql"));
-  memcpy(oracle_host(oracle, "kl"), made->kv_lengths, oracle_bytes(oracle, "kl"));
-  memcpy(oracle_host(oracle, "low"), made->low, oracle_bytes(oracle, "low"));
-  memcpy(oracle_host(oracle, "high"), made->high, oracle_bytes(oracle, "high"));
+  memcpy(oracle_host(oracle, "ql"), attn->q_lengths, oracle_bytes(oracle, "ql"));
+  memcpy(oracle_host(oracle, "kl"), attn->kv_lengths, oracle_bytes(oracle, "kl"));
+  memcpy(oracle_host(oracle, "low"), attn->low, oracle_bytes(oracle, "low"));
+  memcpy(oracle_host(oracle, "high"), attn->high, oracle_bytes(oracle, "high"));
   if (drops) memcpy(oracle_host(oracle, "seed"), &kSeed, sizeof kSeed);
   if (drops_output) memcpy(oracle_host(oracle, "output_seed"), &kOutputSeed, sizeof kOutputSeed);
-  if (count > 0) upload_weights(made, oracle, "weights", made->weights);
+  if (count > 0) upload_weights(attn, oracle, "weights", attn->weights);
   if (count > 0 && with_gradients && test->accumulation == CUDNN_WGRAD_MODE_ADD)
-    upload_weights(made, oracle, "before", made->dweights);
+    upload_weights(attn, oracle, "before", attn->dweights);
   return oracle;
 }

@@ -1,5 +1,5 @@
-/* Batch normalization by both families of calls: training, inference and gradients, with and
- * without an activation and a sum before it. */
+/* cudnnBatchNormalization* and cudnnNormalization*: training, inference and gradients, with and
+ * without an activation and a residual add before it. */
 #include <math.h>
 
 #include "tensors.h"
@@ -30,7 +30,7 @@ typedef struct {
 
 static Tensor params_of(const Case* c) {
   Tensor params = c->x;
-  params.dtype = number_type(c->x.dtype);
+  params.dtype = scalar_type(c->x.dtype);
   params.nhwc = 0;
   params.dims[0] = 1;
   if (c->mode != PER_ACTIVATION)
@@ -86,8 +86,8 @@ static void tear_down(Setup* s) {
   cudaFree(s->reserve);
 }
 
-/* A tensor as norm nodes see it: with one axis for the elements of a sample where each has its own
- * statistics. `back` says that a result is brought into shape again. */
+/* A tensor as norm nodes read it: in per-activation mode the elements of a sample are one axis.
+ * `back` reshapes a result back. */
 static void shaped(Json* json, const Case* c, const char* from, const char* to, const Tensor* full,
                    int back) {
   char dims[64] = "";
@@ -117,15 +117,15 @@ static const char* activation_mode(const Case* c) {
 /* normed -> y */
 static void finish_graph(Json* json, const Case* c, const Tensor* x) {
   const char* result = "normed";
-  json_intermediate(json, "normed", number_type(x->dtype));
+  json_intermediate(json, "normed", scalar_type(x->dtype));
   if (c->ops == BN_ADD_ACTIVATION) {
     json_tensor(json, "z", "input", x);
-    json_intermediate(json, "sum", number_type(x->dtype));
+    json_intermediate(json, "sum", scalar_type(x->dtype));
     json_blend(json, result, 1.0, "z", 1.0, "sum");
     result = "sum";
   }
   if (c->ops != BN) {
-    json_intermediate(json, "active", number_type(x->dtype));
+    json_intermediate(json, "active", scalar_type(x->dtype));
     json_node(json,
               "{\"op\":\"pointwise\",\"inputs\":{\"x\":\"%s\"},\"outputs\":{\"y\":\"active\"},"
               "\"attributes\":{\"mode\":\"%s\"}}",
@@ -219,7 +219,7 @@ static void test_training(const Case* c) {
   tear_down(&s);
 }
 
-/* With a factor of 1 the statistics before may be anything. */
+/* With an averaging factor of 1 the old running statistics are not read. */
 static void test_first_average(void) {
   const Case c = {{"f32", 0, 4, {3, 4, 2, 3}},
                   SPATIAL,
@@ -299,8 +299,8 @@ static void json_number(Json* json, const char* name, const char* dtype, int ran
            name, dtype, kOnes[rank], value);
 }
 
-/* The graph's input `dy` after the activation: for a relu it passes where y was positive, for
- * others the test gives it as the input dz. Returns its name. */
+/* The gradient at the input of the activation: dy where y > 0 for relu; for other modes the test
+ * provides it as the input dz. Returns its name. */
 static const char* before_activation(Json* json, const Case* c) {
   if (c->ops == BN) return "dy";
   if (c->activation != CUDNN_ACTIVATION_RELU) {
@@ -308,11 +308,11 @@ static const char* before_activation(Json* json, const Case* c) {
     return "dz";
   }
   json_tensor(json, "y", "input", &c->x);
-  json_number(json, "zero", number_type(c->x.dtype), c->x.rank, 0.0);
+  json_number(json, "zero", scalar_type(c->x.dtype), c->x.rank, 0.0);
   if (c->ops == BN_ADD_ACTIVATION)
     json_tensor(json, "dz", "output", &c->x);
   else
-    json_intermediate(json, "dz", number_type(c->x.dtype));
+    json_intermediate(json, "dz", scalar_type(c->x.dtype));
   json_node(json,
             "{\"op\":\"pointwise\",\"inputs\":{\"x\":\"y\",\"b\":\"zero\"},\"outputs\":{\"y\":"
             "\"open\"},\"attributes\":{\"mode\":\"cmp_gt\"}}");
@@ -362,7 +362,7 @@ static Oracle* backward_oracle(const Case* c) {
   return json_oracle(&json);
 }
 
-static void give(Oracle* to, const char* input, Oracle* from, const char* tensor) {
+static void copy_tensor(Oracle* to, const char* input, Oracle* from, const char* tensor) {
   memcpy(oracle_host(to, input), oracle_host(from, tensor), oracle_bytes(to, input));
   oracle_upload(to, input);
 }
@@ -394,7 +394,7 @@ static void call_backward(const Case* c, const Setup* s, Oracle* o, void* dz) {
         s->workspace_bytes, s->reserve, s->reserve_bytes));
 }
 
-/* dz = dy * (1 - y^2), in f32 without gaps. */
+/* dz = dy * (1 - y^2), contiguous f32. */
 static void check_tanh_gradient(Oracle* forward, Oracle* o) {
   const float *y = oracle_host(forward, "y"), *dy = oracle_host(o, "dy"),
               *dz = oracle_host(o, "dz");
@@ -416,17 +416,17 @@ static void test_backward(const Case* c) {
   forward_setup.reserve = NULL;
 
   Oracle* o = backward_oracle(c);
-  give(o, "x", forward, "x");
-  give(o, "scale", forward, "scale");
-  if (c->has_saved) give(o, "saved_mean", forward, "saved_mean");
-  if (c->has_saved) give(o, "saved_inv", forward, "saved_inv");
+  copy_tensor(o, "x", forward, "x");
+  copy_tensor(o, "scale", forward, "scale");
+  if (c->has_saved) copy_tensor(o, "saved_mean", forward, "saved_mean");
+  if (c->has_saved) copy_tensor(o, "saved_inv", forward, "saved_inv");
   start_from(o, "dx", "dx_before");
   start_from(o, "dscale", "dscale_before");
   start_from(o, "dbias", "dbias_before");
   const int is_relu = c->activation == CUDNN_ACTIVATION_RELU;
-  if (c->ops != BN && is_relu) give(o, "y", forward, "y");
+  if (c->ops != BN && is_relu) copy_tensor(o, "y", forward, "y");
   call_backward(c, &s, o, c->ops == BN_ADD_ACTIVATION ? oracle_device(o, "dz") : NULL);
-  if (c->ops != BN && !is_relu) { /* here dz is what the graph begins with */
+  if (c->ops != BN && !is_relu) { /* here dz is an input of the graph */
     oracle_download(o, "dz");
     check_tanh_gradient(forward, o);
   }
@@ -453,12 +453,12 @@ static void test_derive(void) {
   SUCCEEDS(cudnnGetTensorNdDescriptor(other, 5, &type, &rank, dims, strides));
   CHECK(type == CUDNN_DATA_FLOAT && dims[0] == 1 && dims[2] == 4 && dims[4] == 6);
   CHECK(strides[1] == 120 && strides[4] == 1);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnDeriveBNTensorDescriptor(NULL, from, CUDNN_BATCHNORM_SPATIAL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDeriveBNTensorDescriptor(to, from, (cudnnBatchNormMode_t)7));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnDeriveBNTensorDescriptor(to, from, (cudnnBatchNormMode_t)7));
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnDeriveNormTensorDescriptor(to, other, from, CUDNN_NORM_PER_CHANNEL, 0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnDeriveNormTensorDescriptor(to, other, from, CUDNN_NORM_PER_CHANNEL, 2));
   SUCCEEDS(cudnnDestroyTensorDescriptor(from));
   SUCCEEDS(cudnnDestroyTensorDescriptor(to));
@@ -489,34 +489,34 @@ static void test_misuse(void) {
                                           params_desc, m + 128, m + 160, m + 192, m + 224,        \
                                           smallest)
   SUCCEEDS(INFERENCE(s.x, m, s.params, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, NULL, s.params, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(NULL, m, s.params, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, m, s.x, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.params, m, s.params, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, m, s.params, -1.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, NULL, s.params, 0.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, INFERENCE(NULL, m, s.params, 0.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, m, s.x, 0.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.params, m, s.params, 0.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, m, s.params, -1.0));
 #define TRAINING(z, running_mean, running_variance, activation, reserve_bytes)                    \
   cudnnBatchNormalizationForwardTrainingEx(                                                       \
       handle, mode, ops, &one, &zero, s.x, m, z, m + 32, s.x, m + 64, s.params, m + 128, m + 160, \
       0.1, running_mean, running_variance, 1e-5, NULL, NULL, activation, s.workspace,             \
       s.workspace_bytes, s.reserve, reserve_bytes)
   SUCCEEDS(TRAINING(s.x, m + 256, m + 288, s.activation, s.reserve_bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.x, m + 256, NULL, s.activation, s.reserve_bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, TRAINING(NULL, m + 256, m + 288, s.activation, s.reserve_bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.x, m + 256, m + 288, NULL, s.reserve_bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.params, NULL, NULL, s.activation, s.reserve_bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.x, m + 256, NULL, s.activation, s.reserve_bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, TRAINING(NULL, m + 256, m + 288, s.activation, s.reserve_bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.x, m + 256, m + 288, NULL, s.reserve_bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.params, NULL, NULL, s.activation, s.reserve_bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
           TRAINING(s.x, NULL, NULL, s.activation, s.reserve_bytes - 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnBatchNormalizationBackward(
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnBatchNormalizationBackward(
                                       handle, mode, &one, &zero, &one, &zero, s.x, m, s.x, m, s.x,
                                       m + 64, s.params, m + 128, NULL, m + 160, 1e-5, NULL, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnBatchNormalizationBackward(handle, mode, &one, &zero, &one, &zero, s.x, m, s.x, m,
                                           s.x, m + 64, s.params, m + 128, m + 192, m + 160, 1e-5,
                                           m + 224, NULL));
   size_t bytes = 0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
                                       handle, mode, (cudnnBatchNormOps_t)3, NULL, s.x, &bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
                                       handle, mode, CUDNN_BATCHNORM_OPS_BN, NULL, s.x, NULL));
   cudaFree(m);
   tear_down(&s);
@@ -590,7 +590,7 @@ int main(void) {
     test_training(&cases[i]);
     test_backward(&cases[i]);
     if (cases[i].newer || cases[i].ops == BN) test_inference(&cases[i]);
-    if (failures > before) fprintf(stderr, "that was case %d\n", (int)i);
+    if (failures > before) fprintf(stderr, "in case %d\n", (int)i);
   }
   test_first_average();
   test_derive();

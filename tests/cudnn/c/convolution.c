@@ -9,12 +9,12 @@ enum { STRINGS = 64, LONGEST = 1024 };
 static const char* text(const char* format, ...) {
   static char strings[STRINGS][LONGEST];
   static int next = 0;
-  char* place = strings[next++ % STRINGS];
+  char* slot = strings[next++ % STRINGS];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(place, LONGEST, format, arguments);
+  vsnprintf(slot, LONGEST, format, arguments);
   va_end(arguments);
-  return place;
+  return slot;
 }
 
 cudnnDataType_t type_of(const char* dtype) {
@@ -25,7 +25,7 @@ cudnnDataType_t type_of(const char* dtype) {
                {"bf16", CUDNN_DATA_BFLOAT16}, {"i8", CUDNN_DATA_INT8},  {"i32", CUDNN_DATA_INT32}};
   for (size_t i = 0; i < sizeof known / sizeof known[0]; ++i)
     if (strcmp(known[i].name, dtype) == 0) return known[i].type;
-  fprintf(stderr, "no type is named %s\n", dtype);
+  fprintf(stderr, "dtype: got %s, expected a known type\n", dtype);
   exit(2);
 }
 
@@ -54,27 +54,27 @@ Descriptors make_descriptors(const Shape* shape) {
   const cudnnDataType_t type = type_of(shape->dtype);
   const int rank = shape->spatial + 2;
   int dims[MAX_AXES + 2], out[MAX_AXES], ones[MAX_AXES] = {1, 1, 1};
-  Descriptors made;
+  Descriptors created;
   output_extents(shape, out);
-  SUCCEEDS(cudnnCreateTensorDescriptor(&made.x));
+  SUCCEEDS(cudnnCreateTensorDescriptor(&created.x));
   all_dims(shape, shape->n, shape->c, shape->in, dims);
-  SUCCEEDS(cudnnSetTensorNdDescriptorEx(made.x, format, type, rank, dims));
-  SUCCEEDS(cudnnCreateTensorDescriptor(&made.y));
+  SUCCEEDS(cudnnSetTensorNdDescriptorEx(created.x, format, type, rank, dims));
+  SUCCEEDS(cudnnCreateTensorDescriptor(&created.y));
   all_dims(shape, shape->n, shape->k, out, dims);
-  SUCCEEDS(cudnnSetTensorNdDescriptorEx(made.y, format, type, rank, dims));
-  SUCCEEDS(cudnnCreateTensorDescriptor(&made.bias));
+  SUCCEEDS(cudnnSetTensorNdDescriptorEx(created.y, format, type, rank, dims));
+  SUCCEEDS(cudnnCreateTensorDescriptor(&created.bias));
   all_dims(shape, 1, shape->k, ones, dims);
   SUCCEEDS(cudnnSetTensorNdDescriptorEx(
-      made.bias, format, strcmp(shape->dtype, "i8") == 0 ? CUDNN_DATA_FLOAT : type, rank, dims));
-  SUCCEEDS(cudnnCreateFilterDescriptor(&made.w));
+      created.bias, format, strcmp(shape->dtype, "i8") == 0 ? CUDNN_DATA_FLOAT : type, rank, dims));
+  SUCCEEDS(cudnnCreateFilterDescriptor(&created.w));
   all_dims(shape, shape->k, shape->c / shape->groups, shape->window, dims);
-  SUCCEEDS(cudnnSetFilterNdDescriptor(made.w, type, format, rank, dims));
-  SUCCEEDS(cudnnCreateConvolutionDescriptor(&made.conv));
-  SUCCEEDS(cudnnSetConvolutionNdDescriptor(made.conv, shape->spatial, shape->pad, shape->stride,
+  SUCCEEDS(cudnnSetFilterNdDescriptor(created.w, type, format, rank, dims));
+  SUCCEEDS(cudnnCreateConvolutionDescriptor(&created.conv));
+  SUCCEEDS(cudnnSetConvolutionNdDescriptor(created.conv, shape->spatial, shape->pad, shape->stride,
                                            shape->dilation, shape->mode, type_of(sum_type(shape))));
-  SUCCEEDS(cudnnSetConvolutionGroupCount(made.conv, shape->groups));
-  SUCCEEDS(cudnnSetConvolutionMathType(made.conv, CUDNN_FMA_MATH));
-  return made;
+  SUCCEEDS(cudnnSetConvolutionGroupCount(created.conv, shape->groups));
+  SUCCEEDS(cudnnSetConvolutionMathType(created.conv, CUDNN_FMA_MATH));
+  return created;
 }
 
 void destroy_descriptors(Descriptors* descriptors) {

@@ -1,4 +1,5 @@
-/* Convolutions for tests: one record, its descriptors, and the parts of its graph as JSON. */
+/* Convolutions for tests: a struct of parameters, its descriptors, and the pieces of its graph as
+ * JSON. */
 #ifndef ASHLAR_TESTS_CUDNN_C_CONVOLUTION_H
 #define ASHLAR_TESTS_CUDNN_C_CONVOLUTION_H
 
@@ -24,12 +25,12 @@ typedef struct {
 
 cudnnDataType_t type_of(const char* dtype);
 int output_extent(const Shape* shape, int axis);
-/* Sums in f32, f64 or int32, without TF32: what the oracle expects. */
+/* Accumulation in f32, f64 or int32, without TF32, as the oracle expects. */
 Descriptors make_descriptors(const Shape* shape);
 void destroy_descriptors(Descriptors* descriptors);
 
-/* "[2,3,5,5]", and with a name, kind, dtype and layout a whole tensor. The strings live until some
- * more are made. */
+/* "[2,3,5,5]", and with a name, kind, dtype and layout a whole tensor. The strings are in static
+ * buffers that later calls reuse. */
 const char* json_list(const int* values, int count);
 const char* json_tensor(const char* name, const char* kind, const char* dtype, const Shape* shape,
                         int dim0, int dim1, const int* spatial);
@@ -38,19 +39,19 @@ const char* json_w(const Shape* shape, const char* name, const char* kind);
 const char* json_y(const Shape* shape, const char* name, const char* kind);
 /* {"padding": ..., ...} */
 const char* json_attributes(const Shape* shape);
-/* A node that makes `to` = alpha * `from` + beta * `before`. */
+/* A node that computes `to` = alpha * `from` + beta * `before`. */
 const char* json_blend(const Shape* shape, const char* from, const char* before, const char* to);
-/* The type sums have: "f32", "f64" or "i32". */
+/* The accumulation type: "f32", "f64" or "i32". */
 const char* sum_type(const Shape* shape);
 
-/* alpha and beta as a call takes them, in the shape's type. */
+/* alpha and beta as a call expects them, in the shape's type. */
 typedef union {
   float f;
   double d;
 } Number;
 Number number(const Shape* shape, double value);
 
-/* A run's workspace: one of `bytes`, or none. */
+/* A workspace of `bytes` bytes, or null for 0. */
 void* workspace_of(size_t bytes);
 
 #endif

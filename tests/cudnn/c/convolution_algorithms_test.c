@@ -1,4 +1,4 @@
-/* What is said about algorithms: lists that are honest, times that were measured, and refusals. */
+/* Algorithm queries: predicted and measured lists, workspace sizes, and rejections. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,16 +9,16 @@ static cudnnHandle_t handle;
 static const Shape kShape = {
     "f32", 0, 2, 2, 16, 16, 1, {9, 10}, {3, 3}, {1, 1}, {2, 1}, {1, 1}, CUDNN_CROSS_CORRELATION,
     1,     0};
-/* Stride 1 and 3 x 3: where Winograd tiles can be. */
+/* Stride 1 and 3 x 3: a shape that Winograd supports. */
 static const Shape kTiles = {
     "f32", 0, 2, 1, 32, 32, 1, {16, 16}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, CUDNN_CROSS_CORRELATION,
     1,     0};
 
-/* What holds of every list: each algorithm once, the usable ones first, the others marked. */
-#define CHECK_LIST(results, count, most, is_measured)                                           \
+/* Invariants of every list: each algorithm once, supported ones first, the others marked. */
+#define CHECK_LIST(results, count, max, is_measured)                                            \
   do {                                                                                          \
     int seen = 0, usable = 1;                                                                   \
-    CHECK((count) == (most));                                                                   \
+    CHECK((count) == (max));                                                                    \
     for (int i = 0; i < (count); ++i) {                                                         \
       seen |= 1 << (results)[i].algo;                                                           \
       if ((results)[i].status != CUDNN_STATUS_SUCCESS) usable = 0;                              \
@@ -28,19 +28,19 @@ static const Shape kTiles = {
       if (!usable) CHECK((results)[i].status == CUDNN_STATUS_NOT_SUPPORTED);                    \
       if (usable && i > 0) CHECK(!(is_measured) || (results)[i].time >= (results)[i - 1].time); \
     }                                                                                           \
-    CHECK(seen == (1 << (most)) - 1);                                                           \
+    CHECK(seen == (1 << (max)) - 1);                                                            \
     CHECK((results)[0].status == CUDNN_STATUS_SUCCESS);                                         \
   } while (0)
 
 static void test_forward_lists(const Shape* shape) {
   cudnnConvolutionFwdAlgoPerf_t results[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
   Descriptors d = make_descriptors(shape);
-  int most = 0, count = 0;
-  SUCCEEDS(cudnnGetConvolutionForwardAlgorithmMaxCount(handle, &most));
-  CHECK(most == CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
+  int max = 0, count = 0;
+  SUCCEEDS(cudnnGetConvolutionForwardAlgorithmMaxCount(handle, &max));
+  CHECK(max == CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
   SUCCEEDS(
-      cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, most, &count, results));
-  CHECK_LIST(results, count, most, 0);
+      cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, max, &count, results));
+  CHECK_LIST(results, count, max, 0);
   size_t largest = 0;
   for (int i = 0; i < count; ++i) {
     size_t bytes = 0;
@@ -51,8 +51,8 @@ static void test_forward_lists(const Shape* shape) {
     if (bytes > largest) largest = bytes;
   }
   SUCCEEDS(
-      cudnnFindConvolutionForwardAlgorithm(handle, d.x, d.w, d.conv, d.y, most, &count, results));
-  CHECK_LIST(results, count, most, 1);
+      cudnnFindConvolutionForwardAlgorithm(handle, d.x, d.w, d.conv, d.y, max, &count, results));
+  CHECK_LIST(results, count, max, 1);
 
   size_t x_bytes = 0, w_bytes = 0, y_bytes = 0;
   SUCCEEDS(cudnnGetTensorSizeInBytes(d.x, &x_bytes));
@@ -62,20 +62,20 @@ static void test_forward_lists(const Shape* shape) {
        *workspace = workspace_of(largest);
   cudaMemset(x, 0, x_bytes);
   cudaMemset(w, 0, w_bytes);
-  SUCCEEDS(cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, w, d.conv, d.y, y, most,
+  SUCCEEDS(cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, w, d.conv, d.y, y, max,
                                                   &count, results, workspace, largest));
-  CHECK_LIST(results, count, most, 1);
-  /* Without a workspace those that want one say so, and one that wants none is first. */
-  SUCCEEDS(cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, w, d.conv, d.y, y, most,
+  CHECK_LIST(results, count, max, 1);
+  /* Without a workspace, algorithms that need one report it, and one that needs none is first. */
+  SUCCEEDS(cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, w, d.conv, d.y, y, max,
                                                   &count, results, NULL, 0));
-  CHECK(count == most && results[0].status == CUDNN_STATUS_SUCCESS && results[0].memory == 0);
+  CHECK(count == max && results[0].status == CUDNN_STATUS_SUCCESS && results[0].memory == 0);
   for (int i = 0; i < count; ++i)
     if (results[i].memory > 0) CHECK(results[i].status == CUDNN_STATUS_ALLOC_FAILED);
   SUCCEEDS(
       cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, 1, &count, results));
   CHECK(count == 1);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
-          cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, NULL, d.conv, d.y, y, most,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
+          cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, NULL, d.conv, d.y, y, max,
                                                  &count, results, NULL, 0));
   cudaFree(x);
   cudaFree(w);
@@ -88,21 +88,21 @@ static void test_backward_lists(const Shape* shape) {
   cudnnConvolutionBwdDataAlgoPerf_t data[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT];
   cudnnConvolutionBwdFilterAlgoPerf_t filter[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT];
   Descriptors d = make_descriptors(shape);
-  int most = 0, count = 0;
-  SUCCEEDS(cudnnGetConvolutionBackwardDataAlgorithmMaxCount(handle, &most));
-  SUCCEEDS(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, d.w, d.y, d.conv, d.x, most, &count,
+  int max = 0, count = 0;
+  SUCCEEDS(cudnnGetConvolutionBackwardDataAlgorithmMaxCount(handle, &max));
+  SUCCEEDS(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, d.w, d.y, d.conv, d.x, max, &count,
                                                        data));
-  CHECK_LIST(data, count, most, 0);
+  CHECK_LIST(data, count, max, 0);
   SUCCEEDS(
-      cudnnFindConvolutionBackwardDataAlgorithm(handle, d.w, d.y, d.conv, d.x, most, &count, data));
-  CHECK_LIST(data, count, most, 1);
-  SUCCEEDS(cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(handle, &most));
-  SUCCEEDS(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, d.x, d.y, d.conv, d.w, most,
-                                                         &count, filter));
-  CHECK_LIST(filter, count, most, 0);
-  SUCCEEDS(cudnnFindConvolutionBackwardFilterAlgorithm(handle, d.x, d.y, d.conv, d.w, most, &count,
+      cudnnFindConvolutionBackwardDataAlgorithm(handle, d.w, d.y, d.conv, d.x, max, &count, data));
+  CHECK_LIST(data, count, max, 1);
+  SUCCEEDS(cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(handle, &max));
+  SUCCEEDS(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, d.x, d.y, d.conv, d.w, max, &count,
+                                                         filter));
+  CHECK_LIST(filter, count, max, 0);
+  SUCCEEDS(cudnnFindConvolutionBackwardFilterAlgorithm(handle, d.x, d.y, d.conv, d.w, max, &count,
                                                        filter));
-  CHECK_LIST(filter, count, most, 1);
+  CHECK_LIST(filter, count, max, 1);
 
   size_t x_bytes = 0, w_bytes = 0, y_bytes = 0;
   SUCCEEDS(cudnnGetTensorSizeInBytes(d.x, &x_bytes));
@@ -125,7 +125,7 @@ static void test_backward_lists(const Shape* shape) {
   destroy_descriptors(&d);
 }
 
-/* Winograd's result is near the plain one, though not as near as the oracle wants. */
+/* The Winograd result is close to the direct one, but outside the oracle's bound. */
 static void test_tiles(void) {
   Descriptors d = make_descriptors(&kTiles);
   Oracle* oracle = oracle_graph(
@@ -163,37 +163,37 @@ static void test_misuse(void) {
   int count = 0;
   size_t bytes = 0;
   void* memory = device_memory(1 << 16);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithmMaxCount(NULL, &count));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithmMaxCount(handle, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithmMaxCount(NULL, &count));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithmMaxCount(handle, NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv,
                                                                          d.y, 0, &count, &result));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, 1, NULL, &result));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnFindConvolutionForwardAlgorithm(handle, d.x, d.w, d.conv, d.y, 1, &count, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithm_v7(handle, NULL, d.w, d.conv,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithm_v7(handle, NULL, d.w, d.conv,
                                                                          d.y, 1, &count, &result));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetConvolutionForwardWorkspaceSize(handle, d.x, d.w, d.conv, d.y,
                                                   CUDNN_CONVOLUTION_FWD_ALGO_COUNT, &bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetConvolutionForwardWorkspaceSize(handle, d.x, d.w, d.conv, d.y,
                                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL));
-  /* x in place of y: extents that contradict each other. */
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  /* x in place of y: inconsistent extents. */
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnConvolutionForward(handle, &one, d.x, memory, d.w, memory, d.conv,
                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.x, memory));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnConvolutionForward(handle, NULL, d.x, memory, d.w, memory, d.conv,
                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.y, memory));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnConvolutionForward(handle, &one, d.x, memory, d.w, memory, d.conv,
                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.y, NULL));
   SUCCEEDS(cudnnSetConvolutionGroupCount(d.conv, 3));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnConvolutionForward(handle, &one, d.x, memory, d.w, memory, d.conv,
                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.y, memory));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnConvolutionBackwardBias(handle, &one, d.y, memory, &zero, d.x, memory));
   cudaFree(memory);
   destroy_descriptors(&d);

@@ -1,5 +1,5 @@
-/* The gradient of a strided convolution's input by folding: filter and gradient are transformed, a
- * convolution of stride 1 runs backward, and its result is unfolded. */
+/* Backward data of a strided convolution by folding: filter and gradient are transformed, a
+ * backward-data convolution of stride 1 runs, and its result is unfolded. */
 #include "convolution.h"
 
 static cudnnHandle_t handle;
@@ -56,16 +56,16 @@ static void test_folding(const Shape* shape, int expected_stride) {
   SUCCEEDS(cudnnTransformTensorEx(handle, dx_unfold, &one, dx, dx_memory, &zero, d.x,
                                   oracle_device(oracle, "dx")));
   oracle_check(oracle);
-  /* Folding what was unfolded and unfolding it again changes nothing. */
+  /* Folding and unfolding again changes nothing. */
   SUCCEEDS(cudnnTransformTensorEx(handle, dx_fold, &one, d.x, oracle_device(oracle, "dx"), &zero,
                                   dx, dx_memory));
   SUCCEEDS(cudnnTransformTensorEx(handle, dx_unfold, &one, dx, dx_memory, &zero, d.x, again));
   cudaMemcpy(oracle_device(oracle, "dx"), again, bytes_of(d.x), cudaMemcpyDeviceToDevice);
   oracle_check(oracle);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetFoldedConvBackwardDataDescriptors(
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetFoldedConvBackwardDataDescriptors(
                                       handle, d.w, d.y, d.conv, d.x, format, filter, dy, conv, dx,
                                       filter_fold, dy_pad, dx_fold, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetFoldedConvBackwardDataDescriptors(
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetFoldedConvBackwardDataDescriptors(
                                       handle, d.w, d.x, d.conv, d.x, format, filter, dy, conv, dx,
                                       filter_fold, dy_pad, dx_fold, dx_unfold));
   cudaFree(w_memory);
@@ -85,7 +85,7 @@ static void test_folding(const Shape* shape, int expected_stride) {
 }
 
 #define CROSS CUDNN_CROSS_CORRELATION
-/* Extents as NVIDIA's library has them: channels in eights. */
+/* Extents as in NVIDIA's library: channels are multiples of 8. */
 static void test_extents(void) {
   const Shape shape = {"f32",  0,      2,      1,      3,     4, 1, {16, 16},
                        {7, 7}, {3, 3}, {2, 2}, {1, 1}, CROSS, 1, 0};
@@ -127,7 +127,7 @@ int main(void) {
     int stride;
   } cases[] = {
       {{"f32", 0, 2, 2, 3, 4, 1, {9, 8}, {3, 3}, {1, 1}, {2, 2}, {1, 1}, CROSS, 1, 0}, 1},
-      /* Rows that no result reaches, and a filter as long as the stride. */
+      /* Rows that no output reads, and a filter as long as the stride. */
       {{"f32", 1, 2, 1, 4, 4, 1, {9, 11}, {2, 3}, {0, 2}, {2, 3}, {1, 1}, CROSS, 1, 0}, 1},
       {{"f32",
         0,
@@ -145,7 +145,7 @@ int main(void) {
         1,
         0},
        1},
-      /* What does not fold stays as it is. */
+      /* Cases that do not fold are unchanged. */
       {{"f32", 1, 2, 1, 4, 4, 2, {9, 11}, {2, 3}, {0, 2}, {2, 3}, {1, 1}, CROSS, 1, 0}, 2},
       {{"f32", 0, 2, 1, 2, 3, 1, {9, 9}, {3, 3}, {1, 1}, {2, 2}, {2, 1}, CROSS, 1, 0}, 2},
       {{"f32", 0, 2, 1, 2, 3, 1, {8, 9}, {3, 2}, {1, 1}, {2, 2}, {1, 1}, CUDNN_CONVOLUTION, 1, 0},

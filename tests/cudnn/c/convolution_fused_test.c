@@ -12,7 +12,7 @@ static cudnnHandle_t handle;
 typedef struct {
   cudnnActivationMode_t mode;
   double coefficient;
-  const char* attributes; /* of the node that means it */
+  const char* attributes; /* of the equivalent graph node */
 } Act;
 static const Act kActs[] = {
     {CUDNN_ACTIVATION_RELU, 0.0, "\"mode\":\"relu_fwd\""},
@@ -24,7 +24,7 @@ static const Act kActs[] = {
     {CUDNN_ACTIVATION_SWISH, 0.0, "\"mode\":\"swish_fwd\""},
 };
 
-/* beta of the shape is alpha2; in_place: z lies where y is written. */
+/* beta of the shape is alpha2; in_place: z and y are the same memory. */
 static void test_fused(const Shape* shape, const char* result_type, const Act* act, int in_place) {
   Shape summed = *shape, result = *shape;
   const int ones[MAX_AXES] = {1, 1, 1};
@@ -80,14 +80,16 @@ static void test_fused(const Shape* shape, const char* result_type, const Act* a
   oracle_destroy(oracle);
 }
 
-/* The filter of `k` x `c` x 3 x 3 as NVIDIA's reordering leaves it, done by plain loops. */
-static void reorder_by_hand(const signed char* from, signed char* to, int k, int c, int places) {
+/* The filter of `k` x `c` x 3 x 3 after NVIDIA's reordering, by plain loops. */
+static void reorder_reference(const signed char* from, signed char* to, int k, int c,
+                              int positions) {
   for (int o = 0; o < k; ++o)
     for (int i = 0; i < c; ++i)
-      for (int s = 0; s < places; ++s) {
+      for (int s = 0; s < positions; ++s) {
         const size_t before =
-            ((size_t)(o * (c / 32) + i / 32) * (size_t)places + (size_t)s) * 32 + (size_t)(i % 32);
-        size_t after = (size_t)(i / 32) * (size_t)places + (size_t)s;
+            ((size_t)(o * (c / 32) + i / 32) * (size_t)positions + (size_t)s) * 32 +
+            (size_t)(i % 32);
+        size_t after = (size_t)(i / 32) * (size_t)positions + (size_t)s;
         after = after * (size_t)(k / 8) + (size_t)(o / 8);
         after = after * 2 + (size_t)(o % 2);
         after = after * 8 + (size_t)(i % 32 / 4);
@@ -97,7 +99,7 @@ static void reorder_by_hand(const signed char* from, signed char* to, int k, int
       }
 }
 
-/* Channels in vectors: memory has the vector as its last axis. */
+/* Vectorised channels: the vector is the last axis in memory. */
 static void test_vectors(int vector, cudnnDataType_t type, int is_reordered) {
   const int n = 2, c = 64, k = 32, h = 5, w = 4;
   Oracle* oracle = oracle_graph(
@@ -156,7 +158,7 @@ static void test_vectors(int vector, cudnnDataType_t type, int is_reordered) {
     SUCCEEDS(cudnnReorderFilterAndBias(handle, filter, CUDNN_DEFAULT_REORDER, w_memory, moved_w, 1,
                                        bias_memory, moved_bias));
     signed char *expected = malloc(w_bytes), *got = malloc(w_bytes);
-    reorder_by_hand(oracle_host(oracle, "w"), expected, k, c, 9);
+    reorder_reference(oracle_host(oracle, "w"), expected, k, c, 9);
     cudaMemcpy(got, moved_w, w_bytes, cudaMemcpyDeviceToHost);
     CHECK(memcmp(expected, got, w_bytes) == 0);
     free(expected);
@@ -170,13 +172,13 @@ static void test_vectors(int vector, cudnnDataType_t type, int is_reordered) {
       handle, &alpha1, x, oracle_device(oracle, "x"), filter, w_memory, conv, PRECOMP, NULL, 0,
       &alpha2, y, NULL, bias, bias_memory, activation, y, oracle_device(oracle, "y")));
   oracle_check(oracle);
-  /* A copy, when nothing is to be reordered. */
+  /* CUDNN_NO_REORDER copies. */
   SUCCEEDS(cudnnReorderFilterAndBias(handle, filter, CUDNN_NO_REORDER, w_memory, moved_w, 0, NULL,
                                      NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnReorderFilterAndBias(handle, filter, CUDNN_DEFAULT_REORDER, w_memory, moved_w, 1,
                                     NULL, moved_bias));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnReorderFilterAndBias(handle, filter, (cudnnReorderType_t)5,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnReorderFilterAndBias(handle, filter, (cudnnReorderType_t)5,
                                                             w_memory, moved_w, 0, NULL, NULL));
   cudaFree(moved_w);
   cudaFree(moved_bias);
@@ -189,7 +191,7 @@ static void test_vectors(int vector, cudnnDataType_t type, int is_reordered) {
   oracle_destroy(oracle);
 }
 
-/* A row per channel and element of the window, a column per image and window. */
+/* One row per channel and filter tap, one column per image and output pixel. */
 static void test_columns(const Shape* shape) {
   Descriptors d = make_descriptors(shape);
   Oracle* oracle = oracle_graph(
@@ -205,15 +207,15 @@ static void test_columns(const Shape* shape) {
   SUCCEEDS(cudnnIm2Col(handle, d.x, oracle_device(oracle, "x"), d.w, d.conv,
                        oracle_device(oracle, "columns")));
   oracle_check(oracle);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnIm2Col(handle, d.x, oracle_device(oracle, "x"), d.w, d.conv, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnIm2Col(handle, NULL, oracle_device(oracle, "x"), d.w, d.conv,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnIm2Col(handle, NULL, oracle_device(oracle, "x"), d.w, d.conv,
                                               oracle_device(oracle, "columns")));
   oracle_destroy(oracle);
   destroy_descriptors(&d);
 }
 
-/* A true convolution counts the elements of a window from the last to the first. */
+/* CUDNN_CONVOLUTION reverses the filter taps. */
 static void test_flipped_columns(void) {
   const Shape shape = {
       "f32", 0, 2, 1, 1, 1, 1, {2, 3}, {2, 2}, {0, 0}, {1, 1}, {1, 1}, CUDNN_CONVOLUTION, 1.0, 0.0};
@@ -240,16 +242,16 @@ static void test_misuse(const Shape* shape) {
   cudnnConvolutionBiasActivationForward(handle, alpha1, d.x, memory, d.w, memory, d.conv, PRECOMP, \
                                         NULL, 0, alpha2, z_desc, z, bias_desc, memory, act, d.y,   \
                                         memory)
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &zero, d.y, memory, d.bias, activation));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &zero, d.y, memory, d.bias, activation));
   SUCCEEDS(
       cudnnSetActivationDescriptor(activation, CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(NULL, &zero, d.y, memory, d.bias, activation));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, NULL, d.y, memory, d.bias, activation));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &one, NULL, memory, d.bias, activation));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &one, d.y, NULL, d.bias, activation));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &one, d.x, memory, d.bias, activation));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &zero, d.y, memory, d.y, activation));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &zero, d.y, memory, d.bias, NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, FUSED(NULL, &zero, d.y, memory, d.bias, activation));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, NULL, d.y, memory, d.bias, activation));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &one, NULL, memory, d.bias, activation));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &one, d.y, NULL, d.bias, activation));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &one, d.x, memory, d.bias, activation));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &zero, d.y, memory, d.y, activation));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &zero, d.y, memory, d.bias, NULL));
 #undef FUSED
   cudaFree(memory);
   SUCCEEDS(cudnnDestroyActivationDescriptor(activation));

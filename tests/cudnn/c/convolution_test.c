@@ -1,5 +1,5 @@
-/* Convolutions and their gradients, in every type and layout, by every algorithm, on a workspace
- * and without one. */
+/* Convolutions and their gradients: every type, layout and algorithm, with and without a
+ * workspace. */
 #include "convolution.h"
 
 #include <string.h>
@@ -24,8 +24,8 @@ static void put_before(const Oracle* oracle, const char* before, const char* res
              oracle_bytes(oracle, before), cudaMemcpyDeviceToDevice);
 }
 
-/* `what` is the op, `a` and `b` its operands, and `result` the JSON of its result. The result's
- * tensors end in "_before" and in nothing. */
+/* The graph of `op` with operands `a` and `b`; `result` is the JSON of its result. The old contents
+ * of the result have the suffix "_before". */
 static Oracle* graph_of(const Shape* shape, const char* op, const char* slots, const char* a,
                         const char* b, const char* before, const char* sum, const char* result,
                         const char* out_slot, const char* out_name) {
@@ -134,7 +134,7 @@ static void test_backward_bias(const Shape* shape, const Descriptors* d) {
   oracle_destroy(oracle);
 }
 
-/* INT8 data summed in int32: INT8 results saturate, FLOAT results are exact. */
+/* INT8 data with int32 accumulation: INT8 results saturate, FLOAT results are exact. */
 static void test_int8(const char* result_type) {
   const Shape shape = {"i8",   1,      2,      2,      8,     4,   1,  {5, 6},
                        {3, 3}, {1, 1}, {1, 1}, {1, 1}, CROSS, 0.1, 0.5};
@@ -160,9 +160,8 @@ static void test_int8(const char* result_type) {
   destroy_descriptors(&d);
 }
 
-/* Rows of x and y with gaps between them, as a part of a larger image has; what lies in the gaps of
- * y stays. */
-static void test_gaps(void) {
+/* Padded rows of x and y, as in a crop of a larger image; the padding of y is not written. */
+static void test_padded_rows(void) {
   const Shape shape = {"f32",  0,      2,      1,      2,     3, 1, {4, 5},
                        {3, 3}, {1, 1}, {1, 1}, {1, 1}, CROSS, 1, 0};
   Descriptors d = make_descriptors(&shape);
@@ -178,15 +177,15 @@ static void test_gaps(void) {
       "\"outputs\":{\"y\":\"y\"},\"attributes\":%s}]}",
       json_w(&shape, "w", "input"), json_attributes(&shape));
   float gap = 0.0F;
-  const float one = 1.0F, zero = 0.0F, kept = 123.0F;
+  const float one = 1.0F, zero = 0.0F, saved = 123.0F;
   char* y = oracle_device(oracle, "y");
-  cudaMemcpy(y + 5 * sizeof(float), &kept, sizeof kept, cudaMemcpyHostToDevice);
+  cudaMemcpy(y + 5 * sizeof(float), &saved, sizeof saved, cudaMemcpyHostToDevice);
   SUCCEEDS(cudnnConvolutionForward(
       handle, &one, d.x, oracle_device(oracle, "x"), d.w, oracle_device(oracle, "w"), d.conv,
       CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, NULL, 0, &zero, d.y, y));
   oracle_check(oracle);
   cudaMemcpy(&gap, y + 5 * sizeof(float), sizeof gap, cudaMemcpyDeviceToHost);
-  CHECK(gap == kept);
+  CHECK(gap == saved);
   oracle_destroy(oracle);
   destroy_descriptors(&d);
 }
@@ -204,8 +203,8 @@ int main(void) {
     test_backward_bias(&kShapes[i], &d);
     destroy_descriptors(&d);
   }
-  /* Every algorithm runs, also those that the lists call not supported; this shape is no case for
-   * Winograd tiles, whose rounding the oracle would not accept. */
+  /* Every algorithm runs, also those listed as not supported. This shape does not use Winograd,
+   * whose rounding is outside the oracle's bound. */
   Descriptors d = make_descriptors(&kShapes[0]);
   for (int algo = 0; algo < CUDNN_CONVOLUTION_FWD_ALGO_COUNT; ++algo)
     test_forward(&kShapes[0], &d, algo, 1);
@@ -217,7 +216,7 @@ int main(void) {
   test_int8("i8");
   test_int8("f32");
   test_int8("i32");
-  test_gaps();
+  test_padded_rows();
   SUCCEEDS(cudnnDestroy(handle));
   return failures;
 }

@@ -1,5 +1,5 @@
-/* The CTC loss with labels on the host and on the device, of probabilities and of what goes into a
- * softmax, with sequences that are too short for their labels. */
+/* CTC loss with labels on the host and on the device, from probabilities and from logits, with
+ * sequences that are too short for their labels. */
 #include <math.h>
 
 #include "tensors.h"
@@ -18,7 +18,7 @@ typedef struct {
   int on_device; /* the _v8 calls */
 } Case;
 
-/* Labels from 1 on; every third one repeats the one before. */
+/* Labels start at 1; every third one repeats its predecessor. */
 static int make_labels(const Case* c, int* labels) {
   int count = 0;
   for (int n = 0; n < c->sequences; ++n)
@@ -27,7 +27,7 @@ static int make_labels(const Case* c, int* labels) {
   return count;
 }
 
-/* The steps a sequence needs: its labels, and a blank between equal ones. */
+/* A sequence needs one step per label, and one blank between equal labels. */
 static int is_too_short(const Case* c, const int* labels, int sequence) {
   int first = 0;
   for (int n = 0; n < sequence; ++n) first += c->label_lengths[n];
@@ -40,7 +40,7 @@ static int is_too_short(const Case* c, const int* labels, int sequence) {
 static Oracle* ctc_oracle(const Case* c, int label_count) {
   const Tensor x = {c->dtype, 0, 3, {c->times, c->sequences, c->classes}};
   const Tensor lengths = {"i32", 0, 1, {c->sequences}}, labels = {"i32", 0, 1, {label_count}};
-  const Tensor costs = {number_type(c->dtype), 0, 1, {c->sequences}};
+  const Tensor costs = {scalar_type(c->dtype), 0, 1, {c->sequences}};
   Json json = {"", ""};
   json_tensor(&json, "x", "input", &x);
   json_tensor(&json, "labels", "input", &labels);
@@ -75,15 +75,16 @@ static void put_ints(Oracle* o, const char* tensor, const int* values) {
 }
 
 static cudnnCTCLossDescriptor_t descriptor_for(const Case* c) {
-  cudnnCTCLossDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreateCTCLossDescriptor(&made));
-  const cudnnDataType_t type = data_type(number_type(c->dtype));
+  cudnnCTCLossDescriptor_t descriptor = NULL;
+  SUCCEEDS(cudnnCreateCTCLossDescriptor(&descriptor));
+  const cudnnDataType_t type = data_type(scalar_type(c->dtype));
   if (c->on_device)
-    SUCCEEDS(cudnnSetCTCLossDescriptor_v9(made, type, c->normalization, c->too_short, MAX_LABELS));
+    SUCCEEDS(
+        cudnnSetCTCLossDescriptor_v9(descriptor, type, c->normalization, c->too_short, MAX_LABELS));
   else
-    SUCCEEDS(cudnnSetCTCLossDescriptorEx(made, type, c->normalization,
+    SUCCEEDS(cudnnSetCTCLossDescriptorEx(descriptor, type, c->normalization,
                                          (cudnnNanPropagation_t)c->too_short));
-  return made;
+  return descriptor;
 }
 
 static void call(const Case* c, Oracle* o, const int* labels, void* gradients) {
@@ -111,8 +112,8 @@ static void call(const Case* c, Oracle* o, const int* labels, void* gradients) {
   SUCCEEDS(cudnnDestroyCTCLossDescriptor(ctc));
 }
 
-/* The gradients of sequences that are too short are still `before`; what the oracle expects is put
- * there instead. */
+/* Checks that the gradients of too short sequences are still `before`, then overwrites them with
+ * the expected values. */
 static void check_untouched(const Case* c, Oracle* o, const int* labels, const float* before) {
   oracle_download(o, "gradients");
   float* gradients = oracle_host(o, "gradients");
@@ -126,8 +127,8 @@ static void check_untouched(const Case* c, Oracle* o, const int* labels, const f
   oracle_upload(o, "gradients");
 }
 
-/* Where no path passes, the gradient of a probability is that probability; what the oracle expects
- * is put there instead. */
+/* Where no path passes, checks that the gradient equals the probability, then overwrites it with
+ * the expected value. */
 static void check_probabilities(Oracle* o) {
   oracle_download(o, "gradients");
   float *gradients = oracle_host(o, "gradients"), *x = oracle_host(o, "x");
@@ -175,7 +176,7 @@ static void test_descriptors(void) {
   cudnnCTCGradMode_t mode = CUDNN_CTC_SKIP_OOB_GRADIENTS;
   int longest = -1;
   SUCCEEDS(cudnnCreateCTCLossDescriptor(&ctc));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetCTCLossDescriptor(ctc, &type));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetCTCLossDescriptor(ctc, &type));
   SUCCEEDS(cudnnSetCTCLossDescriptor(ctc, CUDNN_DATA_FLOAT));
   SUCCEEDS(cudnnGetCTCLossDescriptor(ctc, &type));
   SUCCEEDS(cudnnGetCTCLossDescriptorEx(ctc, &type, &normalization, &nan));
@@ -190,18 +191,18 @@ static void test_descriptors(void) {
                                         CUDNN_CTC_ZERO_OOB_GRADIENTS, 7));
   SUCCEEDS(cudnnGetCTCLossDescriptor_v8(ctc, &type, &normalization, &nan, &longest));
   CHECK(nan == CUDNN_NOT_PROPAGATE_NAN && longest == 7);
-  ANSWERS(CUDNN_STATUS_NOT_SUPPORTED, cudnnSetCTCLossDescriptor(ctc, CUDNN_DATA_INT8));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_NOT_SUPPORTED, cudnnSetCTCLossDescriptor(ctc, CUDNN_DATA_INT8));
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetCTCLossDescriptorEx(ctc, CUDNN_DATA_FLOAT, (cudnnLossNormalizationMode_t)5,
                                       CUDNN_PROPAGATE_NAN));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetCTCLossDescriptor_v9(ctc, CUDNN_DATA_FLOAT, CUDNN_LOSS_NORMALIZATION_NONE,
                                        (cudnnCTCGradMode_t)2, 7));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetCTCLossDescriptor_v9(ctc, CUDNN_DATA_FLOAT, CUDNN_LOSS_NORMALIZATION_NONE,
                                        CUDNN_CTC_ZERO_OOB_GRADIENTS, -1));
   SUCCEEDS(cudnnDestroyCTCLossDescriptor(ctc));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetCTCLossDescriptor(ctc, CUDNN_DATA_FLOAT));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSetCTCLossDescriptor(ctc, CUDNN_DATA_FLOAT));
 }
 
 static void test_misuse(void) {
@@ -217,15 +218,16 @@ static void test_misuse(void) {
   SUCCEEDS(cudnnCreateCTCLossDescriptor(&ctc));
   SUCCEEDS(cudnnSetCTCLossDescriptorEx(ctc, CUDNN_DATA_FLOAT, CUDNN_LOSS_NORMALIZATION_SOFTMAX,
                                        CUDNN_NOT_PROPAGATE_NAN));
-#define SIZE(probs, gradients, lengths, times, way) \
-  cudnnGetCTCLossWorkspaceSize(handle, probs, gradients, labels, lengths, times, way, ctc, &bytes)
+#define SIZE(probs, gradients, lengths, times, algorithm)                                        \
+  cudnnGetCTCLossWorkspaceSize(handle, probs, gradients, labels, lengths, times, algorithm, ctc, \
+                               &bytes)
   SUCCEEDS(SIZE(desc, desc, label_lengths, input_lengths, algo));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, SIZE(desc, wrong, label_lengths, input_lengths, algo));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, SIZE(four, four, label_lengths, input_lengths, algo));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, SIZE(desc, desc, negative, input_lengths, algo));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, SIZE(desc, desc, label_lengths, too_long, algo));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, SIZE(desc, desc, NULL, input_lengths, algo));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, SIZE(desc, wrong, label_lengths, input_lengths, algo));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, SIZE(four, four, label_lengths, input_lengths, algo));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, SIZE(desc, desc, negative, input_lengths, algo));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, SIZE(desc, desc, label_lengths, too_long, algo));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, SIZE(desc, desc, NULL, input_lengths, algo));
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           SIZE(desc, desc, label_lengths, input_lengths, (cudnnCTCLossAlgo_t)2));
   float* m = device_memory(4096 + bytes);
 #define LOSS(probs, costs, size)                                                               \
@@ -233,10 +235,10 @@ static void test_misuse(void) {
                algo, ctc, m + 128, size)
   SUCCEEDS(SIZE(desc, desc, label_lengths, input_lengths, algo));
   SUCCEEDS(LOSS(m, m + 32, bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, LOSS(NULL, m + 32, bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, LOSS(m, NULL, bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, LOSS(m, m + 32, bytes - 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCTCLoss_v8(handle, algo, ctc, desc, m, NULL, NULL, NULL,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, LOSS(NULL, m + 32, bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, LOSS(m, NULL, bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, LOSS(m, m + 32, bytes - 1));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnCTCLoss_v8(handle, algo, ctc, desc, m, NULL, NULL, NULL,
                                                   m + 32, desc, m + 64, bytes, m + 128));
   cudaFree(m);
   SUCCEEDS(cudnnDestroyTensorDescriptor(desc));
@@ -270,7 +272,7 @@ int main(void) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
     const int before = failures;
     test_loss(&cases[i]);
-    if (failures > before) fprintf(stderr, "that was case %d\n", (int)i);
+    if (failures > before) fprintf(stderr, "in case %d\n", (int)i);
   }
   test_descriptors();
   test_misuse();

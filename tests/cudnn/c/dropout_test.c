@@ -1,5 +1,4 @@
-/* Dropout: what the mask says, how the generator goes on, and that a restored descriptor goes on
- * from the same memory. */
+/* Dropout: the mask, the advance of the generator, and descriptors restored from saved states. */
 #include <math.h>
 
 #include "tensors.h"
@@ -13,13 +12,13 @@ typedef struct {
 } Generator;
 
 static Generator make_generator(float probability, unsigned long long seed) {
-  Generator made = {NULL, NULL, 0};
-  SUCCEEDS(cudnnCreateDropoutDescriptor(&made.dropout));
-  SUCCEEDS(cudnnDropoutGetStatesSize(handle, &made.states_bytes));
-  made.states = device_memory(made.states_bytes);
-  SUCCEEDS(cudnnSetDropoutDescriptor(made.dropout, handle, probability, made.states,
-                                     made.states_bytes, seed));
-  return made;
+  Generator created = {NULL, NULL, 0};
+  SUCCEEDS(cudnnCreateDropoutDescriptor(&created.dropout));
+  SUCCEEDS(cudnnDropoutGetStatesSize(handle, &created.states_bytes));
+  created.states = device_memory(created.states_bytes);
+  SUCCEEDS(cudnnSetDropoutDescriptor(created.dropout, handle, probability, created.states,
+                                     created.states_bytes, seed));
+  return created;
 }
 
 static void destroy_generator(Generator* generator) {
@@ -27,8 +26,8 @@ static void destroy_generator(Generator* generator) {
   cudaFree(generator->states);
 }
 
-/* The graph the documentation promises: Philox by row-major position, or by position in memory
- * where that has no gaps. */
+/* The documented graph: Philox by row-major index, or by memory index if the tensor is
+ * contiguous. */
 static Oracle* dropout_oracle(const Tensor* x, double probability, long long seed,
                               long long offset) {
   Json json = {"", ""};
@@ -57,7 +56,7 @@ static void test_pass(const Tensor* x, float probability) {
   size_t reserve_bytes = 0;
   SUCCEEDS(cudnnDropoutGetReserveSpaceSize(desc, &reserve_bytes));
   long long offset = 0;
-  for (int draw = 0; draw < 3; ++draw) { /* each begins where the one before ended */
+  for (int draw = 0; draw < 3; ++draw) { /* each starts where the previous one ended */
     Oracle* o = dropout_oracle(x, (double)probability, 1234567890123LL, offset);
     CHECK(reserve_bytes == (oracle_bytes(o, "mask") + 3) / 4 * 4);
     void* mask = oracle_device(o, "mask");
@@ -73,7 +72,7 @@ static void test_pass(const Tensor* x, float probability) {
   destroy_generator(&g);
 }
 
-/* Rows with gaps, and a result in another order: what is kept is scaled, the rest is 0, and the
+/* Padded rows, and a result in another axis order: kept elements are scaled, the rest is 0, and the
  * backward pass agrees. */
 static void test_strided(void) {
   enum { ROWS = 5, COLUMNS = 7, PITCH = 9 };
@@ -95,16 +94,16 @@ static void test_strided(void) {
   SUCCEEDS(cudnnDropoutBackward(handle, g.dropout, to, y_device, from, dx_device, reserve, bytes));
   CHECK(cudaMemcpy(y, y_device, sizeof y, cudaMemcpyDeviceToHost) == cudaSuccess);
   CHECK(cudaMemcpy(dx, dx_device, sizeof dx, cudaMemcpyDeviceToHost) == cudaSuccess);
-  int kept = 0;
+  int retained = 0;
   for (int r = 0; r < ROWS; ++r)
     for (int c = 0; c < COLUMNS; ++c) {
       const float value = y[c * ROWS + r], scaled = x[r * PITCH + c] / 0.75F;
       CHECK(value == 0.0F || fabsf(value - scaled) <= 1e-5F * scaled);
       CHECK(fabsf(dx[r * PITCH + c] - value / 0.75F) <= 1e-5F * scaled);
-      kept += value != 0.0F;
+      retained += value != 0.0F;
     }
-  CHECK(kept > ROWS * COLUMNS / 2 && kept < ROWS * COLUMNS);
-  for (int r = 0; r < ROWS; ++r) /* gaps are left alone */
+  CHECK(retained > ROWS * COLUMNS / 2 && retained < ROWS * COLUMNS);
+  for (int r = 0; r < ROWS; ++r) /* padding is not written */
     for (int c = COLUMNS; c < PITCH; ++c)
       CHECK(r == ROWS - 1 || dx[r * PITCH + c] == x[r * PITCH + c]);
   cudaFree(x_device), cudaFree(y_device), cudaFree(dx_device), cudaFree(reserve);
@@ -113,8 +112,9 @@ static void test_strided(void) {
   destroy_generator(&g);
 }
 
-/* A descriptor restored from the states, with any seed, goes on; set starts again. In place, too.
- */
+/* A descriptor restored from the states continues, whatever its seed; cudnnSetDropoutDescriptor
+ * restarts. Also in place.
+ * */
 static void test_restore(void) {
   enum { COUNT = 1000 };
   const Tensor tensor = {"f32", 0, 4, {COUNT, 1, 1, 1}};
@@ -141,12 +141,12 @@ static void test_restore(void) {
   CHECK(memcmp(draws[0], draws[1], sizeof draws[0]) != 0);
   CHECK(memcmp(draws[0], draws[2], sizeof draws[0]) == 0);
   CHECK(memcmp(draws[1], draws[3], sizeof draws[0]) == 0);
-  int kept = 0;
+  int retained = 0;
   for (int i = 0; i < COUNT; ++i) {
     CHECK(draws[0][i] == 0.0F || draws[0][i] == 2.0F);
-    kept += draws[0][i] == 2.0F;
+    retained += draws[0][i] == 2.0F;
   }
-  CHECK(kept > 400 && kept < 600);
+  CHECK(retained > 400 && retained < 600);
 
   float probability = 0.0F;
   void* states = NULL;
@@ -167,33 +167,33 @@ static void test_misuse(void) {
   cudnnDropoutDescriptor_t dropout = NULL;
   float* m = device_memory(256);
   size_t bytes = 0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateDropoutDescriptor(NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnCreateDropoutDescriptor(NULL));
   SUCCEEDS(cudnnCreateDropoutDescriptor(&dropout));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnDropoutForward(handle, dropout, desc, m, desc, m, m + 32, 32));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetDropoutDescriptor(dropout, handle, 1.5F, m, 64, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetDropoutDescriptor(dropout, handle, NAN, m, 64, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetDropoutDescriptor(dropout, NULL, 0.5F, m, 64, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSetDropoutDescriptor(dropout, handle, 1.5F, m, 64, 1));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSetDropoutDescriptor(dropout, handle, NAN, m, 64, 1));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSetDropoutDescriptor(dropout, NULL, 0.5F, m, 64, 1));
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
           cudnnSetDropoutDescriptor(dropout, handle, 0.5F, m, 1, 1));
   SUCCEEDS(cudnnSetDropoutDescriptor(dropout, handle, 0.0F, NULL, 0, 0)); /* draws nothing */
   SUCCEEDS(cudnnDropoutForward(handle, dropout, desc, m, desc, m + 16, m + 32, 32));
   SUCCEEDS(cudnnRestoreDropoutDescriptor(dropout, handle, 0.5F, NULL, 0, 0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnDropoutForward(handle, dropout, desc, m, desc, m + 16, m + 32, 32));
   SUCCEEDS(cudnnSetDropoutDescriptor(dropout, handle, 0.5F, m + 40, 64, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnDropoutForward(handle, dropout, desc, m, less, m + 16, m + 32, 32));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnDropoutForward(handle, dropout, desc, m, other, m + 16, m + 32, 32));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
           cudnnDropoutForward(handle, dropout, desc, m, desc, m + 16, m + 32, 0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnDropoutBackward(handle, dropout, desc, m, desc, NULL, m + 32, 32));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDropoutGetReserveSpaceSize(NULL, &bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDropoutGetStatesSize(handle, NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnDropoutGetReserveSpaceSize(NULL, &bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnDropoutGetStatesSize(handle, NULL));
   SUCCEEDS(cudnnDestroyDropoutDescriptor(dropout));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyDropoutDescriptor(dropout));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyDropoutDescriptor(dropout));
   SUCCEEDS(cudnnDestroyTensorDescriptor(desc));
   SUCCEEDS(cudnnDestroyTensorDescriptor(less));
   SUCCEEDS(cudnnDestroyTensorDescriptor(other));

@@ -13,7 +13,7 @@ static cudnnDataType_t compute_type(const Variant* variant) {
   return strcmp(variant->dtype, "f64") == 0 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
 
-/* Extents the second operand is repeated from. */
+/* Dims of the second operand, which broadcasts. */
 static const char* const repeated[] = {DIMS,        "[1,3,1,1]", "[1,1,1,1]", "[1,3,5,4]",
                                        "[2,1,5,1]", "[1,1,5,4]", "[2,3,1,4]"};
 enum { REPEATED = sizeof repeated / sizeof *repeated };
@@ -25,7 +25,7 @@ static void add_tensor(const char* dims, const Variant* variant) {
                                "input", "before", DIMS) "," TENSOR("output", "c", DIMS),
                            BLEND("a", "before", "c")),
                      dims);
-  if (variant->beta == 0.0) { /* then there is nothing to see of the old contents */
+  if (variant->beta == 0.0) { /* the old contents are not read */
     oracle_destroy(oracle);
     return;
   }
@@ -37,7 +37,7 @@ static void add_tensor(const char* dims, const Variant* variant) {
   oracle_destroy(oracle);
 }
 
-/* Without the old contents: c = alpha * a, repeated. */
+/* With beta 0: c = alpha * a, broadcast. */
 static void add_tensor_over_nan(void) {
   const float a[3] = {1.0F, -2.0F, 3.0F}, alpha = 2.0F, beta = 0.0F;
   float c[12];
@@ -53,9 +53,9 @@ static void add_tensor_over_nan(void) {
   for (int i = 0; i < 12; ++i) CHECK(c[i] == 2.0F * a[i / 2 % 3]);
 
   SUCCEEDS(cudnnSetTensor4dDescriptor(a_desc, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 2, 1, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnAddTensor(handle, &alpha, a_desc, device_a, &beta, c_desc, device_c));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnAddTensor(handle, &alpha, a_desc, NULL, &beta, a_desc, device_c));
   SUCCEEDS(cudnnDestroyTensorDescriptor(a_desc));
   SUCCEEDS(cudnnDestroyTensorDescriptor(c_desc));
@@ -144,7 +144,7 @@ static void nan_of_maximum(void) {
   cudaFree(device_c);
 }
 
-/* INT8 with float arithmetic: rounded to the nearest, held in range. */
+/* INT8 with float compute: rounded to nearest, saturated. */
 static void int8_sum(void) {
   const signed char a[4] = {100, -100, 3, 4}, b[4] = {100, -100, 0, 1};
   const float half = 0.5F;
@@ -169,7 +169,7 @@ static void int8_sum(void) {
   cudaFree(device_c);
 }
 
-/* Only the elements of a tensor with gaps are set. */
+/* Only the elements of a padded tensor are set, not its padding. */
 static void set_tensor(cudnnDataType_t type, size_t bytes, const void* value, const void* bits) {
   enum { ROWS = 3, COLUMNS = 5, PITCH = 7 };
   unsigned char host[ROWS * PITCH * 32];
@@ -189,14 +189,14 @@ static void set_tensor(cudnnDataType_t type, size_t bytes, const void* value, co
   SUCCEEDS(cudnnSetTensor(handle, tensor, device, value));
   CHECK(cudaMemcpy(host, device, sizeof host, cudaMemcpyDeviceToHost) == cudaSuccess);
   int wrong = 0;
-  for (int place = 0; place < ROWS * PITCH; ++place)
+  for (int position = 0; position < ROWS * PITCH; ++position)
     for (size_t byte = 0; byte < bytes; ++byte) {
       const unsigned char expected =
-          place % PITCH < COLUMNS ? ((const unsigned char*)bits)[byte] : 0x5A;
-      wrong += host[(size_t)place * bytes + byte] != expected;
+          position % PITCH < COLUMNS ? ((const unsigned char*)bits)[byte] : 0x5A;
+      wrong += host[(size_t)position * bytes + byte] != expected;
     }
   if (wrong != 0)
-    fprintf(stderr, "data type %d: %d bytes of %d places are wrong\n", (int)type, wrong,
+    fprintf(stderr, "data type %d: %d wrong bytes in %d elements\n", (int)type, wrong,
             ROWS * PITCH);
   CHECK(wrong == 0);
   SUCCEEDS(cudnnDestroyTensorDescriptor(tensor));
@@ -215,7 +215,7 @@ static void set_tensors(void) {
   for (int lane = 0; lane < 32; ++lane) lanes[lane] = (signed char)(lane * 9 - 120);
   set_tensor(CUDNN_DATA_FLOAT, sizeof single, &single, &single);
   set_tensor(CUDNN_DATA_DOUBLE, sizeof wide, &wide, &wide);
-  /* Narrow types take a float. */
+  /* For narrow types the value is a float. */
   set_tensor(CUDNN_DATA_HALF, sizeof half, &single, &half);
   set_tensor(CUDNN_DATA_BFLOAT16, sizeof brain, &single, &brain);
   set_tensor(CUDNN_DATA_INT8, sizeof small, &seven, &small);
@@ -247,28 +247,28 @@ static void misuse(void) {
   cudnnDataType_t compute;
   cudnnNanPropagation_t nan;
   SUCCEEDS(cudnnCreateOpTensorDescriptor(&how));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetOpTensorDescriptor(how, &op, &compute, &nan));
-  ANSWERS(
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetOpTensorDescriptor(how, &op, &compute, &nan));
+  RETURNS(
       CUDNN_STATUS_BAD_PARAM,
       cudnnSetOpTensorDescriptor(how, (cudnnOpTensorOp_t)6, CUDNN_DATA_FLOAT, CUDNN_PROPAGATE_NAN));
   SUCCEEDS(
       cudnnSetOpTensorDescriptor(how, CUDNN_OP_TENSOR_MIN, CUDNN_DATA_DOUBLE, CUDNN_PROPAGATE_NAN));
   SUCCEEDS(cudnnGetOpTensorDescriptor(how, &op, &compute, &nan));
   CHECK(op == CUDNN_OP_TENSOR_MIN && compute == CUDNN_DATA_DOUBLE && nan == CUDNN_PROPAGATE_NAN);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetOpTensorDescriptor(how, NULL, &compute, &nan));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetOpTensorDescriptor(how, NULL, &compute, &nan));
 
   cudnnTensorDescriptor_t tensor = NULL;
   SUCCEEDS(cudnnCreateTensorDescriptor(&tensor));
   float numbers[4] = {0};
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetTensor(handle, tensor, numbers, numbers));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSetTensor(handle, tensor, numbers, numbers));
   SUCCEEDS(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 4, 1, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetTensor(handle, tensor, numbers, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnScaleTensor(handle, tensor, NULL, numbers));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnOpTensor(handle, how, NULL, tensor, numbers, NULL, tensor,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSetTensor(handle, tensor, numbers, NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnScaleTensor(handle, tensor, NULL, numbers));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnOpTensor(handle, how, NULL, tensor, numbers, NULL, tensor,
                                                 NULL, NULL, tensor, numbers));
   SUCCEEDS(cudnnDestroyTensorDescriptor(tensor));
   SUCCEEDS(cudnnDestroyOpTensorDescriptor(how));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyOpTensorDescriptor(how));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyOpTensorDescriptor(how));
 }
 
 int main(void) {
@@ -276,7 +276,7 @@ int main(void) {
   for (int v = 0; v < VARIANTS; ++v) {
     scale_tensor(&variants[v]);
     for (int dims = 0; dims < REPEATED; ++dims) add_tensor(repeated[dims], &variants[v]);
-    Variant no_alpha = variants[v]; /* the operation has factors of its own */
+    Variant no_alpha = variants[v]; /* the call has no alpha */
     no_alpha.alpha = 1.0;
     for (int operation = 0; operation < OPERATIONS; ++operation) {
       op_tensor(operation, repeated[v % REPEATED], &no_alpha, 0);

@@ -31,13 +31,13 @@ void point(Fusion* fusion, cudnnFusedOpsConstParamLabel_t placeholder,
   describe(fusion, placeholder, &kAligned);
   SUCCEEDS(cudnnSetFusedOpsVariantParamPackAttribute(fusion->variants, label, pointer));
 }
-void give(Fusion* fusion, cudnnFusedOpsVariantParamLabel_t label, void* number) {
+void set_variant(Fusion* fusion, cudnnFusedOpsVariantParamLabel_t label, void* number) {
   SUCCEEDS(cudnnSetFusedOpsVariantParamPackAttribute(fusion->variants, label, number));
 }
 
 cudnnTensorDescriptor_t channels(cudnnDataType_t type, int count) {
-  cudnnTensorDescriptor_t made;
-  SUCCEEDS(cudnnCreateTensorDescriptor(&made));
-  SUCCEEDS(cudnnSetTensor4dDescriptor(made, CUDNN_TENSOR_NHWC, type, 1, count, 1, 1));
-  return made;
+  cudnnTensorDescriptor_t descriptor;
+  SUCCEEDS(cudnnCreateTensorDescriptor(&descriptor));
+  SUCCEEDS(cudnnSetTensor4dDescriptor(descriptor, CUDNN_TENSOR_NHWC, type, 1, count, 1, 1));
+  return descriptor;
 }

@@ -1,4 +1,4 @@
-/* A fusion for tests: its plan, its two parameter packs, and a shape. */
+/* A fused op for tests: its plan, its two parameter packs, and a shape. */
 #ifndef ASHLAR_TESTS_CUDNN_C_FUSED_OPS_H
 #define ASHLAR_TESTS_CUDNN_C_FUSED_OPS_H
 
@@ -17,12 +17,12 @@ extern const Shape kHalf; /* f16, NHWC */
 Fusion make_fusion(cudnnFusedOps_t ops); /* for spatial batch norm */
 void destroy_fusion(Fusion* fusion);
 void describe(Fusion* fusion, cudnnFusedOpsConstParamLabel_t label, const void* desc);
-/* Announces a pointer and gives it. */
+/* Sets the placeholder of a pointer and the pointer. */
 void point(Fusion* fusion, cudnnFusedOpsConstParamLabel_t placeholder,
            cudnnFusedOpsVariantParamLabel_t label, void* pointer);
-void give(Fusion* fusion, cudnnFusedOpsVariantParamLabel_t label, void* number);
+void set_variant(Fusion* fusion, cudnnFusedOpsVariantParamLabel_t label, void* number);
 
-/* One number per channel. */
+/* A per-channel tensor. */
 cudnnTensorDescriptor_t channels(cudnnDataType_t type, int count);
 
 #endif

@@ -1,4 +1,4 @@
-/* The parameter packs of fused-ops plans: what is set comes back, and refusals. */
+/* The parameter packs of fused-ops plans: set and get, and rejections. */
 #include "fused_ops.h"
 
 static cudnnHandle_t handle;
@@ -16,8 +16,8 @@ static void test_bundles(void) {
   int is_null = -1, rank = 0, dims[4] = {0}, groups = 0;
   cudnnDataType_t type;
   cudnnTensorFormat_t format;
-#define GET(label, place) \
-  cudnnGetFusedOpsConstParamPackAttribute(fusion.constants, label, place, &is_null)
+#define GET(label, out) \
+  cudnnGetFusedOpsConstParamPackAttribute(fusion.constants, label, out, &is_null)
   SUCCEEDS(GET(CUDNN_PARAM_XDESC, tensor));
   CHECK(is_null == 1);
   describe(&fusion, CUDNN_PARAM_XDESC, d.x);
@@ -49,62 +49,62 @@ static void test_bundles(void) {
   describe(&fusion, CUDNN_PARAM_XDESC, NULL);
   SUCCEEDS(GET(CUDNN_PARAM_XDESC, tensor));
   CHECK(is_null == 1);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, GET(CUDNN_PARAM_XDESC, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, GET(CUDNN_PARAM_DXDESC, tensor)); /* another fusion's */
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, GET(CUDNN_PARAM_WDESC, tensor));  /* no filter descriptor */
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, GET((cudnnFusedOpsConstParamLabel_t)39, tensor));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, GET(CUDNN_PARAM_XDESC, NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, GET(CUDNN_PARAM_DXDESC, tensor)); /* label of another fused op */
+  RETURNS(CUDNN_STATUS_BAD_PARAM, GET(CUDNN_PARAM_WDESC, tensor));  /* no filter descriptor */
+  RETURNS(CUDNN_STATUS_BAD_PARAM, GET((cudnnFusedOpsConstParamLabel_t)39, tensor));
 #undef GET
-#define SET(label, place) cudnnSetFusedOpsConstParamPackAttribute(fusion.constants, label, place)
+#define SET(label, out) cudnnSetFusedOpsConstParamPackAttribute(fusion.constants, label, out)
   const int nonsense = 9;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_BN_MODE, &nonsense));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_YDATA_PLACEHOLDER, &nonsense));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_BN_MODE, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_XDESC, d.w));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_BN_DBIAS_PLACEHOLDER, &kAligned));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_BN_MODE, &nonsense));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_YDATA_PLACEHOLDER, &nonsense));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_BN_MODE, NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_XDESC, d.w));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_BN_DBIAS_PLACEHOLDER, &kAligned));
 #undef SET
 
   void* pointer = &d;
   size_t bytes = 77, got = 0;
   SUCCEEDS(cudnnGetFusedOpsVariantParamPackAttribute(fusion.variants, CUDNN_PTR_YDATA, &pointer));
   CHECK(pointer == NULL);
-  give(&fusion, CUDNN_PTR_YDATA, &d);
-  give(&fusion, CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES, &bytes);
+  set_variant(&fusion, CUDNN_PTR_YDATA, &d);
+  set_variant(&fusion, CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES, &bytes);
   SUCCEEDS(cudnnGetFusedOpsVariantParamPackAttribute(fusion.variants, CUDNN_PTR_YDATA, &pointer));
   CHECK(pointer == &d);
   SUCCEEDS(cudnnGetFusedOpsVariantParamPackAttribute(
       fusion.variants, CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES, &got));
   CHECK(got == 77);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetFusedOpsVariantParamPackAttribute(
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSetFusedOpsVariantParamPackAttribute(
                                       fusion.variants, CUDNN_SCALAR_DOUBLE_BN_EPSILON, &d));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetFusedOpsVariantParamPackAttribute(
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSetFusedOpsVariantParamPackAttribute(
                                       fusion.variants, (cudnnFusedOpsVariantParamLabel_t)50, &d));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetFusedOpsVariantParamPackAttribute(
               fusion.variants, CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetFusedOpsVariantParamPackAttribute(fusion.variants, CUDNN_PTR_YDATA, NULL));
 
-  /* Plans: not made, made of too little, of the wrong pack, and run without pointers. */
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnFusedOpsExecute(handle, fusion.plan, fusion.variants));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  /* Plans: not compiled, with missing constants, with the wrong pack, and run without pointers. */
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnFusedOpsExecute(handle, fusion.plan, fusion.variants));
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnMakeFusedOpsPlan(handle, fusion.plan, fusion.constants, &bytes));
   Fusion other = make_fusion(CUDNN_FUSED_SCALE_BIAS_ACTIVATION_WGRAD);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnMakeFusedOpsPlan(handle, fusion.plan, other.constants, &bytes));
   describe(&fusion, CUDNN_PARAM_XDESC, d.x);
   describe(&fusion, CUDNN_PARAM_YDESC, d.y);
   describe(&fusion, CUDNN_PARAM_CONV_DESC, d.conv);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnMakeFusedOpsPlan(handle, fusion.plan, fusion.constants, NULL));
   SUCCEEDS(cudnnMakeFusedOpsPlan(handle, fusion.plan, fusion.constants, &bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnFusedOpsExecute(handle, fusion.plan, fusion.variants));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnFusedOpsExecute(handle, fusion.plan, other.variants));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateFusedOpsPlan(&other.plan, (cudnnFusedOps_t)7));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnFusedOpsExecute(handle, fusion.plan, fusion.variants));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnFusedOpsExecute(handle, fusion.plan, other.variants));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnCreateFusedOpsPlan(&other.plan, (cudnnFusedOps_t)7));
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnCreateFusedOpsConstParamPack(NULL, CUDNN_FUSED_SCALE_BIAS_ACTIVATION_WGRAD));
   destroy_fusion(&other);
   destroy_fusion(&fusion);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyFusedOpsPlan(fusion.plan));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyFusedOpsPlan(fusion.plan));
   SUCCEEDS(cudnnDestroyTensorDescriptor(tensor));
   SUCCEEDS(cudnnDestroyFilterDescriptor(filter));
   SUCCEEDS(cudnnDestroyConvolutionDescriptor(conv));

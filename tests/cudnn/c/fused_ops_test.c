@@ -1,4 +1,4 @@
-/* Fused-ops plans: the seven fusions. */
+/* Fused-ops plans: all seven fused ops. */
 #include "fused_ops.h"
 
 #include <string.h>
@@ -21,8 +21,8 @@ static void run(Fusion* fusion, int with_workspace) {
   SUCCEEDS(cudnnMakeFusedOpsPlan(handle, fusion->plan, fusion->constants, &bytes));
   if (!with_workspace) bytes = 0;
   void* workspace = workspace_of(bytes);
-  give(fusion, CUDNN_PTR_WORKSPACE, workspace);
-  give(fusion, CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES, &bytes);
+  set_variant(fusion, CUDNN_PTR_WORKSPACE, workspace);
+  set_variant(fusion, CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES, &bytes);
   SUCCEEDS(cudnnFusedOpsExecute(handle, fusion->plan, fusion->variants));
   cudaFree(workspace);
 }
@@ -34,29 +34,30 @@ static const char* json_channels(const char* name, const char* kind, const char*
 }
 
 static cudnnActivationDescriptor_t relu(void) {
-  cudnnActivationDescriptor_t made;
-  SUCCEEDS(cudnnCreateActivationDescriptor(&made));
-  SUCCEEDS(cudnnSetActivationDescriptor(made, CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN, 0.0));
-  return made;
+  cudnnActivationDescriptor_t descriptor;
+  SUCCEEDS(cudnnCreateActivationDescriptor(&descriptor));
+  SUCCEEDS(
+      cudnnSetActivationDescriptor(descriptor, CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN, 0.0));
+  return descriptor;
 }
 
-/* What stands in front of a convolution: activation(x * eq_scale + eq_bias), or x. */
+/* The prologue of a convolution: activation(x * eq_scale + eq_bias), or x. */
 typedef struct {
   const char *tensors, *nodes, *result;
 } Prologue;
 static Prologue prologue_of(const Shape* shape, int with_scale) {
   static char tensors[2048];
-  Prologue made = {"", "", "x"};
-  if (!with_scale) return made;
+  Prologue descriptor = {"", "", "x"};
+  if (!with_scale) return descriptor;
   snprintf(tensors, sizeof tensors, "%s,%s,%s," F32("scaled") "," F32("biased") ",",
            json_channels("eq_scale", "input", shape->dtype, shape, shape->c),
            json_channels("eq_bias", "input", shape->dtype, shape, shape->c),
            json_x(shape, "in", "intermediate"));
-  made.tensors = tensors;
-  made.nodes = MUL("x", "eq_scale", "scaled") "," ADD("scaled", "eq_bias", "biased") "," RELU(
+  descriptor.tensors = tensors;
+  descriptor.nodes = MUL("x", "eq_scale", "scaled") "," ADD("scaled", "eq_bias", "biased") "," RELU(
       "biased", "in") ",";
-  made.result = "in";
-  return made;
+  descriptor.result = "in";
+  return descriptor;
 }
 
 static void add_prologue(Fusion* fusion, const Oracle* oracle, int with_scale,
@@ -73,7 +74,7 @@ static void add_prologue(Fusion* fusion, const Oracle* oracle, int with_scale,
         oracle_device(oracle, "eq_bias"));
 }
 
-/* A convolution with sums behind it, then its filter's gradient. */
+/* A convolution with per-channel sums, then backward filter. */
 static void test_convolutions(const Shape* shape, int with_scale, int with_workspace) {
   Descriptors d = make_descriptors(shape);
   cudnnTensorDescriptor_t equivalent = channels(type_of(shape->dtype), shape->c);
@@ -159,7 +160,7 @@ static void test_conv_activation(const Shape* shape) {
   destroy_descriptors(&d);
 }
 
-/* Sums become a scale and a bias; running statistics change in place. */
+/* BN_FINALIZE: sums to scale and bias; running statistics are updated in place. */
 static void test_finalize(int is_training) {
   const int count = 12;
   Shape shape = kHalf;
@@ -225,12 +226,12 @@ static void test_finalize(int is_training) {
           oracle_device(oracle, "saved_mean"));
     point(&fusion, CUDNN_PARAM_BN_SAVED_INVSTD_PLACEHOLDER, CUDNN_PTR_BN_SAVED_INVSTD,
           oracle_device(oracle, "saved_inv"));
-    give(&fusion, CUDNN_SCALAR_INT64_T_BN_ACCUMULATION_COUNT, &accumulated);
-    give(&fusion, CUDNN_SCALAR_DOUBLE_BN_EXP_AVG_FACTOR, &factor);
+    set_variant(&fusion, CUDNN_SCALAR_INT64_T_BN_ACCUMULATION_COUNT, &accumulated);
+    set_variant(&fusion, CUDNN_SCALAR_DOUBLE_BN_EXP_AVG_FACTOR, &factor);
   }
   point(&fusion, CUDNN_PARAM_BN_RUNNING_MEAN_PLACEHOLDER, CUDNN_PTR_BN_RUNNING_MEAN, running_mean);
   point(&fusion, CUDNN_PARAM_BN_RUNNING_VAR_PLACEHOLDER, CUDNN_PTR_BN_RUNNING_VAR, running_var);
-  give(&fusion, CUDNN_SCALAR_DOUBLE_BN_EPSILON, &epsilon);
+  set_variant(&fusion, CUDNN_SCALAR_DOUBLE_BN_EPSILON, &epsilon);
   size_t bytes = 1;
   SUCCEEDS(cudnnMakeFusedOpsPlan(handle, fusion.plan, fusion.constants, &bytes));
   CHECK(bytes == 0);
@@ -242,16 +243,16 @@ static void test_finalize(int is_training) {
   SUCCEEDS(cudnnDestroyTensorDescriptor(equivalent));
 }
 
-/* ReLU with its bits, and the way back through them and a batch norm. */
+/* ReLU with its bit mask, and the backward through the mask and a batch norm. */
 static void test_bitmask(const Shape* shape) {
   Descriptors d = make_descriptors(shape);
   cudnnTensorDescriptor_t equivalent = channels(CUDNN_DATA_HALF, shape->c), bits;
   cudnnTensorDescriptor_t stats = channels(CUDNN_DATA_FLOAT, shape->c);
   cudnnActivationDescriptor_t activation = relu();
-  const int places = shape->n * shape->in[0] * shape->in[1];
+  const int positions = shape->n * shape->in[0] * shape->in[1];
   SUCCEEDS(cudnnCreateTensorDescriptor(&bits));
-  /* Two words of 32 bits per place: the channels filled up to 64, the places to 32. */
-  const int rows = (places + 31) / 32 * 32;
+  /* Two 32-bit words per pixel: channels are padded to 64, pixels to 32. */
+  const int rows = (positions + 31) / 32 * 32;
   SUCCEEDS(cudnnSetTensorNdDescriptor(bits, CUDNN_DATA_INT32, 3, (const int[]){rows, 2, 1},
                                       (const int[]){2, 1, 1}));
   void* bit_memory = device_memory((size_t)rows * 8);

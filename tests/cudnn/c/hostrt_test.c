@@ -1,5 +1,6 @@
-/* The CUDA runtime that stands in where there is no GPU. What NVIDIA's library promises too is
- * tested with either; misuse that a GPU's library need not survive only with the stand-in. */
+/* The host runtime that replaces libcudart on machines without a GPU. Behaviour that NVIDIA's
+ * library shares is tested with either library; misuse that NVIDIA's need not survive only with
+ * ours. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -219,7 +220,7 @@ static void test_streams(void) {
   DONE(cudaStreamDestroy(urgent));
 }
 
-/* Work of a captured stream happens when its graph is launched, each time. */
+/* Work of a captured stream runs at every launch of its graph. */
 static void test_capture(void) {
   cudaStream_t stream = NULL;
   cudaStream_t other = NULL;
@@ -271,8 +272,8 @@ static void test_capture(void) {
   DONE(cudaStreamDestroy(stream));
 }
 
-/* Handles and ranges that are wrong: looked up, not followed. */
-static void test_misuse_of_the_stand_in(void) {
+/* Invalid handles and ranges are rejected by lookup, without being dereferenced. */
+static void test_misuse_of_hostrt(void) {
   cudaStream_t stream = NULL;
   cudaEvent_t event = NULL;
   cudaEvent_t timeless = NULL;
@@ -301,7 +302,7 @@ static void test_misuse_of_the_stand_in(void) {
   DONE(cudaMalloc(&memory, 16));
   FAILS(cudaErrorInvalidValue, cudaMemcpy(memory, host, 17, cudaMemcpyHostToDevice));
   FAILS(cudaErrorInvalidValue, cudaMemset((char*)memory + 8, 0, 9));
-  DONE(cudaMemset(host, 3, 4)); /* the program's own memory is the device's too */
+  DONE(cudaMemset(host, 3, 4)); /* the device may access pageable host memory */
   CHECK(host[3] == 3 && host[4] == 0);
   FAILS(cudaErrorInvalidValue, cudaFreeHost(memory));
   FAILS(cudaErrorInvalidValue, cudaFree(host));
@@ -310,7 +311,7 @@ static void test_misuse_of_the_stand_in(void) {
   FAILS(cudaErrorInvalidValue, cudaFree(memory));
 }
 
-/* One program with both libraries. */
+/* One program that uses both libraries. */
 static void test_with_cudnn(void) {
   cudnnHandle_t handle = NULL;
   cudaStream_t stream = NULL;
@@ -335,8 +336,8 @@ int main(void) {
   test_capture();
   test_with_cudnn();
   DONE(cudaGetDeviceProperties(&properties, 0));
-  if (strcmp(properties.name, "Ashlar host processor") == 0) {
-    test_misuse_of_the_stand_in();
+  if (strcmp(properties.name, "Ashlar host CPU") == 0) {
+    test_misuse_of_hostrt();
   }
   return failures;
 }

@@ -13,11 +13,11 @@ static const struct {
 enum { SETTINGS = 4 };
 
 static cudnnLRNDescriptor_t descriptor(int setting) {
-  cudnnLRNDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreateLRNDescriptor(&made));
-  SUCCEEDS(cudnnSetLRNDescriptor(made, settings[setting].n, settings[setting].alpha,
+  cudnnLRNDescriptor_t created = NULL;
+  SUCCEEDS(cudnnCreateLRNDescriptor(&created));
+  SUCCEEDS(cudnnSetLRNDescriptor(created, settings[setting].n, settings[setting].alpha,
                                  settings[setting].beta, settings[setting].k));
-  return made;
+  return created;
 }
 
 #define ATTRIBUTES "'attributes':{'window':%u,'alpha':%.9g,'beta':%.9g,'k':%.9g}"
@@ -88,7 +88,7 @@ static void divisive_forward(int setting, int with_means, const Variant* variant
   oracle_destroy(oracle);
 }
 
-/* Both gradients; means 0 are given to the graph where the call gets none. */
+/* Both gradients. When the call gets no means, the graph gets means of 0. */
 static void divisive_backward(int setting, int with_means, const Variant* variant) {
   Oracle* oracle = oracle_variant(
       variant,
@@ -135,14 +135,14 @@ static void misuse(void) {
   cudnnLRNDescriptor_t how = NULL;
   unsigned n = 0;
   double alpha = 0.0, beta = 0.0, k = 0.0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateLRNDescriptor(NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnCreateLRNDescriptor(NULL));
   SUCCEEDS(cudnnCreateLRNDescriptor(&how));
   SUCCEEDS(cudnnGetLRNDescriptor(how, &n, &alpha, &beta, &k));
   CHECK(n == 5 && alpha == 1e-4 && beta == 0.75 && k == 2.0);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetLRNDescriptor(how, 0, 1e-4, 0.75, 2.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetLRNDescriptor(how, 17, 1e-4, 0.75, 2.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetLRNDescriptor(how, 5, 1e-4, 0.009, 2.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetLRNDescriptor(how, 5, 1e-4, 0.75, 0.9e-5));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSetLRNDescriptor(how, 0, 1e-4, 0.75, 2.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSetLRNDescriptor(how, 17, 1e-4, 0.75, 2.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSetLRNDescriptor(how, 5, 1e-4, 0.009, 2.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSetLRNDescriptor(how, 5, 1e-4, 0.75, 0.9e-5));
   SUCCEEDS(cudnnSetLRNDescriptor(how, 16, 1.0, 0.01, 1e-5));
   SUCCEEDS(cudnnGetLRNDescriptor(how, &n, &alpha, &beta, &k));
   CHECK(n == 16 && alpha == 1.0 && beta == 0.01 && k == 1e-5);
@@ -152,17 +152,17 @@ static void misuse(void) {
   SUCCEEDS(cudnnSetTensor4dDescriptor(x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, 1));
   SUCCEEDS(cudnnSetTensor4dDescriptor(y, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 2, 1, 1));
   float a[2] = {0};
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnLRNCrossChannelForward(handle, how, (cudnnLRNMode_t)0, NULL, x, a, NULL, y, a));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnLRNCrossChannelForward(handle, how, (cudnnLRNMode_t)0, NULL, x, a, NULL, x, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnDivisiveNormalizationForward(handle, how, (cudnnDivNormMode_t)0, NULL, x, a, NULL,
                                             NULL, a, NULL, x, a));
   SUCCEEDS(cudnnDestroyTensorDescriptor(x));
   SUCCEEDS(cudnnDestroyTensorDescriptor(y));
   SUCCEEDS(cudnnDestroyLRNDescriptor(how));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetLRNDescriptor(how, &n, &alpha, &beta, &k));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetLRNDescriptor(how, &n, &alpha, &beta, &k));
 }
 
 int main(void) {
@@ -171,7 +171,7 @@ int main(void) {
     for (int v = 0; v < VARIANTS; ++v) {
       lrn_forward(setting, &variants[v]);
       lrn_backward(setting, &variants[v]);
-      if (settings[setting].n > 5) continue; /* wider than the tensor: slow to judge */
+      if (settings[setting].n > 5) continue; /* wider than the tensor: slow in the oracle */
       for (int with_means = 0; with_means < 2; ++with_means) {
         divisive_forward(setting, with_means, &variants[v]);
         divisive_backward(setting, with_means, &variants[v]);

@@ -9,50 +9,50 @@
 
 static cudnnHandle_t handle;
 
-static cudnnStatus_t forward(const Attention* made, const Oracle* oracle, int step) {
+static cudnnStatus_t forward(const Attention* attn, const Oracle* oracle, int step) {
   return cudnnMultiHeadAttnForward(
-      handle, made->attention, step, made->low, made->high, NULL, NULL, made->q,
-      oracle_device(oracle, "q"), made->test.has_residual ? oracle_device(oracle, "q") : NULL,
-      made->k, oracle_device(oracle, "k"), made->v, oracle_device(oracle, "v"), made->o,
-      oracle_device(oracle, "o"), made->weights_bytes,
-      made->weights_bytes > 0 ? made->weights : NULL, made->workspace_bytes, made->workspace,
-      made->reserve_bytes, made->reserve);
+      handle, attn->attention, step, attn->low, attn->high, NULL, NULL, attn->q,
+      oracle_device(oracle, "q"), attn->test.has_residual ? oracle_device(oracle, "q") : NULL,
+      attn->k, oracle_device(oracle, "k"), attn->v, oracle_device(oracle, "v"), attn->o,
+      oracle_device(oracle, "o"), attn->weights_bytes,
+      attn->weights_bytes > 0 ? attn->weights : NULL, attn->workspace_bytes, attn->workspace,
+      attn->reserve_bytes, attn->reserve);
 }
 
 static void train(const AttentionCase* test) {
-  Attention made = attention_create(handle, test, 1);
-  Oracle* oracle = attention_oracle(&made, 1);
-  const int has_weights = made.weights_bytes > 0;
-  if (has_weights) CHECK(made.weights_bytes == oracle_bytes(oracle, "weights"));
-  const void* weights = has_weights ? made.weights : NULL;
-  SUCCEEDS(forward(&made, oracle, -1));
+  Attention attn = attention_create(handle, test, 1);
+  Oracle* oracle = attention_oracle(&attn, 1);
+  const int has_weights = attn.weights_bytes > 0;
+  if (has_weights) CHECK(attn.weights_bytes == oracle_bytes(oracle, "weights"));
+  const void* weights = has_weights ? attn.weights : NULL;
+  SUCCEEDS(forward(&attn, oracle, -1));
   SUCCEEDS(cudnnMultiHeadAttnBackwardData(
-      handle, made.attention, made.low, made.high, NULL, NULL, made.o, oracle_device(oracle, "d_o"),
-      made.q, oracle_device(oracle, "dq"), oracle_device(oracle, "q"), made.k,
-      oracle_device(oracle, "dk"), oracle_device(oracle, "k"), made.v, oracle_device(oracle, "dv"),
-      oracle_device(oracle, "v"), made.weights_bytes, weights, made.workspace_bytes, made.workspace,
-      made.reserve_bytes, made.reserve));
+      handle, attn.attention, attn.low, attn.high, NULL, NULL, attn.o, oracle_device(oracle, "d_o"),
+      attn.q, oracle_device(oracle, "dq"), oracle_device(oracle, "q"), attn.k,
+      oracle_device(oracle, "dk"), oracle_device(oracle, "k"), attn.v, oracle_device(oracle, "dv"),
+      oracle_device(oracle, "v"), attn.weights_bytes, weights, attn.workspace_bytes, attn.workspace,
+      attn.reserve_bytes, attn.reserve));
   SUCCEEDS(cudnnMultiHeadAttnBackwardWeights(
-      handle, made.attention, test->accumulation, made.q, oracle_device(oracle, "q"), made.k,
-      oracle_device(oracle, "k"), made.v, oracle_device(oracle, "v"), made.o,
-      oracle_device(oracle, "d_o"), made.weights_bytes, weights, has_weights ? made.dweights : NULL,
-      made.workspace_bytes, made.workspace, made.reserve_bytes, made.reserve));
-  if (has_weights) attention_give_gradient(&made, oracle);
+      handle, attn.attention, test->accumulation, attn.q, oracle_device(oracle, "q"), attn.k,
+      oracle_device(oracle, "k"), attn.v, oracle_device(oracle, "v"), attn.o,
+      oracle_device(oracle, "d_o"), attn.weights_bytes, weights, has_weights ? attn.dweights : NULL,
+      attn.workspace_bytes, attn.workspace, attn.reserve_bytes, attn.reserve));
+  if (has_weights) attention_copy_gradient(&attn, oracle);
   oracle_check(oracle);
   oracle_destroy(oracle);
-  attention_destroy(&made);
+  attention_destroy(&attn);
 }
 
 static void infer(const AttentionCase* test) {
-  Attention made = attention_create(handle, test, 0);
-  Oracle* oracle = attention_oracle(&made, 0);
-  SUCCEEDS(forward(&made, oracle, -1));
+  Attention attn = attention_create(handle, test, 0);
+  Oracle* oracle = attention_oracle(&attn, 0);
+  SUCCEEDS(forward(&attn, oracle, -1));
   oracle_check(oracle);
   oracle_fill(oracle, "o", -1.0, 1.0);
-  for (int step = 0; step < test->queries; ++step) SUCCEEDS(forward(&made, oracle, step));
+  for (int step = 0; step < test->queries; ++step) SUCCEEDS(forward(&attn, oracle, step));
   oracle_check(oracle);
   oracle_destroy(oracle);
-  attention_destroy(&made);
+  attention_destroy(&attn);
 }
 
 static const AttentionCase kPlain = {.dtype = CUDNN_DATA_FLOAT,
@@ -114,22 +114,22 @@ static void test_dropout(void) {
   infer(&test); /* without dropout */
 }
 
-/* Rows past the end of a sequence hold what the descriptor says. */
+/* Rows past the end of a sequence hold the paddingFill of the descriptor. */
 static void test_fill(void) {
   AttentionCase test = kPlain;
   test.has_lengths = 1;
-  Attention made = attention_create(handle, &test, 0);
-  Oracle* oracle = attention_oracle(&made, 0);
+  Attention attn = attention_create(handle, &test, 0);
+  Oracle* oracle = attention_oracle(&attn, 0);
   const int dims[4] = {test.queries, test.batch, test.beams, attention_output_size(&test)};
   float fill = 2.5F;
-  SUCCEEDS(cudnnSetSeqDataDescriptor(made.o, test.dtype, 4, dims, kOrders[0],
-                                     (size_t)(test.batch * test.beams), made.q_lengths, &fill));
-  SUCCEEDS(forward(&made, oracle, -1));
+  SUCCEEDS(cudnnSetSeqDataDescriptor(attn.o, test.dtype, 4, dims, kOrders[0],
+                                     (size_t)(test.batch * test.beams), attn.q_lengths, &fill));
+  SUCCEEDS(forward(&attn, oracle, -1));
   oracle_download(oracle, "o");
   float* o = oracle_host(oracle, "o");
   for (int t = 0; t < test.queries; ++t)
     for (int n = 0; n < test.batch * test.beams; ++n)
-      if (t >= made.q_lengths[n]) {
+      if (t >= attn.q_lengths[n]) {
         float* row = o + (t * test.batch * test.beams + n) * attention_output_size(&test);
         for (int i = 0; i < attention_output_size(&test); ++i) {
           CHECK(row[i] == 2.5F);
@@ -139,7 +139,7 @@ static void test_fill(void) {
   oracle_upload(oracle, "o");
   oracle_check(oracle);
   oracle_destroy(oracle);
-  attention_destroy(&made);
+  attention_destroy(&attn);
 }
 
 /* One head, one key: softmax is 1 and o = Wo (Wv v + bv) + bo, through the addresses that programs
@@ -148,13 +148,13 @@ static void test_weights(void) {
   AttentionCase test = kPlain;
   test.mode = CUDNN_ATTN_ENABLE_PROJ_BIASES;
   test.queries = test.keys = test.batch = test.beams = 1;
-  Attention made = attention_create(handle, &test, 0);
-  Oracle* oracle = attention_oracle(&made, 0);
-  SUCCEEDS(forward(&made, oracle, -1));
+  Attention attn = attention_create(handle, &test, 0);
+  Oracle* oracle = attention_oracle(&attn, 0);
+  SUCCEEDS(forward(&attn, oracle, -1));
   oracle_download(oracle, "o");
-  const char* base = made.weights;
-  float* host = malloc(made.weights_bytes);
-  cudaMemcpy(host, base, made.weights_bytes, cudaMemcpyDeviceToHost);
+  const char* base = attn.weights;
+  float* host = malloc(attn.weights_bytes);
+  cudaMemcpy(host, base, attn.weights_bytes, cudaMemcpyDeviceToHost);
   const float* v = oracle_host(oracle, "v");
   const float* parts[CUDNN_ATTN_WKIND_COUNT];
   int dims[CUDNN_ATTN_WKIND_COUNT][3], strides[CUDNN_ATTN_WKIND_COUNT][3], rank = 0, count = 0;
@@ -163,15 +163,15 @@ static void test_weights(void) {
   for (int kind = 0; kind < CUDNN_ATTN_WKIND_COUNT; ++kind) {
     void* address = NULL;
     cudnnDataType_t type;
-    SUCCEEDS(cudnnGetMultiHeadAttnWeights(handle, made.attention,
-                                          (cudnnMultiHeadAttnWeightKind_t)kind, made.weights_bytes,
+    SUCCEEDS(cudnnGetMultiHeadAttnWeights(handle, attn.attention,
+                                          (cudnnMultiHeadAttnWeightKind_t)kind, attn.weights_bytes,
                                           base, desc, &address));
     SUCCEEDS(cudnnGetTensorNdDescriptor(desc, 3, &type, &rank, dims[kind], strides[kind]));
     CHECK(rank == 3 && type == CUDNN_DATA_FLOAT);
     parts[kind] = host + ((const char*)address - base) / (ptrdiff_t)sizeof(float);
     count += dims[kind][0] * dims[kind][1] * dims[kind][2];
   }
-  CHECK((size_t)count * sizeof(float) == made.weights_bytes);
+  CHECK((size_t)count * sizeof(float) == attn.weights_bytes);
   CHECK(strides[0][0] == 3 && strides[0][1] == 1 && strides[0][2] == 6); /* columns of all heads */
   CHECK(strides[3][0] == 12 && strides[3][1] == 1 && strides[3][2] == 6);
   const int wv = CUDNN_MH_ATTN_V_WEIGHTS, wo = CUDNN_MH_ATTN_O_WEIGHTS, bv = CUDNN_MH_ATTN_V_BIASES,
@@ -190,38 +190,38 @@ static void test_weights(void) {
     CHECK(fabs((double)((const float*)oracle_host(oracle, "o"))[i] - sum) < 1e-5);
   }
   void* address = NULL;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
-          cudnnGetMultiHeadAttnWeights(handle, made.attention, (cudnnMultiHeadAttnWeightKind_t)8,
-                                       made.weights_bytes, base, desc, &address));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-          cudnnGetMultiHeadAttnWeights(handle, made.attention, CUDNN_MH_ATTN_Q_WEIGHTS,
-                                       made.weights_bytes - 1, base, desc, &address));
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
+          cudnnGetMultiHeadAttnWeights(handle, attn.attention, (cudnnMultiHeadAttnWeightKind_t)8,
+                                       attn.weights_bytes, base, desc, &address));
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+          cudnnGetMultiHeadAttnWeights(handle, attn.attention, CUDNN_MH_ATTN_Q_WEIGHTS,
+                                       attn.weights_bytes - 1, base, desc, &address));
   SUCCEEDS(cudnnDestroyTensorDescriptor(desc));
   free(host);
   oracle_destroy(oracle);
-  attention_destroy(&made);
+  attention_destroy(&attn);
 }
 
 static void test_descriptors(void) {
   cudnnSeqDataDescriptor_t data;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateSeqDataDescriptor(NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnCreateSeqDataDescriptor(NULL));
   SUCCEEDS(cudnnCreateSeqDataDescriptor(&data));
   const int dims[4] = {4, 3, 2, 5}, lengths[6] = {4, 3, 2, 1, 0, 4}, long_one[6] = {5};
   const cudnnSeqDataAxis_t twice[4] = {CUDNN_SEQDATA_TIME_DIM, CUDNN_SEQDATA_TIME_DIM,
                                        CUDNN_SEQDATA_BEAM_DIM, CUDNN_SEQDATA_VECT_DIM};
   const cudnnDataType_t type = CUDNN_DATA_FLOAT;
   float fill = 3.0F;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetSeqDataDescriptor(data, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetSeqDataDescriptor(data, type, 3, dims, kOrders[0], 6, lengths, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetSeqDataDescriptor(data, type, 4, dims, twice, 6, lengths, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetSeqDataDescriptor(data, type, 4, dims, kOrders[0], 5, lengths, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetSeqDataDescriptor(data, type, 4, dims, kOrders[0], 6, long_one, NULL));
-  ANSWERS(CUDNN_STATUS_NOT_SUPPORTED,
+  RETURNS(CUDNN_STATUS_NOT_SUPPORTED,
           cudnnSetSeqDataDescriptor(data, CUDNN_DATA_INT8, 4, dims, kOrders[0], 6, lengths, NULL));
   SUCCEEDS(cudnnSetSeqDataDescriptor(data, type, 4, dims, kOrders[2], 6, lengths, &fill));
   int rank = 0, got_dims[4] = {0}, got_lengths[6] = {0};
@@ -234,23 +234,23 @@ static void test_descriptors(void) {
         memcmp(lengths, got_lengths, sizeof lengths) == 0 &&
         memcmp(axes, kOrders[2], sizeof axes) == 0);
   SUCCEEDS(cudnnDestroySeqDataDescriptor(data));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDestroySeqDataDescriptor(data));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnDestroySeqDataDescriptor(data));
 
   cudnnAttnDescriptor_t attention;
   SUCCEEDS(cudnnCreateAttnDescriptor(&attention));
   size_t bytes = 0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetMultiHeadAttnBuffers(handle, attention, &bytes, &bytes, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, /* keys and queries do not fit */
+  RETURNS(CUDNN_STATUS_BAD_PARAM, /* keys and queries of different sizes */
           cudnnSetAttnDescriptor(attention, 0, 1, 1.0, type, type, CUDNN_DEFAULT_MATH, NULL, NULL,
                                  4, 5, 4, 0, 0, 0, 0, 3, 3, 1, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetAttnDescriptor(attention, 8, 1, 1.0, type, type, CUDNN_DEFAULT_MATH, NULL, NULL,
                                  4, 4, 4, 0, 0, 0, 0, 3, 3, 1, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetAttnDescriptor(attention, 0, 0, 1.0, type, type, CUDNN_DEFAULT_MATH, NULL, NULL,
                                  4, 4, 4, 0, 0, 0, 0, 3, 3, 1, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetAttnDescriptor(attention, 0, 2147483647, 1.0, type, type, CUDNN_DEFAULT_MATH,
                                  NULL, NULL, 4, 4, 2147483647, 0, 0, 0, 2147483647, 3, 3,
                                  2147483647, 2147483647));
@@ -272,36 +272,36 @@ static void test_descriptors(void) {
 
 static void test_misuse(void) {
   AttentionCase test = kPlain;
-  Attention made = attention_create(handle, &test, 1);
-  Oracle* oracle = attention_oracle(&made, 1);
-  Attention bad = made;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&made, oracle, 0)); /* one step while training */
+  Attention attn = attention_create(handle, &test, 1);
+  Oracle* oracle = attention_oracle(&attn, 1);
+  Attention bad = attn;
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&attn, oracle, 0)); /* one step while training */
   bad.reserve_bytes -= 1;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, -1));
-  bad = made;
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, -1));
+  bad = attn;
   bad.weights_bytes -= 1;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, -1));
-  bad = made;
-  bad.q = made.k;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, -1));
-  bad = made;
-  bad.o = made.v;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, -1));
-  bad = made;
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, -1));
+  bad = attn;
+  bad.q = attn.k;
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, -1));
+  bad = attn;
+  bad.o = attn.v;
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, -1));
+  bad = attn;
   bad.v = NULL;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, -1));
-  bad = made;
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, -1));
+  bad = attn;
   bad.reserve = NULL;
   bad.reserve_bytes = 0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, test.queries));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
-          cudnnMultiHeadAttnForward(handle, made.attention, -1, NULL, made.high, NULL, NULL, made.q,
-                                    oracle_device(oracle, "q"), NULL, made.k,
-                                    oracle_device(oracle, "k"), made.v, oracle_device(oracle, "v"),
-                                    made.o, oracle_device(oracle, "o"), made.weights_bytes,
-                                    made.weights, made.workspace_bytes, made.workspace, 0, NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, test.queries));
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
+          cudnnMultiHeadAttnForward(handle, attn.attention, -1, NULL, attn.high, NULL, NULL, attn.q,
+                                    oracle_device(oracle, "q"), NULL, attn.k,
+                                    oracle_device(oracle, "k"), attn.v, oracle_device(oracle, "v"),
+                                    attn.o, oracle_device(oracle, "o"), attn.weights_bytes,
+                                    attn.weights, attn.workspace_bytes, attn.workspace, 0, NULL));
   oracle_destroy(oracle);
-  attention_destroy(&made);
+  attention_destroy(&attn);
 }
 
 int main(void) {

@@ -31,7 +31,7 @@ static void require(int condition, const char* what) {
 
 void* device_memory(size_t bytes) {
   void* memory = NULL;
-  /* Whole words: a GPU changes a bit inside a word of 4 bytes. */
+  /* Rounded up to 4-byte words: a GPU updates a bit by an atomic on its word. */
   require(cudaMalloc(&memory, bytes / 4 * 4 + 4) == cudaSuccess, "cudaMalloc");
   return memory;
 }
@@ -86,7 +86,7 @@ static char* append(char* end, const char* limit, const char* what) {
   return end + length;
 }
 
-/* The text with ' as " and with what the variant says in place of @T, @C, @L, @A and @B. */
+/* The text with ' replaced by ", and @T, @C, @L, @A and @B by the values of the variant. */
 static const char* expanded(const Variant* variant, const char* json, va_list arguments) {
   static char printed[LONGEST_GRAPH], text[LONGEST_GRAPH];
   const int length = vsnprintf(printed, sizeof printed, json, arguments);
@@ -106,7 +106,7 @@ static const char* expanded(const Variant* variant, const char* json, va_list ar
           snprintf(number, sizeof number, "%.9g", *next == 'A' ? variant->alpha : variant->beta);
           what = number;
           break;
-        default: require(0, "@ is followed by no name");
+        default: require(0, "@ is not followed by T, C, L, A or B");
       }
     }
     end = append(end, text + sizeof text, what);
@@ -137,14 +137,14 @@ Oracle* oracle_variant(const Variant* variant, const char* json, ...) {
 }
 
 const void* factor_of(const Variant* variant, double value) {
-  enum { PLACES = 16 };
-  static float floats[PLACES];
-  static double doubles[PLACES];
-  static int place = 0;
-  place = (place + 1) % PLACES;
-  floats[place] = (float)value;
-  doubles[place] = value;
-  return strcmp(variant->dtype, "f64") == 0 ? (const void*)&doubles[place] : &floats[place];
+  enum { SLOTS = 16 };
+  static float floats[SLOTS];
+  static double doubles[SLOTS];
+  static int slot = 0;
+  slot = (slot + 1) % SLOTS;
+  floats[slot] = (float)value;
+  doubles[slot] = value;
+  return strcmp(variant->dtype, "f64") == 0 ? (const void*)&doubles[slot] : &floats[slot];
 }
 
 void oracle_destroy(Oracle* oracle) {
@@ -161,7 +161,7 @@ void oracle_destroy(Oracle* oracle) {
 static Bound* find(const Oracle* oracle, const char* tensor) {
   for (int32_t i = 0; i < oracle->count; ++i)
     if (strcmp(oracle->bound[i].tensor.name, tensor) == 0) return (Bound*)&oracle->bound[i];
-  fprintf(stderr, "no bound tensor is named %s\n", tensor);
+  fprintf(stderr, "tensor: got %s, expected the name of a bound tensor\n", tensor);
   exit(2);
 }
 
@@ -207,7 +207,7 @@ static cudnnDataType_t data_type_of(ashlar_dtype dtype) {
     case ASHLAR_I32: return CUDNN_DATA_INT32;
     case ASHLAR_I64: return CUDNN_DATA_INT64;
     case ASHLAR_F32: return CUDNN_DATA_FLOAT;
-    default: require(0, "oracle_tensor knows no such type");
+    default: require(0, "oracle_tensor: the type is not supported");
   }
   return CUDNN_DATA_FLOAT;
 }
@@ -252,12 +252,12 @@ void expect_status(cudnnStatus_t got, cudnnStatus_t expected, const char* call, 
   ++failures;
   char sentence[1024] = "";
   cudnnGetLastErrorString(sentence, sizeof sentence);
-  fprintf(stderr, "%s:%d: %s answered %s, expected %s: %s\n", file, line, call,
+  fprintf(stderr, "%s:%d: %s: got %s, expected %s: %s\n", file, line, call,
           cudnnGetErrorString(got), cudnnGetErrorString(expected), sentence);
 }
 
 void expect_true(int condition, const char* text, const char* file, int line) {
   if (condition) return;
   ++failures;
-  fprintf(stderr, "%s:%d: not so: %s\n", file, line, text);
+  fprintf(stderr, "%s:%d: failed: %s\n", file, line, text);
 }

@@ -1,7 +1,7 @@
-/* For tests of the older calls, in C99: a graph for the oracle, with memory for each of its bound
- * tensors on the host and on the device (cudaMalloc: a GPU's, or the host's with the stand-in of
- * cudnn/hostrt). A test fills a graph that means what the call is to do, makes the call on the
- * device pointers, and lets the oracle judge the outputs. */
+/* The oracle for tests of legacy calls, in C99: a graph with host and device memory for each of its
+ * bound tensors (cudaMalloc: of a GPU, or of the host runtime of cudnn/hostrt). A test builds the
+ * graph that is equivalent to the call, makes the call on the device pointers, and lets the oracle
+ * check the outputs. */
 #ifndef ASHLAR_TESTS_CUDNN_C_ORACLE_H
 #define ASHLAR_TESTS_CUDNN_C_ORACLE_H
 
@@ -12,13 +12,13 @@
 
 typedef struct Oracle Oracle;
 
-/* A graph in the JSON of docs/graph-json.md, printed like printf does; ' may stand for ". Inputs
- * hold seeded numbers from -1 to 1, outputs hold them too (a call that writes nothing is found
- * out). Ends the program on a bad graph. */
+/* A graph in the JSON of docs/graph-json.md, formatted as by printf; ' may replace ". Inputs hold
+ * random values in [-1, 1], and so do outputs, so that a call that writes nothing is detected.
+ * Exits on an invalid graph. */
 Oracle* oracle_graph(const char* json, ...);
 
-/* What a test runs through: types, layouts and factors. In the graph of one, @T stands for its
- * type, @C for the type it is computed in, @L for its layout, @A and @B for alpha and beta. */
+/* A test variant: type, layout and factors. In the graph text, @T is its type, @C its compute type,
+ * @L its layout, @A and @B are alpha and beta. */
 typedef struct {
   const char *dtype, *layout;
   double alpha, beta;
@@ -26,10 +26,10 @@ typedef struct {
 enum { VARIANTS = 6 };
 extern const Variant variants[VARIANTS]; /* f32 twice, f16 twice, f64, bf16; both layouts */
 Oracle* oracle_variant(const Variant* variant, const char* json, ...);
-/* A factor where the calls want it: a double for f64, else a float. Valid for some more calls. */
+/* A pointer to a factor: double for f64, else float. Valid for some more calls. */
 const void* factor_of(const Variant* variant, double value);
 
-/* Parts of such graphs. BLEND ends one: y = alpha * f + beta * before. */
+/* Pieces of graph text. BLEND is the last node: y = alpha * f + beta * before. */
 #define GRAPH(tensors, nodes) \
   "{'format':'ashlar-graph','version':1,'tensors':[" tensors "],'nodes':[" nodes "]}"
 #define TENSOR(kind, name, dims) \
@@ -40,7 +40,7 @@ const void* factor_of(const Variant* variant, double value);
 #define BLEND(f, before, y)                                                      \
   "{'op':'pointwise','inputs':{'x':'" f "','b':'" before "'},'outputs':{'y':'" y \
   "'},'attributes':{'mode':'add','alpha1':@A,'alpha2':@B}}"
-/* Gives an output what it holds before the call: `before`, or NaN where beta is 0. */
+/* Initialises an output: with `before`, or with NaN if beta is 0. */
 void oracle_before(Oracle* oracle, const Variant* variant, const char* before, const char* output);
 
 /* The descriptor of a bound tensor; destroyed with the oracle. */
@@ -50,26 +50,26 @@ void oracle_destroy(Oracle* oracle);
 void* oracle_device(const Oracle* oracle, const char* tensor); /* the device pointer */
 void* oracle_host(const Oracle* oracle, const char* tensor);   /* the host's copy */
 size_t oracle_bytes(const Oracle* oracle, const char* tensor);
-/* Other numbers for an input. */
+/* Refills an input with random values in [low, high]. */
 void oracle_fill(Oracle* oracle, const char* tensor, double low, double high);
-/* After changing the host's copy of an input or of an output that a call reads. */
+/* Copies a tensor to the device, after its host copy was changed. */
 void oracle_upload(Oracle* oracle, const char* tensor);
-/* Brings an output's memory to the host. */
+/* Copies an output to the host. */
 void oracle_download(Oracle* oracle, const char* tensor);
 
-/* Brings the outputs to the host and compares; says what is wrong. */
+/* Copies the outputs to the host, compares them with the oracle and prints errors. */
 void oracle_check(Oracle* oracle);
 
-/* Device memory with these bytes in it; ends the program when there is none. */
+/* Device memory initialised with these bytes; exits when the allocation fails. */
 void* device_copy(const void* host, size_t bytes);
 void* device_memory(size_t bytes);
 
-extern int failures; /* what main() returns when it is not 0 */
+extern int failures; /* the exit code of main() if not 0 */
 void expect_status(cudnnStatus_t got, cudnnStatus_t expected, const char* call, const char* file,
                    int line);
 void expect_true(int condition, const char* text, const char* file, int line);
 #define CHECK(condition) expect_true((condition), #condition, __FILE__, __LINE__)
 #define SUCCEEDS(call) expect_status((call), CUDNN_STATUS_SUCCESS, #call, __FILE__, __LINE__)
-#define ANSWERS(status, call) expect_status((call), (status), #call, __FILE__, __LINE__)
+#define RETURNS(status, call) expect_status((call), (status), #call, __FILE__, __LINE__)
 
 #endif

@@ -18,7 +18,7 @@ static const struct {
 };
 enum { MODES = 4 };
 
-/* Shapes with the extents of y. */
+/* Shapes, with the dims of y. */
 static const struct {
   int axes, window[3], padding[3], stride[3];
   const char *x, *y, *attributes;
@@ -48,32 +48,33 @@ static const struct {
 enum { SHAPES = 3 };
 
 static cudnnPoolingDescriptor_t pooling(int mode, int shape, cudnnNanPropagation_t nan) {
-  cudnnPoolingDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreatePoolingDescriptor(&made));
+  cudnnPoolingDescriptor_t descriptor = NULL;
+  SUCCEEDS(cudnnCreatePoolingDescriptor(&descriptor));
   if (shapes[shape].axes == 2)
-    SUCCEEDS(cudnnSetPooling2dDescriptor(made, modes[mode].mode, nan, shapes[shape].window[0],
+    SUCCEEDS(cudnnSetPooling2dDescriptor(descriptor, modes[mode].mode, nan, shapes[shape].window[0],
                                          shapes[shape].window[1], shapes[shape].padding[0],
                                          shapes[shape].padding[1], shapes[shape].stride[0],
                                          shapes[shape].stride[1]));
   else
-    SUCCEEDS(cudnnSetPoolingNdDescriptor(made, modes[mode].mode, nan, shapes[shape].axes,
+    SUCCEEDS(cudnnSetPoolingNdDescriptor(descriptor, modes[mode].mode, nan, shapes[shape].axes,
                                          shapes[shape].window, shapes[shape].padding,
                                          shapes[shape].stride));
-  return made;
+  return descriptor;
 }
 
-/* What y should be is what the library says it will be. */
+/* The queried output dims match those of the table. */
 static void check_output_dims(cudnnPoolingDescriptor_t how, int shape, cudnnTensorDescriptor_t x,
                               cudnnTensorDescriptor_t y) {
-  int told[5], dims[5], strides[5], rank = 0;
+  int reported[5], dims[5], strides[5], rank = 0;
   cudnnDataType_t type;
-  SUCCEEDS(cudnnGetPoolingNdForwardOutputDim(how, x, shapes[shape].axes + 2, told));
+  SUCCEEDS(cudnnGetPoolingNdForwardOutputDim(how, x, shapes[shape].axes + 2, reported));
   SUCCEEDS(cudnnGetTensorNdDescriptor(y, 5, &type, &rank, dims, strides));
   CHECK(rank == shapes[shape].axes + 2);
-  for (int axis = 0; axis < rank; ++axis) CHECK(told[axis] == dims[axis]);
+  for (int axis = 0; axis < rank; ++axis) CHECK(reported[axis] == dims[axis]);
   if (rank != 4) return;
-  SUCCEEDS(cudnnGetPooling2dForwardOutputDim(how, x, &told[0], &told[1], &told[2], &told[3]));
-  for (int axis = 0; axis < rank; ++axis) CHECK(told[axis] == dims[axis]);
+  SUCCEEDS(cudnnGetPooling2dForwardOutputDim(how, x, &reported[0], &reported[1], &reported[2],
+                                             &reported[3]));
+  for (int axis = 0; axis < rank; ++axis) CHECK(reported[axis] == dims[axis]);
 }
 
 static void forward(int mode, int shape, const Variant* variant) {
@@ -107,7 +108,7 @@ static void backward(int mode, int shape, const Variant* variant) {
             "'attributes':{'mode':'%s',%s}}," BLEND("f", "before", "dx")),
       shapes[shape].x, shapes[shape].y, shapes[shape].x, shapes[shape].x, shapes[shape].x,
       modes[mode].name, shapes[shape].attributes);
-  /* Without NaN both ways are the same, and are gone for different types. */
+  /* Without NaN both propagation modes agree; they are spread over the variants. */
   cudnnPoolingDescriptor_t how =
       pooling(mode, shape, variant->beta == 0.0 ? CUDNN_NOT_PROPAGATE_NAN : CUDNN_PROPAGATE_NAN);
   oracle_before(oracle, variant, "before", "dx");
@@ -126,7 +127,7 @@ static void backward(int mode, int shape, const Variant* variant) {
   oracle_destroy(oracle);
 }
 
-/* INT8 means are computed in float and rounded. */
+/* INT8 averages are computed in float and rounded. */
 static void int8(int mode, const char* layout) {
   const Variant variant = {"i8", layout, 1.0, 0.0};
   Oracle* oracle = oracle_variant(
@@ -145,7 +146,7 @@ static void int8(int mode, const char* layout) {
   oracle_destroy(oracle);
 }
 
-/* Channels in fours: the same as without vectors, in another order. */
+/* INT8x4: the result of INT8 in another memory order. */
 static void int8x4(void) {
   enum { H = 4, W = 6, OUT_H = 2, OUT_W = 3 };
   signed char plain[8][H][W], packed[2][H][W][4], y[2][OUT_H][OUT_W][4];
@@ -229,18 +230,18 @@ static void misuse(void) {
   int numbers[6], rank = 0, window[3] = {-1, -1, -1}, padding[3] = {-1, -1, -1},
                   stride[3] = {-1, -1, -1};
   SUCCEEDS(cudnnCreatePoolingDescriptor(&how));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetPooling2dDescriptor(how, &mode, &nan, numbers, numbers,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetPooling2dDescriptor(how, &mode, &nan, numbers, numbers,
                                                               numbers, numbers, numbers, numbers));
-  ANSWERS(
+  RETURNS(
       CUDNN_STATUS_BAD_PARAM,
       cudnnSetPooling2dDescriptor(how, CUDNN_POOLING_MAX, CUDNN_PROPAGATE_NAN, 0, 2, 0, 0, 1, 1));
-  ANSWERS(
+  RETURNS(
       CUDNN_STATUS_BAD_PARAM,
       cudnnSetPooling2dDescriptor(how, CUDNN_POOLING_MAX, CUDNN_PROPAGATE_NAN, 2, 2, 0, -1, 1, 1));
-  ANSWERS(
+  RETURNS(
       CUDNN_STATUS_BAD_PARAM,
       cudnnSetPooling2dDescriptor(how, CUDNN_POOLING_MAX, CUDNN_PROPAGATE_NAN, 2, 2, 0, 2, 1, 1));
-  ANSWERS(CUDNN_STATUS_NOT_SUPPORTED,
+  RETURNS(CUDNN_STATUS_NOT_SUPPORTED,
           cudnnSetPoolingNdDescriptor(how, CUDNN_POOLING_MAX, CUDNN_PROPAGATE_NAN, 7,
                                       shapes[0].window, shapes[0].padding, shapes[0].stride));
   SUCCEEDS(cudnnSetPoolingNdDescriptor(how, CUDNN_POOLING_MAX_DETERMINISTIC, CUDNN_PROPAGATE_NAN, 3,
@@ -248,7 +249,7 @@ static void misuse(void) {
   SUCCEEDS(cudnnGetPoolingNdDescriptor(how, 2, &mode, &nan, &rank, window, padding, stride));
   CHECK(mode == CUDNN_POOLING_MAX_DETERMINISTIC && nan == CUDNN_PROPAGATE_NAN && rank == 3);
   CHECK(window[0] == 2 && window[1] == 3 && window[2] == -1 && padding[1] == 1 && stride[1] == 2);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetPooling2dDescriptor(how, &mode, &nan, numbers, numbers,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetPooling2dDescriptor(how, &mode, &nan, numbers, numbers,
                                                               numbers, numbers, numbers, numbers));
   SUCCEEDS(
       cudnnSetPooling2dDescriptor(how, CUDNN_POOLING_MAX, CUDNN_PROPAGATE_NAN, 3, 4, 1, 2, 5, 6));
@@ -260,16 +261,16 @@ static void misuse(void) {
   cudnnTensorDescriptor_t x = NULL;
   SUCCEEDS(cudnnCreateTensorDescriptor(&x));
   SUCCEEDS(cudnnSetTensor4dDescriptor(x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 8, 8));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetPoolingNdForwardOutputDim(how, x, 3, numbers));
-  float number = 0.0F; /* y has not the extents of the pooled x */
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetPoolingNdForwardOutputDim(how, x, 3, numbers));
+  float number = 0.0F; /* y has the wrong extents */
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnPoolingForward(handle, how, NULL, x, &number, NULL, x, &number));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnPoolingForward(handle, how, NULL, x, &number, NULL, NULL, &number));
   SUCCEEDS(cudnnSetTensor4dDescriptor(x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 8, 1));
   SUCCEEDS(
       cudnnSetPooling2dDescriptor(how, CUDNN_POOLING_MAX, CUDNN_PROPAGATE_NAN, 3, 2, 1, 0, 1, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetPoolingNdForwardOutputDim(how, x, 4, numbers));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetPoolingNdForwardOutputDim(how, x, 4, numbers));
   SUCCEEDS(cudnnDestroyTensorDescriptor(x));
   SUCCEEDS(cudnnDestroyPoolingDescriptor(how));
 }

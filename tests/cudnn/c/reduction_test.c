@@ -1,4 +1,4 @@
-/* cudnnReduceTensor: nine operations, indices of all widths, NaN both ways. */
+/* cudnnReduceTensor: nine operations, indices of all widths, with and without NaN propagation. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,11 +21,11 @@ static cudnnReduceTensorDescriptor_t reduction(int op, cudnnDataType_t compute,
                                                cudnnNanPropagation_t nan,
                                                cudnnReduceTensorIndices_t indices,
                                                cudnnIndicesType_t type) {
-  cudnnReduceTensorDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreateReduceTensorDescriptor(&made));
-  SUCCEEDS(
-      cudnnSetReduceTensorDescriptor(made, (cudnnReduceTensorOp_t)op, compute, nan, indices, type));
-  return made;
+  cudnnReduceTensorDescriptor_t descriptor = NULL;
+  SUCCEEDS(cudnnCreateReduceTensorDescriptor(&descriptor));
+  SUCCEEDS(cudnnSetReduceTensorDescriptor(descriptor, (cudnnReduceTensorOp_t)op, compute, nan,
+                                          indices, type));
+  return descriptor;
 }
 
 static void reduce(int op, const char* c_dims, const Variant* variant) {
@@ -68,7 +68,7 @@ static void reduce(int op, const char* c_dims, const Variant* variant) {
   oracle_destroy(oracle);
 }
 
-/* A row of numbers that is reduced to one. */
+/* A row that is reduced to one element. */
 enum { ROW = 700 };
 static float reduced_row(const float row[ROW], int op, cudnnNanPropagation_t nan,
                          cudnnIndicesType_t type, void* index, size_t bytes) {
@@ -88,7 +88,7 @@ static float reduced_row(const float row[ROW], int op, cudnnNanPropagation_t nan
        *device_index = device_memory(bytes);
   SUCCEEDS(cudnnReduceTensor(handle, how, device_index, bytes, NULL, 0, &one, a, device_a, &zero, c,
                              device_c));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
           cudnnReduceTensor(handle, how, device_index, bytes - 1, NULL, 0, &one, a, device_a, &zero,
                             c, device_c));
   CHECK(cudaMemcpy(&result, device_c, sizeof result, cudaMemcpyDeviceToHost) == cudaSuccess);
@@ -138,7 +138,7 @@ static void misuse(void) {
   cudnnReduceTensorIndices_t indices;
   cudnnIndicesType_t type;
   SUCCEEDS(cudnnCreateReduceTensorDescriptor(&how));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetReduceTensorDescriptor(how, &op, &compute, &nan, &indices, &type));
   SUCCEEDS(cudnnSetReduceTensorDescriptor(how, CUDNN_REDUCE_TENSOR_NORM2, CUDNN_DATA_FLOAT,
                                           CUDNN_PROPAGATE_NAN, CUDNN_REDUCE_TENSOR_NO_INDICES,
@@ -154,11 +154,11 @@ static void misuse(void) {
   SUCCEEDS(cudnnSetTensor4dDescriptor(c, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 2, 2, 1, 1));
   size_t bytes = 0;
   float numbers[6] = {0};
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetReductionWorkspaceSize(handle, how, a, c, &bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetReductionIndicesSize(handle, how, a, a, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetReductionWorkspaceSize(handle, how, a, c, &bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetReductionIndicesSize(handle, how, a, a, NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnReduceTensor(handle, how, NULL, 0, NULL, 0, NULL, a, numbers, NULL, c, numbers));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnReduceTensor(handle, how, NULL, 0, NULL, 0, NULL, a, NULL, NULL, a, numbers));
   SUCCEEDS(cudnnDestroyTensorDescriptor(a));
   SUCCEEDS(cudnnDestroyTensorDescriptor(c));

@@ -29,7 +29,7 @@ static int is_packed(const RnnCase* test) {
 }
 
 static void create_state(cudnnTensorDescriptor_t* descriptor, const RnnCase* test, int size) {
-  /* Five axes: what PyTorch sends. */
+  /* Five axes, as PyTorch passes them. */
   const int dims[5] = {test->layers * directions(test), test->batch, size, 1, 1};
   const int strides[5] = {test->batch * size, size, 1, 1, 1};
   SUCCEEDS(cudnnCreateTensorDescriptor(descriptor));
@@ -93,7 +93,7 @@ void rnn_destroy(Rnn* rnn) {
   cudaFree(rnn->states);
 }
 
-/* Text that grows. */
+/* A text buffer. */
 typedef struct {
   char* at;
   size_t left;

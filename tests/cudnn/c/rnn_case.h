@@ -1,4 +1,4 @@
-/* A recurrent network in cuDNN's words and as a graph for the oracle. */
+/* A recurrent network as cuDNN descriptors and as a graph for the oracle. */
 #ifndef ASHLAR_TESTS_CUDNN_C_RNN_CASE_H
 #define ASHLAR_TESTS_CUDNN_C_RNN_CASE_H
 
@@ -16,7 +16,7 @@ typedef struct {
   int steps, batch, input_size, hidden, projected, layers;
   int lengths[MAX_SEQUENCES]; /* all 0: every sequence has all steps */
   int without_states;         /* null for hx, cx, hy, cy and their gradients */
-  double clip;                /* not 0: cell states are kept in [-clip, clip] */
+  double clip;                /* not 0: cell states are clipped to [-clip, clip] */
   float dropout;
   float fill; /* of padding */
   cudnnWgradMode_t accumulation;

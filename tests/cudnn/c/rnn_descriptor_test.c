@@ -1,9 +1,9 @@
-/* Descriptors of recurrent networks, and where their weights lie. */
+/* Descriptors of recurrent networks, and the layout of their weights. */
 #include "rnn_case.h"
 
 static cudnnHandle_t handle;
 
-/* Where things lie: without gaps, and gates one after the other, as PyTorch insists. */
+/* The weights are contiguous and the gates consecutive, as PyTorch requires. */
 static void test_weight_params(void) {
   const RnnCase test = {.cell = CUDNN_LSTM,
                         .bias = CUDNN_RNN_SINGLE_INP_BIAS,
@@ -42,12 +42,12 @@ static void test_weight_params(void) {
   void* address = NULL; /* without weights: an offset */
   SUCCEEDS(cudnnGetRNNWeightParams(handle, rnn.rnn, 1, rnn.weights_bytes, NULL, 4, desc, &address,
                                    NULL, NULL));
-  CHECK((size_t)address == (4 * 5 * 3 + 3 * 5) * sizeof(float)); /* biases lie behind all */
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetRNNWeightParams(handle, rnn.rnn, 4, rnn.weights_bytes,
+  CHECK((size_t)address == (4 * 5 * 3 + 3 * 5) * sizeof(float)); /* biases follow all matrices */
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetRNNWeightParams(handle, rnn.rnn, 4, rnn.weights_bytes,
                                                           NULL, 0, desc, &address, NULL, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetRNNWeightParams(handle, rnn.rnn, 0, rnn.weights_bytes,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetRNNWeightParams(handle, rnn.rnn, 0, rnn.weights_bytes,
                                                           NULL, 9, desc, &address, NULL, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
           cudnnGetRNNWeightParams(handle, rnn.rnn, 0, rnn.weights_bytes - 1, NULL, 0, desc,
                                   &address, NULL, NULL));
   SUCCEEDS(cudnnDestroyTensorDescriptor(desc));
@@ -64,20 +64,20 @@ static cudnnStatus_t set(cudnnRNNDescriptor_t rnn, int cell, int input, int hidd
 
 static void test_descriptor(void) {
   cudnnRNNDescriptor_t rnn;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateRNNDescriptor(NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnCreateRNNDescriptor(NULL));
   SUCCEEDS(cudnnCreateRNNDescriptor(&rnn));
   size_t bytes = 0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetRNNWeightSpaceSize(handle, rnn, &bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, set(rnn, 9, 4, 4, 4, 1, 0, CUDNN_DATA_FLOAT));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, set(rnn, CUDNN_LSTM, 0, 4, 4, 1, 0, CUDNN_DATA_FLOAT));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, set(rnn, CUDNN_LSTM, 4, 4, 5, 1, 0, CUDNN_DATA_FLOAT));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, set(rnn, CUDNN_LSTM, 4, 4, 4, 0, 0, CUDNN_DATA_FLOAT));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnGetRNNWeightSpaceSize(handle, rnn, &bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, set(rnn, 9, 4, 4, 4, 1, 0, CUDNN_DATA_FLOAT));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, set(rnn, CUDNN_LSTM, 0, 4, 4, 1, 0, CUDNN_DATA_FLOAT));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, set(rnn, CUDNN_LSTM, 4, 4, 5, 1, 0, CUDNN_DATA_FLOAT));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, set(rnn, CUDNN_LSTM, 4, 4, 4, 0, 0, CUDNN_DATA_FLOAT));
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           set(rnn, CUDNN_LSTM, 3, 4, 4, 1, CUDNN_SKIP_INPUT, CUDNN_DATA_FLOAT));
-  ANSWERS(CUDNN_STATUS_NOT_SUPPORTED, set(rnn, CUDNN_GRU, 4, 4, 2, 1, 0, CUDNN_DATA_FLOAT));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_NOT_SUPPORTED, set(rnn, CUDNN_GRU, 4, 4, 2, 1, 0, CUDNN_DATA_FLOAT));
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           set(rnn, CUDNN_LSTM, 2147483647, 2147483647, 0, 2147483647, 0, CUDNN_DATA_FLOAT));
-  ANSWERS(CUDNN_STATUS_NOT_SUPPORTED, set(rnn, CUDNN_GRU, 4, 4, 4, 1, 0, CUDNN_DATA_INT8));
+  RETURNS(CUDNN_STATUS_NOT_SUPPORTED, set(rnn, CUDNN_GRU, 4, 4, 4, 1, 0, CUDNN_DATA_INT8));
   SUCCEEDS(set(rnn, CUDNN_GRU, 3, 4, 4, 2, 0, CUDNN_DATA_HALF));
   cudnnRNNMode_t cell = CUDNN_LSTM;
   cudnnDataType_t dtype = CUDNN_DATA_FLOAT;
@@ -98,9 +98,9 @@ static void test_descriptor(void) {
   CHECK(clip == CUDNN_RNN_CLIP_MINMAX && nan_option == CUDNN_NOT_PROPAGATE_NAN && low == -2.0 &&
         high == 3.0);
   SUCCEEDS(cudnnRNNGetClip_v9(rnn, &clip, &low, &high));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnRNNSetClip_v9(rnn, CUDNN_RNN_CLIP_MINMAX, 2.0, 1.0));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnRNNSetClip_v9(rnn, CUDNN_RNN_CLIP_MINMAX, 2.0, 1.0));
   SUCCEEDS(cudnnDestroyRNNDescriptor(rnn));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyRNNDescriptor(rnn));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyRNNDescriptor(rnn));
 }
 
 static void test_data_descriptor(void) {
@@ -109,14 +109,14 @@ static void test_data_descriptor(void) {
   const int lengths[3] = {4, 0, 2}, wrong[3] = {4, 5, 2};
   double fill = 2.5;
   const cudnnRNNDataLayout_t layout = CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetRNNDataDescriptor(data, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL));
   SUCCEEDS(cudnnSetRNNDataDescriptor(data, CUDNN_DATA_DOUBLE, layout, 4, 3, 5, lengths, &fill));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetRNNDataDescriptor(data, CUDNN_DATA_DOUBLE, layout, 4, 3, 5, wrong, &fill));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetRNNDataDescriptor(data, CUDNN_DATA_DOUBLE, layout, 4, 0, 5, lengths, &fill));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetRNNDataDescriptor(data, CUDNN_DATA_DOUBLE, layout, 4, 3, 5, NULL, &fill));
   cudnnDataType_t dtype;
   cudnnRNNDataLayout_t got;

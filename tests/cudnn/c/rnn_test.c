@@ -37,7 +37,7 @@ static void train(const RnnCase* test) {
   if (test->accumulation == CUDNN_WGRAD_MODE_ADD)
     cudaMemcpy(oracle_device(oracle, "dweights"), oracle_device(oracle, "before"),
                oracle_bytes(oracle, "before"), cudaMemcpyDeviceToDevice);
-  /* PyTorch lends another workspace to this call. */
+  /* PyTorch passes a different workspace to this call. */
   cudaMemset(rnn.workspace, 0xff, rnn.workspace_bytes);
   SUCCEEDS(cudnnRNNBackwardWeights_v8(
       handle, rnn.rnn, test->accumulation, NULL, rnn.x, oracle_device(oracle, "x"), rnn.h,
@@ -50,9 +50,9 @@ static void train(const RnnCase* test) {
 }
 
 static void infer(const RnnCase* test) {
-  RnnCase kept = *test;
-  kept.dropout = 0; /* not in inference */
-  Oracle* oracle = rnn_oracle(&kept, 0);
+  RnnCase saved = *test;
+  saved.dropout = 0; /* not in inference */
+  Oracle* oracle = rnn_oracle(&saved, 0);
   Rnn rnn = rnn_create(handle, test, CUDNN_FWD_MODE_INFERENCE);
   CHECK(rnn.reserve_bytes == 0);
   SUCCEEDS(forward(&rnn, oracle, CUDNN_FWD_MODE_INFERENCE));
@@ -151,8 +151,8 @@ static void test_options(void) {
   train(&test);
 }
 
-/* The generator moves on: the same call drops other features. */
-static void test_dropout_moves(void) {
+/* The generator advances: the same call drops other features. */
+static void test_dropout_advances(void) {
   const RnnCase test = {.cell = CUDNN_RNN_TANH,
                         .bias = CUDNN_RNN_DOUBLE_BIAS,
                         .steps = 4,
@@ -179,7 +179,7 @@ static void test_dropout_moves(void) {
   oracle_destroy(oracle);
 }
 
-/* Dropping everything: the second layer sees zeros. Also with no workspace at all. */
+/* Dropout probability 1: the input of the second layer is 0. Also without a workspace. */
 static void test_drops_everything(void) {
   RnnCase test = {.cell = CUDNN_LSTM,
                   .bias = CUDNN_RNN_DOUBLE_BIAS,
@@ -207,7 +207,7 @@ static void test_drops_everything(void) {
   oracle_destroy(oracle);
 }
 
-/* Sequences without a step leave the states as they were. */
+/* Sequences of length 0 leave the states unchanged. */
 static void test_empty(cudnnRNNDataLayout_t layout) {
   const RnnCase test = {.cell = CUDNN_GRU,
                         .bias = CUDNN_RNN_DOUBLE_BIAS,
@@ -234,7 +234,7 @@ static void test_empty(cudnnRNNDataLayout_t layout) {
   oracle_destroy(oracle);
 }
 
-/* The weights through the addresses that programs copy theirs to, in the formulas of cuDNN's
+/* Weights at the addresses of cudnnGetRNNWeightParams(), checked with the formulas of cuDNN's
  * documentation: linear layers i f g o, and r z n. */
 static double number(const Oracle* oracle, const float* device_part, int index) {
   const char* base = oracle_device(oracle, "weights");
@@ -318,29 +318,29 @@ static void test_misuse(void) {
   Rnn rnn = rnn_create(handle, &test, CUDNN_FWD_MODE_TRAINING);
   Rnn bad = rnn;
   bad.weights_bytes -= 1;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, CUDNN_FWD_MODE_TRAINING));
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, CUDNN_FWD_MODE_TRAINING));
   bad = rnn;
   bad.reserve_bytes -= 1;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, CUDNN_FWD_MODE_TRAINING));
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, CUDNN_FWD_MODE_TRAINING));
   bad = rnn;
   bad.reserve = NULL;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, CUDNN_FWD_MODE_TRAINING));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, CUDNN_FWD_MODE_TRAINING));
   bad = rnn;
   bad.workspace_bytes = 0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+  RETURNS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
           forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE)); /* no room for the lengths */
   bad = rnn;
   bad.x = rnn.y;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE));
   bad = rnn;
   bad.y = rnn.x;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE));
   bad = rnn;
   bad.h = NULL;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&rnn, oracle, (cudnnForwardMode_t)7));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&rnn, oracle, (cudnnForwardMode_t)7));
   rnn_destroy(&rnn);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&rnn, oracle, CUDNN_FWD_MODE_INFERENCE));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, forward(&rnn, oracle, CUDNN_FWD_MODE_INFERENCE));
   oracle_destroy(oracle);
 }
 
@@ -350,7 +350,7 @@ int main(void) {
   test_cells();
   test_layouts();
   test_options();
-  test_dropout_moves();
+  test_dropout_advances();
   test_drops_everything();
   test_empty(CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED);
   test_empty(CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED);

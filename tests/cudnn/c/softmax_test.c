@@ -7,7 +7,7 @@ static cudnnHandle_t handle;
 static const cudnnSoftmaxAlgorithm_t algorithms[] = {CUDNN_SOFTMAX_FAST, CUDNN_SOFTMAX_ACCURATE,
                                                      CUDNN_SOFTMAX_LOG};
 
-/* The shapes: places in all samples, and none. */
+/* Shapes with and without spatial axes. */
 static const char* const shapes[][2] = {{"[3,5,2,7]", "[3,70]"}, {"[4,37,1,1]", "[4,37]"}};
 enum { SHAPES = 2 };
 
@@ -82,7 +82,7 @@ static void backward(cudnnSoftmaxAlgorithm_t algorithm, cudnnSoftmaxMode_t mode,
   oracle_destroy(oracle);
 }
 
-/* A row of nothing but -inf has no probability anywhere; FAST may say NaN. */
+/* A row that is all -inf gives probabilities of 0; FAST may give NaN. */
 static void masked_rows(void) {
   const float x[6] = {-INFINITY, -INFINITY, -INFINITY, 0.0F, -INFINITY, 0.0F}, one = 1.0F,
               zero = 0.0F;
@@ -115,18 +115,18 @@ static void misuse(void) {
   SUCCEEDS(cudnnSetTensor4dDescriptor(y, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 2, 4, 1, 1));
   float numbers[8] = {0};
   const cudnnSoftmaxMode_t mode = CUDNN_SOFTMAX_MODE_CHANNEL;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, x,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, x,
                                                       numbers, NULL, y, numbers));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, NULL,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, NULL,
                                                       numbers, NULL, y, numbers));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, x, numbers, NULL, x, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxBackward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, x,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxBackward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, x,
                                                        NULL, x, numbers, NULL, x, numbers));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxForward(handle, (cudnnSoftmaxAlgorithm_t)3, mode,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxForward(handle, (cudnnSoftmaxAlgorithm_t)3, mode,
                                                       NULL, x, numbers, NULL, x, numbers));
   SUCCEEDS(cudnnDestroyTensorDescriptor(y));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, x,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, x,
                                                       numbers, NULL, y, numbers));
   SUCCEEDS(cudnnDestroyTensorDescriptor(x));
 }

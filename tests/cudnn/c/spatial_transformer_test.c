@@ -27,11 +27,11 @@ static Tensor theta_of(const Case* c) {
 
 static cudnnSpatialTransformerDescriptor_t transformer_of(const Case* c) {
   const Tensor y = y_of(c);
-  cudnnSpatialTransformerDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreateSpatialTransformerDescriptor(&made));
-  SUCCEEDS(cudnnSetSpatialTransformerNdDescriptor(made, CUDNN_SAMPLER_BILINEAR,
+  cudnnSpatialTransformerDescriptor_t descriptor = NULL;
+  SUCCEEDS(cudnnCreateSpatialTransformerDescriptor(&descriptor));
+  SUCCEEDS(cudnnSetSpatialTransformerNdDescriptor(descriptor, CUDNN_SAMPLER_BILINEAR,
                                                   data_type(c->x.dtype), y.rank, y.dims));
-  return made;
+  return descriptor;
 }
 
 static void test_generator(const Case* c) {
@@ -65,7 +65,7 @@ static void test_generator(const Case* c) {
 
 static void test_sampler(const Case* c) {
   const Tensor y = y_of(c), grid = grid_of(c);
-  const char* compute = number_type(c->x.dtype);
+  const char* compute = scalar_type(c->x.dtype);
   Json json = {"", ""};
   static const char* const kDataTensors[] = {"x", "dx_before"};
   for (int i = 0; i < 2; ++i) json_tensor(&json, kDataTensors[i], "input", &c->x);
@@ -91,7 +91,7 @@ static void test_sampler(const Case* c) {
   json_blend(&json, "only_dx", c->alpha, "dx_before", c->beta, "dx");
   json_blend(&json, "only_dgrid", c->alpha_grid, "dgrid_before", c->beta_grid, "dgrid");
   Oracle* o = json_oracle(&json);
-  oracle_fill(o, "grid", -1.2, 1.2); /* some places lie outside */
+  oracle_fill(o, "grid", -1.2, 1.2); /* some points are outside the image */
   start_from(o, "y", "y_before");
   start_from(o, "dx", "dx_before");
   start_from(o, "dgrid", "dgrid_before");
@@ -115,7 +115,7 @@ static void test_sampler(const Case* c) {
   SUCCEEDS(cudnnDestroySpatialTransformerDescriptor(transformer));
 }
 
-/* The identity matrix reads every element in its place: x first, corners at -1 and 1. */
+/* The identity matrix samples every element: x first, corners at -1 and 1. */
 static void test_identity(void) {
   enum { HEIGHT = 2, WIDTH = 3 };
   const float theta[] = {1, 0, 0, 0, 1, 0}, image[] = {1, 2, 3, 4, 5, 6};
@@ -151,34 +151,34 @@ static void test_misuse(void) {
   float* m = device_memory(1024);
   cudnnSpatialTransformerDescriptor_t transformer = NULL;
   cudnnTensorDescriptor_t x_desc = descriptor_of(&c.x), y_desc = descriptor_of(&y);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateSpatialTransformerDescriptor(NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnCreateSpatialTransformerDescriptor(NULL));
   SUCCEEDS(cudnnCreateSpatialTransformerDescriptor(&transformer));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSpatialTfGridGeneratorForward(handle, transformer, m, m + 64));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetSpatialTransformerNdDescriptor(transformer, CUDNN_SAMPLER_BILINEAR,
                                                  CUDNN_DATA_FLOAT, 4, dims));
-  ANSWERS(CUDNN_STATUS_NOT_SUPPORTED,
+  RETURNS(CUDNN_STATUS_NOT_SUPPORTED,
           cudnnSetSpatialTransformerNdDescriptor(transformer, CUDNN_SAMPLER_BILINEAR,
                                                  CUDNN_DATA_FLOAT, 3, y.dims));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetSpatialTransformerNdDescriptor(transformer, CUDNN_SAMPLER_BILINEAR,
                                                  CUDNN_DATA_FLOAT, 4, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetSpatialTransformerNdDescriptor(transformer, (cudnnSamplerType_t)1,
                                                  CUDNN_DATA_FLOAT, 4, y.dims));
   SUCCEEDS(cudnnSetSpatialTransformerNdDescriptor(transformer, CUDNN_SAMPLER_BILINEAR,
                                                   CUDNN_DATA_FLOAT, 4, y.dims));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSpatialTfGridGeneratorForward(handle, transformer, NULL, m));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSpatialTfSamplerForward(handle, transformer, &one, x_desc, m,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSpatialTfGridGeneratorForward(handle, transformer, NULL, m));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSpatialTfSamplerForward(handle, transformer, &one, x_desc, m,
                                                                m + 64, &zero, x_desc, m + 128));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSpatialTfSamplerForward(handle, transformer, &one, x_desc, m,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnSpatialTfSamplerForward(handle, transformer, &one, x_desc, m,
                                                                NULL, &zero, y_desc, m + 128));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSpatialTfSamplerBackward(handle, transformer, &one, x_desc, m, &zero, y_desc, m + 64,
                                         &one, y_desc, m + 96, m + 128, &zero, m + 160));
   SUCCEEDS(cudnnDestroySpatialTransformerDescriptor(transformer));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSpatialTfGridGeneratorForward(handle, transformer, m, m + 64));
   SUCCEEDS(cudnnDestroyTensorDescriptor(x_desc));
   SUCCEEDS(cudnnDestroyTensorDescriptor(y_desc));
@@ -198,7 +198,7 @@ int main(void) {
     const int before = failures;
     test_generator(&cases[i]);
     test_sampler(&cases[i]);
-    if (failures > before) fprintf(stderr, "that was case %d\n", (int)i);
+    if (failures > before) fprintf(stderr, "in case %d\n", (int)i);
   }
   test_identity();
   test_misuse();

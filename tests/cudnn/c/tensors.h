@@ -1,4 +1,4 @@
-/* Tensors for tests: their descriptors, and JSON put together piece by piece. */
+/* Tensors for tests: descriptors, and a builder of JSON graphs. */
 #ifndef ASHLAR_TESTS_CUDNN_C_TENSORS_H
 #define ASHLAR_TESTS_CUDNN_C_TENSORS_H
 
@@ -21,24 +21,24 @@ static inline cudnnDataType_t data_type(const char* dtype) {
   if (strcmp(dtype, "f64") == 0) return CUDNN_DATA_DOUBLE;
   return CUDNN_DATA_FLOAT;
 }
-/* The type numbers of a call have: f32, or f64 for such data. */
-static inline const char* number_type(const char* dtype) {
+/* The type of alpha and beta: f32, or f64 for f64 data. */
+static inline const char* scalar_type(const char* dtype) {
   return strcmp(dtype, "f64") == 0 ? "f64" : "f32";
 }
 
 static inline cudnnTensorDescriptor_t descriptor_of(const Tensor* tensor) {
-  cudnnTensorDescriptor_t made = NULL;
+  cudnnTensorDescriptor_t descriptor = NULL;
   int strides[5], stride = 1;
-  SUCCEEDS(cudnnCreateTensorDescriptor(&made));
-  for (int i = tensor->rank - 1; i >= 0; --i) { /* channels vary fastest, or in their place */
+  SUCCEEDS(cudnnCreateTensorDescriptor(&descriptor));
+  for (int i = tensor->rank - 1; i >= 0; --i) { /* channels innermost, or in axis order */
     if (tensor->nhwc && i == 1) continue;
     if (tensor->nhwc && i == tensor->rank - 1) strides[1] = 1, stride = tensor->dims[1];
     strides[i] = stride;
     stride *= tensor->dims[i];
   }
-  SUCCEEDS(cudnnSetTensorNdDescriptor(made, data_type(tensor->dtype), tensor->rank, tensor->dims,
-                                      strides));
-  return made;
+  SUCCEEDS(cudnnSetTensorNdDescriptor(descriptor, data_type(tensor->dtype), tensor->rank,
+                                      tensor->dims, strides));
+  return descriptor;
 }
 
 static inline int elements_of(const Tensor* tensor) {
@@ -47,21 +47,21 @@ static inline int elements_of(const Tensor* tensor) {
   return count;
 }
 
-/* alpha and beta as a call takes them. */
+/* alpha and beta as a call expects them. */
 typedef union {
   float f;
   double d;
 } Number;
 static inline Number number(const char* dtype, double value) {
-  Number made;
+  Number descriptor;
   if (strcmp(dtype, "f64") == 0)
-    made.d = value;
+    descriptor.d = value;
   else
-    made.f = (float)value;
-  return made;
+    descriptor.f = (float)value;
+  return descriptor;
 }
 
-/* A graph in the making. */
+/* A graph under construction. */
 typedef struct {
   char tensors[1 << 13], nodes[1 << 13];
 } Json;
@@ -91,7 +91,7 @@ static inline void json_intermediate(Json* json, const char* name, const char* d
   snprintf(json->tensors + length, sizeof json->tensors - length,
            "%s{\"name\":\"%s\",\"dtype\":\"%s\"}", length > 0 ? "," : "", name, dtype);
 }
-/* {"op": ...}, printed like printf does. */
+/* {"op": ...}, formatted as by printf. */
 static inline void json_node(Json* json, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
@@ -112,7 +112,7 @@ static inline Oracle* json_oracle(const Json* json) {
   return oracle_graph("{\"format\":\"ashlar-graph\",\"version\":1,\"tensors\":[%s],\"nodes\":[%s]}",
                       json->tensors, json->nodes);
 }
-/* Gives an output the contents of an input: what a blend finds. */
+/* Initialises an output with the contents of an input, for a blend. */
 static inline void start_from(Oracle* oracle, const char* output, const char* input) {
   memcpy(oracle_host(oracle, output), oracle_host(oracle, input), oracle_bytes(oracle, output));
   oracle_upload(oracle, output);

@@ -6,7 +6,7 @@
 static cudnnHandle_t handle;
 static const float one = 1.0F, zero = 0.0F;
 
-/* Between the variant's layout and another, of another type too. */
+/* Between the variant's layout and another one, also of another type. */
 static void change_layout(const Variant* variant, const char* to_dtype) {
   Oracle* oracle = oracle_variant(
       variant,
@@ -26,7 +26,7 @@ static void change_layout(const Variant* variant, const char* to_dtype) {
   oracle_destroy(oracle);
 }
 
-/* Channels into vectors of `width` and back: the bytes come back, and lie where they should. */
+/* Channels to vectors of `width` and back: checks the vectorised layout and the round trip. */
 static void vectors(cudnnDataType_t type, int width) {
   enum { N = 2, C = 64, H = 3, W = 5, ELEMENTS = N * C * H * W };
   static signed char plain[ELEMENTS], packed[ELEMENTS], again[ELEMENTS];
@@ -59,7 +59,7 @@ static void vectors(cudnnDataType_t type, int width) {
   cudaFree(device_again);
 }
 
-/* Padding and folding, unfolding and padding, by one tensor_transform or two; pads below zero
+/* Padding and folding, unfolding and padding, by one tensor_transform node or two; negative pads
  * crop. */
 static const struct {
   const char *from, *to, *attributes, *then;
@@ -123,7 +123,7 @@ static const struct {
      {0, 0, 0, 1},
      {2, 2},
      CUDNN_TRANSFORM_FOLD},
-    /* What is no multiple of its fold is filled with zeros. */
+    /* An extent that is not a multiple of its fold is zero-padded. */
     {"[2,3,5,8]",
      "[2,18,3,3]",
      "'fold':[2,3],'pad_after':[0,0,1,1]",
@@ -136,11 +136,12 @@ static const struct {
 enum { MOVES = sizeof moves / sizeof *moves };
 
 static cudnnTensorTransformDescriptor_t transform(int move, cudnnTensorFormat_t format) {
-  cudnnTensorTransformDescriptor_t made = NULL;
-  SUCCEEDS(cudnnCreateTensorTransformDescriptor(&made));
-  SUCCEEDS(cudnnSetTensorTransformDescriptor(made, 4, format, moves[move].before, moves[move].after,
-                                             moves[move].folds, moves[move].direction));
-  return made;
+  cudnnTensorTransformDescriptor_t descriptor = NULL;
+  SUCCEEDS(cudnnCreateTensorTransformDescriptor(&descriptor));
+  SUCCEEDS(cudnnSetTensorTransformDescriptor(descriptor, 4, format, moves[move].before,
+                                             moves[move].after, moves[move].folds,
+                                             moves[move].direction));
+  return descriptor;
 }
 
 static int same_tensors(cudnnTensorDescriptor_t a, cudnnTensorDescriptor_t b) {
@@ -179,7 +180,7 @@ static void move_elements(int move, const Variant* variant) {
                                   factor_of(variant, variant->beta), to,
                                   oracle_device(oracle, "y")));
   oracle_check(oracle);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnTransformTensorEx(handle, how, NULL, oracle_tensor(oracle, "x"),
                                  oracle_device(oracle, "x"), NULL, oracle_tensor(oracle, "x"),
                                  oracle_device(oracle, "y")));
@@ -206,7 +207,7 @@ static void move_filter(void) {
   SUCCEEDS(cudnnTransformFilter(handle, how, &half, from, oracle_device(oracle, "w"), &zero, to,
                                 oracle_device(oracle, "v")));
   oracle_check(oracle);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnTransformFilter(handle, how, &half, from, NULL, NULL, to,
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnTransformFilter(handle, how, &half, from, NULL, NULL, to,
                                                        oracle_device(oracle, "v")));
   SUCCEEDS(cudnnDestroyTensorTransformDescriptor(how));
   SUCCEEDS(cudnnDestroyFilterDescriptor(from));
@@ -223,10 +224,10 @@ static void destinations(void) {
   SUCCEEDS(cudnnCreateTensorDescriptor(&from));
   SUCCEEDS(cudnnCreateTensorDescriptor(&to));
   SUCCEEDS(cudnnCreateTensorDescriptor(&expected));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnInitTransformDest(how, from, to, &bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnInitTransformDest(how, from, to, &bytes));
   SUCCEEDS(cudnnSetTensorTransformDescriptor(how, 4, CUDNN_TENSOR_NCHW_VECT_C, NULL, after, NULL,
                                              CUDNN_TRANSFORM_FOLD));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnInitTransformDest(how, from, to, &bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnInitTransformDest(how, from, to, &bytes));
   SUCCEEDS(cudnnSetTensor4dDescriptor(from, CUDNN_TENSOR_NHWC, CUDNN_DATA_INT8, 2, 3, 5, 5));
   SUCCEEDS(cudnnInitTransformDest(how, from, to, &bytes));
   SUCCEEDS(cudnnSetTensor4dDescriptor(expected, CUDNN_TENSOR_NCHW_VECT_C, CUDNN_DATA_INT8x4, 2, 4,
@@ -238,38 +239,38 @@ static void destinations(void) {
                                       5, 5));
   CHECK(bytes == 1600 && same_tensors(to, expected));
   SUCCEEDS(cudnnSetTensor4dDescriptor(from, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, 2, 31, 5, 5));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnInitTransformDest(how, from, to, &bytes));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnInitTransformDest(how, from, to, &bytes));
   const uint32_t folds[2] = {2, 1}, none[2] = {0, 1};
   SUCCEEDS(cudnnSetTensorTransformDescriptor(how, 4, CUDNN_TENSOR_NCHW, NULL, NULL, folds,
                                              CUDNN_TRANSFORM_FOLD));
   SUCCEEDS(cudnnInitTransformDest(how, from, to, &bytes));
   CHECK(bytes == 4 * 2 * 62 * 3 * 5); /* the half block at the end counts */
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetTensorTransformDescriptor(how, 4, CUDNN_TENSOR_NCHW, NULL, NULL, none,
                                             CUDNN_TRANSFORM_FOLD));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+  RETURNS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetTensorTransformDescriptor(how, 2, CUDNN_TENSOR_NCHW, NULL, NULL, NULL,
                                             CUDNN_TRANSFORM_FOLD));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnInitTransformDest(how, from, to, NULL));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnInitTransformDest(how, from, to, NULL));
 
   cudnnTensorFormat_t format;
   cudnnFoldingDirection_t direction;
   int32_t pads_before[4], pads_after[4];
-  uint32_t told[2] = {9, 9};
+  uint32_t reported[2] = {9, 9};
   SUCCEEDS(cudnnSetTensorTransformDescriptor(how, 4, CUDNN_TENSOR_NHWC, moves[1].before,
                                              moves[1].after, moves[1].folds,
                                              CUDNN_TRANSFORM_UNFOLD));
-  SUCCEEDS(cudnnGetTensorTransformDescriptor(how, 4, &format, pads_before, pads_after, told,
+  SUCCEEDS(cudnnGetTensorTransformDescriptor(how, 4, &format, pads_before, pads_after, reported,
                                              &direction));
   CHECK(format == CUDNN_TENSOR_NHWC && direction == CUDNN_TRANSFORM_UNFOLD);
   CHECK(memcmp(pads_before, moves[1].before, sizeof pads_before) == 0);
   CHECK(memcmp(pads_after, moves[1].after, sizeof pads_after) == 0);
-  CHECK(told[0] == 2 && told[1] == 4);
+  CHECK(reported[0] == 2 && reported[1] == 4);
   SUCCEEDS(cudnnDestroyTensorDescriptor(from));
   SUCCEEDS(cudnnDestroyTensorDescriptor(to));
   SUCCEEDS(cudnnDestroyTensorDescriptor(expected));
   SUCCEEDS(cudnnDestroyTensorTransformDescriptor(how));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyTensorTransformDescriptor(how));
+  RETURNS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyTensorTransformDescriptor(how));
 }
 
 int main(void) {

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// A recorded scalar: a number, "-inf", or the bits of a 16-bit one ("raw:15360").
+// A recorded scalar: a number, "-inf", or the bits of a 16-bit value ("raw:15360").
 void write_scalar(const Tensor& tensor, std::byte* data, const json& value) {
   if (value.is_string()) {
     const auto text = value.get<std::string>();
@@ -29,9 +29,9 @@ void write_scalar(const Tensor& tensor, std::byte* data, const json& value) {
   write_element(tensor, data, 0, value.get<double>());
 }
 
-// A row of attention that sees nothing is NaN where its small operations are taken literally, and
-// defined where they are recognised (docs/architecture.md): 0, with statistics of -inf.
-void accept_defined_rows(const Tensor& tensor, const std::byte* actual, Expected& expected) {
+// A fully masked attention row is NaN when its operations are evaluated one by one. When they are
+// recognised as attention (docs/architecture.md) the row is 0 with statistics of -inf.
+void accept_masked_rows(const Tensor& tensor, const std::byte* actual, Expected& expected) {
   for (std::size_t i = 0; i < expected.values.size(); ++i) {
     if (!std::isnan(expected.values[i])) continue;
     const double value = read_element(tensor, actual, static_cast<std::int64_t>(i));
@@ -43,8 +43,8 @@ void accept_defined_rows(const Tensor& tensor, const std::byte* actual, Expected
 
 Execution::Execution(const cudnn::BoundPlan& plan, const Device& device, const json& by_value,
                      const std::vector<const cudnn::Record*>& tensors, std::uint64_t seed)
-    : plan_(plan), uids_(plan.places.size()) {
-  for (const auto& place : plan.places) uids_[place.pointer] = place.uid;
+    : plan_(plan), uids_(plan.bindings.size()) {
+  for (const auto& position : plan.bindings) uids_[position.pointer] = position.uid;
   const Graph& graph = plan.plan->graph();
   const std::vector<TensorId>& bound = plan.plan->bound_tensors();
   for (std::size_t i = 0; i < bound.size(); ++i) {
@@ -84,11 +84,11 @@ void Execution::fill(const json& by_value, const std::vector<const cudnn::Record
     if (const std::string uid = std::to_string(uids_[i]);
         tensor.kind == TensorKind::scalar && by_value.contains(uid))
       write_scalar(tensor, suited.data(bound[i]), by_value.at(uid));
-    // Of several views of one memory the largest fills it.
+    // Of several views of one buffer, the largest one initialises it.
     if (static_cast<std::size_t>(byte_size(tensor)) == block.before.size())
       std::copy_n(suited.data(bound[i]), block.before.size(), block.before.begin());
   }
-  // Rows of ragged tensors stand one behind the other, each with room for its longest.
+  // Sequences of ragged tensors are consecutive, each with room for the maximum length.
   for (const cudnn::Record* tensor : tensors) {
     const cudnn::Record* offsets = tensor->record_or_null(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC);
     if (offsets == nullptr) continue;
@@ -125,12 +125,12 @@ std::string Execution::compare(double& worst) {
       plan_.plan->explain().find("to attention_forward") != std::string::npos;
   std::string wrong;
   for (Expected& output : expected) {
-    const auto place = static_cast<std::size_t>(
+    const auto position = static_cast<std::size_t>(
         std::find(bound.begin(), bound.end(), output.tensor) - bound.begin());
-    const Block& block = blocks_.at(uids_[place]);
+    const Block& block = blocks_.at(uids_[position]);
     std::vector<std::byte> after(block.before.size());
     block.memory->download(after.data(), static_cast<std::int64_t>(after.size()));
-    if (is_recognised) accept_defined_rows(graph.tensor(output.tensor), after.data(), output);
+    if (is_recognised) accept_masked_rows(graph.tensor(output.tensor), after.data(), output);
     const Comparison comparison =
         ashlar::compare(graph.tensor(output.tensor), after.data(), output);
     if (comparison.worst_bound > 0)

@@ -1,4 +1,4 @@
-// Memory for one execution of a plan, and the comparison of what it gave with the oracle.
+// Buffers for one execution of a plan, and the comparison of its results with the oracle.
 #pragma once
 
 #include <ashlar/memory.hpp>
@@ -19,11 +19,11 @@ class Execution {
   Execution(const cudnn::BoundPlan& plan, const Device& device, const nlohmann::json& by_value,
             const std::vector<const cudnn::Record*>& tensors, std::uint64_t seed);
 
-  // Where a program would have the memory of a tensor; null for a uid the plan does not know.
+  // The device pointer of a tensor; null for a uid that is not in the plan.
   void* pointer(std::int64_t uid) const;
   void* workspace() const;
 
-  // Empty when every output is within its bound; else what is wrong.
+  // Empty when every output is within its bound, else a description of the error.
   std::string compare(double& worst);
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 using cudnn::element_size;
 
-// How often the results of one plan are compared; the oracle is slow, later runs are only run.
+// Executions of one plan that are compared. The oracle is slow, so later ones are only run.
 constexpr int kMaxComparisons = 2;
 
 double number_of(const json& value) {
@@ -28,7 +28,7 @@ void put(std::vector<std::byte>& bytes, std::size_t index, const auto& value) {
   std::memcpy(bytes.data() + index * sizeof(value), &value, sizeof(value));
 }
 
-// Elements of a recorded call as the caller's array. Descriptors and handles are not among them.
+// The elements of a recorded call as the caller's array, except descriptors and handles.
 std::vector<std::byte> elements_of(int type, const json& values) {
   std::vector<std::byte> bytes(element_size(type) * values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -80,7 +80,7 @@ bool Player::expect(const json& call, cudnnStatus_t status) {
   if (status == CUDNN_STATUS_SUCCESS || status == recorded) return true;
   std::string shown = call.dump();
   if (shown.size() > 200) shown = shown.substr(0, 200) + "...";
-  outcome_.failures.push_back(fmt::format("line {}: {}: answered {}: {}", position_ + 1, shown,
+  outcome_.failures.push_back(fmt::format("line {}: {}: returned {}: {}", position_ + 1, shown,
                                           static_cast<int>(status), last_error()));
   return false;
 }
@@ -101,9 +101,10 @@ Outcome Player::play() {
 }
 
 void Player::create(const json& call) {
-  cudnnBackendDescriptor_t made = nullptr;
+  cudnnBackendDescriptor_t created = nullptr;
   const auto type = static_cast<cudnnBackendDescriptorType_t>(call.at("t").get<int>());
-  if (expect(call, cudnnBackendCreateDescriptor(type, &made))) descriptors_[call.at("d")] = made;
+  if (expect(call, cudnnBackendCreateDescriptor(type, &created)))
+    descriptors_[call.at("d")] = created;
 }
 
 void Player::set(const json& call) {
@@ -125,7 +126,7 @@ void Player::set(const json& call) {
       for (const json& id : values) pointers.push_back(descriptor(id));
       elements = pointers.data();
       break;
-    case CUDNN_TYPE_CHAR: {  // the recorded text is NVIDIA's
+    case CUDNN_TYPE_CHAR: {  // the recorded text is that of NVIDIA's library
       const std::string& text = texts_[attribute];
       count = static_cast<std::int64_t>(text.size());
       elements = text.data();
@@ -136,7 +137,7 @@ void Player::set(const json& call) {
   expect(call, cudnnBackendSetAttribute(target, attribute, type, count, elements));
 }
 
-// Pointers of a variant pack: memory for the plan that it will be run with.
+// Allocates memory for the pointers of a variant pack, for the plan that it will be run with.
 void Player::set_pack(const json& call) {
   const std::int64_t pack = call.at("d");
   const auto attribute = static_cast<cudnnBackendAttributeName_t>(call.at("a").get<int>());
@@ -144,7 +145,7 @@ void Player::set_pack(const json& call) {
   if (const auto run = runs_.find(pack); run != runs_.end()) {
     auto& execution = executions_[pack];
     const std::int64_t plan_id = run->second->at("plan");
-    // Runs that are not compared work in the memory of the last one that was.
+    // Executions that are not compared reuse the buffers of the last one that was.
     if (compared_[plan_id] >= kMaxComparisons) execution = last_[plan_id];
     if (execution == nullptr) {
       const auto record = cudnn::finalized(descriptor(run->second->at("plan")),
@@ -157,14 +158,14 @@ void Player::set_pack(const json& call) {
       for (const cudnn::RecordRef& operation : graph.operations)
         for (const auto& list : {cudnn::operands_of(*operation), cudnn::results_of(*operation)})
           for (const cudnn::NamedTensor& named : list) tensors.push_back(named.tensor);
-      execution = std::make_shared<Execution>(plan.own(), device_, run->second->at("by_value"),
+      execution = std::make_shared<Execution>(plan.plan(), device_, run->second->at("by_value"),
                                               tensors, static_cast<std::uint64_t>(pack));
       last_[plan_id] = execution;
     }
     if (attribute == CUDNN_ATTR_VARIANT_PACK_WORKSPACE) {
       pointers.assign(1, execution->workspace());
     } else {
-      // The uids may be set before or after: they are looked up in the recording.
+      // The uids may be set before or after the pointers: find them in the recording.
       for (const json& other : recording_.calls)
         if (other.at("f") == "set" && other.at("d") == pack &&
             other.at("a") == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS)
@@ -184,7 +185,7 @@ void Player::get(const json& call) {
   if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) return get_descriptors(call);
   const cudnnBackendDescriptor_t source = descriptor(call.at("d"));
   std::int64_t count = 0;
-  if (type == CUDNN_TYPE_CHAR) {  // as long as this library's text is
+  if (type == CUDNN_TYPE_CHAR) {  // with the length of this library's text
     if (!expect(call, cudnnBackendGetAttribute(source, attribute, type, 0, &count, nullptr)))
       return;
     std::string text(static_cast<std::size_t>(count), '\0');
@@ -199,10 +200,10 @@ void Player::get(const json& call) {
       cudnnBackendGetAttribute(source, attribute, type, capacity, has_count ? &count : nullptr,
                                call.at("v").empty() ? nullptr : room.data());
   if (!expect(call, status) || status != CUDNN_STATUS_SUCCESS) return;
-  // Notes and the like differ from engine to engine, but there is room for all that exist.
+  // Notes differ between engines, but the recorded capacity is enough for all of them.
   if (capacity > 0 && count > capacity)
-    outcome_.failures.push_back(
-        fmt::format("line {}: {} elements for room of {}", position_ + 1, count, capacity));
+    outcome_.failures.push_back(fmt::format("line {}: got {} elements, expected at most {}",
+                                            position_ + 1, count, capacity));
 }
 
 void Player::get_descriptors(const json& call) {
@@ -223,7 +224,7 @@ void Player::get_descriptors(const json& call) {
                                              targets.data())))
     return;
   for (auto i = static_cast<std::size_t>(count); i < targets.size(); ++i) {
-    // A program that goes on to use the tenth configuration gets the first one again.
+    // A program that uses more configurations than exist here gets the first one again.
     const bool is_list = attribute == CUDNN_ATTR_ENGINEHEUR_RESULTS && count > 0;
     if (!is_list)
       unfilled_.insert(filled[i].get<std::int64_t>());

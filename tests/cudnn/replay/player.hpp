@@ -1,4 +1,4 @@
-// Plays a recording against this library.
+// Replays a recording against this library.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -36,7 +36,8 @@ class Player {
   void execute(const json& call);
   void set_pack(const json& call);
   void get_descriptors(const json& call);
-  // Whether the call answered as recorded. What NVIDIA's library refused may succeed here.
+  // Whether the call returned the recorded status. A call that failed with NVIDIA's library may
+  // succeed here.
   bool expect(const json& call, cudnnStatus_t status);
   cudnnBackendDescriptor_t descriptor(const json& id) const;
 
@@ -44,9 +45,9 @@ class Player {
   const Device& device_;
   cudnnHandle_t handle_ = nullptr;
   std::map<std::int64_t, cudnnBackendDescriptor_t> descriptors_;
-  // What NVIDIA's library filled and this one did not: calls on these say nothing.
+  // Descriptors that NVIDIA's library filled and this one did not: calls on them are skipped.
   std::set<std::int64_t> unfilled_;
-  std::map<int, std::string> texts_;          // JSON answers of this library, by attribute
+  std::map<int, std::string> texts_;          // JSON text of this library, by attribute
   std::map<std::int64_t, const json*> runs_;  // the execute call of a variant pack
   std::map<std::int64_t, std::shared_ptr<Execution>> executions_;  // by variant pack
   std::map<std::int64_t, std::shared_ptr<Execution>> last_;        // by plan

@@ -22,7 +22,7 @@ std::vector<json> read_lines(const fs::path& file) {
   return calls;
 }
 
-// The first plan that is run but never created here; -1 when there is none.
+// The first plan that is executed but never created in this file; -1 if there is none.
 std::int64_t missing_plan(const std::vector<json>& calls) {
   std::set<std::int64_t> created;
   for (const json& call : calls) {
@@ -33,8 +33,8 @@ std::int64_t missing_plan(const std::vector<json>& calls) {
   return -1;
 }
 
-// A program that goes on with what an earlier recording of the same process made.
-std::vector<json> with_what_came_before(const fs::path& file, std::vector<json> calls) {
+// Prepends the calls of an earlier recording of the same process whose descriptors this one uses.
+std::vector<json> with_earlier_recording(const fs::path& file, std::vector<json> calls) {
   const std::int64_t plan = missing_plan(calls);
   if (plan < 0) return calls;
   for (const fs::path& other : fs::directory_iterator(file.parent_path())) {
@@ -51,7 +51,7 @@ std::vector<json> with_what_came_before(const fs::path& file, std::vector<json> 
   return calls;
 }
 
-// --- how much arithmetic, and how to have less of it
+// --- FLOP count, and its reduction
 
 using Attributes = std::map<int, json>;
 
@@ -75,14 +75,14 @@ double product(const json& dims) {
   return all;
 }
 
-// Multiply-adds count two; of all graphs in the recording the largest operation decides.
+// The FLOPs of the largest operation of the recording; a multiply-add counts as two.
 double flops_of(const std::vector<json>& calls) {
   const Shapes shapes = shapes_of(calls);
   const auto dims = [&](const Attributes& operation, int attribute) {
     return shapes.descriptors.at(operation.at(attribute)[0].get<std::int64_t>())
         .second.at(CUDNN_ATTR_TENSOR_DIMENSIONS);
   };
-  double most = 0;
+  double maximum = 0;
   for (const auto& [id, descriptor] : shapes.descriptors) {
     const auto& [type, operation] = descriptor;
     const auto conv = [&](int y, int w) {
@@ -91,35 +91,36 @@ double flops_of(const std::vector<json>& calls) {
     };
     switch (type) {
       case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
-        most = std::max(
-            most, 2 * product(dims(operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC)) *
-                      dims(operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC).back().get<double>());
+        maximum = std::max(
+            maximum, 2 * product(dims(operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC)) *
+                         dims(operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC).back().get<double>());
         break;
       case CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR: {
         const json k = dims(operation, CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC);
-        most = std::max(most, 4 * product(dims(operation, CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC)) *
+        maximum =
+            std::max(maximum, 4 * product(dims(operation, CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC)) *
                                   k[2].get<double>());
         break;
       }
       case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
-        most = std::max(most, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-                                   CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W));
+        maximum = std::max(maximum, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W));
         break;
       case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
-        most = std::max(most, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W));
+        maximum = std::max(maximum, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W));
         break;
       case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
-        most = std::max(most, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW));
+        maximum = std::max(maximum, conv(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW));
         break;
-      case CUDNN_BACKEND_TENSOR_DESCRIPTOR:  // an element costs what a few products do
-        most = std::max(most, 16 * product(operation.at(CUDNN_ATTR_TENSOR_DIMENSIONS)));
+      case CUDNN_BACKEND_TENSOR_DESCRIPTOR:  // 16 FLOPs per element
+        maximum = std::max(maximum, 16 * product(operation.at(CUDNN_ATTR_TENSOR_DIMENSIONS)));
         break;
       default: break;
     }
   }
-  return most;
+  return maximum;
 }
 
 bool has_products(const Shapes& shapes) {
@@ -141,7 +142,7 @@ std::set<std::int64_t> filters_of(const Shapes& shapes) {
   return filters;
 }
 
-// Channels that a divisor leaves whole: those of filters decide, because groups are told by them.
+// The divisor of the channels: filters decide, because the group count follows from them.
 std::int64_t channel_divisor(const Shapes& shapes, const std::set<std::int64_t>& filters,
                              std::int64_t divisor) {
   for (const std::int64_t id : filters) {
@@ -155,8 +156,8 @@ std::int64_t channel_divisor(const Shapes& shapes, const std::set<std::int64_t>&
   return divisor;
 }
 
-// Divides extents: of products and attention every one from 256 on; of anything else the batch, and
-// with convolutions the channels. Strides keep their order and gaps.
+// Divides extents: for matmuls and attention every extent >= 256; otherwise the batch, and with
+// convolutions the channels. Strides keep their order and padding.
 void reduce(std::vector<json>& calls, std::int64_t divisor) {
   const Shapes shapes = shapes_of(calls);
   const bool has_batches = !has_products(shapes);
@@ -199,7 +200,7 @@ void reduce(std::vector<json>& calls, std::int64_t divisor) {
 }  // namespace
 
 Recording read_recording(const fs::path& file, double max_flops) {
-  const std::vector<json> recorded = with_what_came_before(file, read_lines(file));
+  const std::vector<json> recorded = with_earlier_recording(file, read_lines(file));
   Recording recording{file.stem().string(), recorded, 1};
   while (flops_of(recording.calls) > max_flops && recording.divisor < 4096) {
     recording.divisor *= 2;
@@ -213,9 +214,11 @@ Recording read_recording(const fs::path& file, double max_flops) {
 
 std::vector<fs::path> recordings() {
   const fs::path source = ASHLAR_SOURCE_DIR;
-  const char* asked = std::getenv("ASHLAR_REPLAY");
-  fs::path folder = asked != nullptr ? fs::path(asked) : source.parent_path() / "shared" / "replay";
-  if (asked == nullptr && !fs::is_directory(folder)) folder = source / "tests" / "data" / "replay";
+  const char* requested = std::getenv("ASHLAR_REPLAY");
+  fs::path folder =
+      requested != nullptr ? fs::path(requested) : source.parent_path() / "shared" / "replay";
+  if (requested == nullptr && !fs::is_directory(folder))
+    folder = source / "tests" / "data" / "replay";
   std::vector<fs::path> files;
   std::error_code error;
   for (const fs::path& file : fs::directory_iterator(folder, error))

@@ -1,4 +1,4 @@
-// Recorded calls of programs: one JSON object a line, as shared/replay/README.md describes.
+// Recorded calls of programs: one JSON object per line, as shared/replay/README.md describes.
 #pragma once
 
 #include <filesystem>
@@ -13,16 +13,16 @@ using nlohmann::json;
 struct Recording {
   std::string name;
   std::vector<json> calls;
-  // Extents from 256 on of products and attention are this many times smaller than recorded, and so
-  // are the batches of everything else: the oracle computes in double, on few cores.
+  // The factor by which extents >= 256 of matmuls and attention, and the batches of all other
+  // operations, are smaller than recorded: the oracle computes in double precision on few cores.
   std::int64_t divisor = 1;
 };
 
-// Reads a file, with the descriptors of another one of the same folder that it refers to before it.
-// `max_flops` is how much arithmetic one execution may have; shapes are reduced until it fits.
+// Reads a file, preceded by the recording of the same folder whose descriptors it refers to. Shapes
+// are reduced until no execution exceeds `max_flops`.
 Recording read_recording(const std::filesystem::path& file, double max_flops);
 
-// The recordings of ASHLAR_REPLAY (default: shared/replay beside the repository), else those of
+// The recordings of ASHLAR_REPLAY (default: shared/replay next to the repository), else those of
 // tests/data/replay.
 std::vector<std::filesystem::path> recordings();
 

@@ -1,5 +1,5 @@
-// Functions that libcudnn.so.9 exports without declaring them in a header. What they take is not
-// public; programs only need the names to be there.
+// Functions that NVIDIA's libcudnn.so.9 exports but declares in no header. Their parameters are not
+// public; programs only need the symbols to resolve.
 #pragma once
 
 #include <cudnn.h>

@@ -1,4 +1,4 @@
-// Small steps that descriptors of sequences and of networks on them share.
+// Helpers shared by the RNN and attention descriptors.
 #pragma once
 
 #include <cudnn.h>
@@ -12,8 +12,7 @@ namespace ashlar::cudnn {
 // Throws Failure unless the type is DOUBLE, FLOAT, HALF or BFLOAT16.
 DType require_floating(cudnnDataType_t type, const char* parameter);
 
-// Throws Failure unless the product of the factors is small enough to count the bytes of that many
-// elements.
+// Throws Failure when the byte size of (product of `factors`) elements may overflow.
 void require_countable(const char* what, std::initializer_list<double> factors);
 
 // Bytes of `count` elements of a type.
@@ -22,16 +21,16 @@ std::int64_t bytes_of(DType dtype, std::int64_t count);
 // Bytes of one element of a floating type; throws as require_floating does.
 std::size_t element_bytes(cudnnDataType_t type);
 
-// The address `bytes` behind `base`, which may be null: then it is a distance.
-void* address_behind(const void* base, std::int64_t bytes);
+// `base` + `bytes`. With a null `base` the result is the offset as a pointer.
+void* offset_address(const void* base, std::int64_t bytes);
 
 // A row-major tensor.
 TensorSpec row_major_spec(DType dtype, const Dims& dims);
 
-// An answer the caller may not want: null is ignored.
+// Writes an optional output parameter; null is ignored.
 template <class T>
-void give(T* place, const T& value) {
-  if (place != nullptr) *place = value;
+void write_optional(T* out, const T& value) {
+  if (out != nullptr) *out = value;
 }
 
 }  // namespace ashlar::cudnn

@@ -1,4 +1,4 @@
-// Descriptors of the graph interface, short to write in tests.
+// RAII descriptors of the graph API for tests.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -13,9 +13,9 @@ namespace ashlar::cudnn::test {
 
 std::string last_error();
 
-class Described;
+class ScopedDescriptor;
 
-// The elements of an attribute, as a call takes them.
+// The elements of an attribute in the caller's array.
 class Values {
  public:
   Values(std::initializer_list<std::int64_t> v) { all(CUDNN_TYPE_INT64, v); }
@@ -27,7 +27,7 @@ class Values {
   Values(float v) { one(CUDNN_TYPE_FLOAT, v); }
   Values(double v) { one(CUDNN_TYPE_DOUBLE, v); }
   Values(cudnnBackendDescriptor_t v) { one(CUDNN_TYPE_BACKEND_DESCRIPTOR, v); }
-  Values(const Described& v);
+  Values(const ScopedDescriptor& v);
   Values(cudnnHandle_t v) { one(CUDNN_TYPE_HANDLE, v); }
   Values(cudnnDataType_t v) { one(CUDNN_TYPE_DATA_TYPE, v); }
   Values(cudnnPointwiseMode_t v) { one(CUDNN_TYPE_POINTWISE_MODE, v); }
@@ -55,7 +55,7 @@ class Values {
     values.all(CUDNN_TYPE_BACKEND_DESCRIPTOR, v);
     return values;
   }
-  // A number where an element of a type of 4 bytes stands, be it a value of the type or not.
+  // An int32 as an element of a 4-byte type, valid or not.
   static Values raw(cudnnBackendAttributeType_t type, std::int32_t v) {
     Values values;
     values.one(type, v);
@@ -87,35 +87,37 @@ class Values {
   std::vector<char> bytes_;
 };
 
-// A descriptor, destroyed at the end.
-class Described {
+// A descriptor that is destroyed at scope exit.
+class ScopedDescriptor {
  public:
   using Attribute = std::pair<cudnnBackendAttributeName_t, Values>;
 
-  explicit Described(cudnnBackendDescriptorType_t type,
-                     std::initializer_list<Attribute> attributes = {});
-  Described(Described&& other) noexcept : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
-  Described& operator=(Described&& other) noexcept {
+  explicit ScopedDescriptor(cudnnBackendDescriptorType_t type,
+                            std::initializer_list<Attribute> attributes = {});
+  ScopedDescriptor(ScopedDescriptor&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
+  ScopedDescriptor& operator=(ScopedDescriptor&& other) noexcept {
     std::swap(descriptor_, other.descriptor_);
     return *this;
   }
-  ~Described() { cudnnBackendDestroyDescriptor(descriptor_); }
+  ~ScopedDescriptor() { cudnnBackendDestroyDescriptor(descriptor_); }
 
   operator cudnnBackendDescriptor_t() const { return descriptor_; }  // NOLINT: short to write
 
   cudnnStatus_t set(cudnnBackendAttributeName_t name, const Values& values) const;
   cudnnStatus_t finalize() const { return cudnnBackendFinalize(descriptor_); }
-  // Finalized; a failure is the test's own fault and ends it.
-  Described done() &&;
+  // Finalizes it; throws on failure, which is a bug of the test.
+  ScopedDescriptor done() &&;
 
  private:
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
-inline Values::Values(const Described& v) : Values(static_cast<cudnnBackendDescriptor_t>(v)) {}
+inline Values::Values(const ScopedDescriptor& v)
+    : Values(static_cast<cudnnBackendDescriptor_t>(v)) {}
 
-// Row-major and finalized.
-Described tensor(std::int64_t uid, const std::vector<std::int64_t>& dims,
-                 cudnnDataType_t type = CUDNN_DATA_FLOAT);
+// A finalized row-major tensor.
+ScopedDescriptor tensor(std::int64_t uid, const std::vector<std::int64_t>& dims,
+                        cudnnDataType_t type = CUDNN_DATA_FLOAT);
 
 }  // namespace ashlar::cudnn::test

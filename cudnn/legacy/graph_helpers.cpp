@@ -1,4 +1,4 @@
-#include "legacy/graph_parts.hpp"
+#include "legacy/graph_helpers.hpp"
 
 #include <array>
 
@@ -46,17 +46,17 @@ Value filled_like(Graph& graph, Value like, Value single, const Result& result) 
 }
 
 TensorSpec broadcast_spec(TensorSpec spec, const Dims& dims, const char* parameter) {
-  const Dims given = spec.dims;
-  bool fits = given.rank() == dims.rank();
+  const Dims provided = spec.dims;
+  bool fits = provided.rank() == dims.rank();
   for (int axis = 0; fits && axis < dims.rank(); ++axis) {
-    if (given[axis] == dims[axis]) continue;
-    fits = given[axis] == 1;
+    if (provided[axis] == dims[axis]) continue;
+    fits = provided[axis] == 1;
     spec.dims[axis] = dims[axis];
     spec.strides[axis] = 0;
   }
   if (!fits)
-    fail(CUDNN_STATUS_BAD_PARAM, "{}.dims: got {}, expected {} with any of them 1", parameter,
-         to_string(given), to_string(dims));
+    fail(CUDNN_STATUS_BAD_PARAM, "{}.dims: got {}, expected dims that broadcast to {}", parameter,
+         to_string(provided), to_string(dims));
   return spec;
 }
 

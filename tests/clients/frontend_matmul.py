@@ -1,4 +1,4 @@
-"""Convolutions and matrix products that nvidia-cudnn-frontend builds."""
+"""Convolutions and matmuls that nvidia-cudnn-frontend builds."""
 
 import cudnn
 import numpy as np
@@ -72,7 +72,7 @@ def convolution_bias_relu(**variant):
 
 @case
 def convolution_every_plan():
-    """Whatever the heuristics offer builds and gives the result."""
+    """Every configuration of the heuristics builds and computes the result."""
     x, w, expected, geometry = convolution_data(**CONVOLUTIONS[0])
     g = Graph(x.dtype)
     g.output("y", g.graph.conv_fprop(g.input(x, "x"), g.input(w, "w"), **geometry), x.dtype)

@@ -1,5 +1,6 @@
-// Every exported function that returns a status runs inside answer(): nothing is thrown across the
-// C boundary, the last error is kept, the log told.
+// guarded(): the body of every exported function that returns a status. It turns exceptions into
+// statuses, so that none crosses the C boundary, stores the message for cudnnGetLastErrorString()
+// and writes the log.
 #pragma once
 
 #include <new>
@@ -9,11 +10,11 @@
 
 namespace ashlar::cudnn {
 
-// Keeps the sentence for cudnnGetLastErrorString() of this thread and logs it; returns the status.
+// Stores the message for cudnnGetLastErrorString() of this thread and logs it; returns `status`.
 cudnnStatus_t report(const char* function, cudnnStatus_t status, const char* sentence) noexcept;
 
 template <class Body>
-cudnnStatus_t answer(const char* function, Body&& body) noexcept {
+cudnnStatus_t guarded(const char* function, Body&& body) noexcept {
   log_call(function);
   try {
     body();
@@ -24,7 +25,7 @@ cudnnStatus_t answer(const char* function, Body&& body) noexcept {
     return report(function, status_of(error), error.what());
   } catch (const std::bad_alloc&) {
     return report(function, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED,
-                  "the host has no memory left");
+                  "host memory allocation failed");
   } catch (const std::exception& other) {
     return report(function, CUDNN_STATUS_INTERNAL_ERROR, other.what());
   } catch (...) {
@@ -32,19 +33,19 @@ cudnnStatus_t answer(const char* function, Body&& body) noexcept {
   }
 }
 
-// The status of a null pointer where NVIDIA's older calls are asked: they know no finer one.
-constexpr cudnnStatus_t coarse(cudnnStatus_t status) {
+// Legacy calls report a null pointer as CUDNN_STATUS_BAD_PARAM, as NVIDIA's library does.
+constexpr cudnnStatus_t legacy_status(cudnnStatus_t status) {
   return status == CUDNN_STATUS_BAD_PARAM_NULL_POINTER ? CUDNN_STATUS_BAD_PARAM : status;
 }
 
-// For the older calls, whose programs compare with CUDNN_STATUS_BAD_PARAM.
+// For the legacy API, whose clients compare with CUDNN_STATUS_BAD_PARAM.
 template <class Body>
-cudnnStatus_t answer_older(const char* function, Body&& body) noexcept {
-  return answer(function, [&] {
+cudnnStatus_t guarded_legacy(const char* function, Body&& body) noexcept {
+  return guarded(function, [&] {
     try {
       body();
     } catch (const Failure& failure) {
-      throw Failure(coarse(failure.status()), failure.what());
+      throw Failure(legacy_status(failure.status()), failure.what());
     }
   });
 }

@@ -1,4 +1,4 @@
-#include "legacy/host_number.hpp"
+#include "legacy/host_scalar.hpp"
 
 #include <bit>
 #include <cmath>
@@ -36,7 +36,7 @@ double from_bf16(std::uint16_t bits) {
 
 }  // namespace
 
-double read_host_number(const void* from, DType dtype) {
+double read_host_scalar(const void* from, DType dtype) {
   switch (dtype) {
     case DType::f64: return read<double>(from);
     case DType::f16: return from_f16(read<std::uint16_t>(from));

@@ -1,4 +1,4 @@
-#include "backend/ways.hpp"
+#include "backend/strategies.hpp"
 
 #include <algorithm>
 
@@ -14,30 +14,32 @@ bool are_same_choice(const Outline& a, const Outline& b) {
          a.notes.deterministic == b.notes.deterministic;
 }
 
-class WayList {
+class StrategyList {
  public:
-  WayList(const Graph& graph, const Device& device) : graph_(graph), device_(device) {}
+  StrategyList(const Graph& graph, const Device& device) : graph_(graph), device_(device) {}
 
   void add(std::string label, CompileOptions options) {
     options.allow_tf32 = options.allow_tf32 && !settings().forbids_tf32;
-    Outline made = outline(graph_, device_, options);
-    const auto is_known = [&](const Way& way) { return are_same_choice(way.outline, made); };
-    if (std::none_of(ways_.begin(), ways_.end(), is_known))
-      ways_.push_back({std::move(label), options, std::move(made)});
+    Outline candidate = outline(graph_, device_, options);
+    const auto is_known = [&](const Strategy& strategy) {
+      return are_same_choice(strategy.outline, candidate);
+    };
+    if (std::none_of(strategies_.begin(), strategies_.end(), is_known))
+      strategies_.push_back({std::move(label), options, std::move(candidate)});
   }
   void sort_after_first() {
-    const auto is_cheaper = [](const Way& a, const Way& b) {
+    const auto is_cheaper = [](const Strategy& a, const Strategy& b) {
       return a.outline.seconds < b.outline.seconds;
     };
-    std::stable_sort(ways_.begin() + 1, ways_.end(), is_cheaper);
+    std::stable_sort(strategies_.begin() + 1, strategies_.end(), is_cheaper);
   }
-  const Way& first() const { return ways_.front(); }
-  std::vector<Way> take() { return std::move(ways_); }
+  const Strategy& first() const { return strategies_.front(); }
+  std::vector<Strategy> take() { return std::move(strategies_); }
 
  private:
   const Graph& graph_;
   const Device& device_;
-  std::vector<Way> ways_;
+  std::vector<Strategy> strategies_;
 };
 
 CompileOptions with_engine(const std::string& id) {
@@ -48,8 +50,8 @@ CompileOptions with_engine(const std::string& id) {
 
 }  // namespace
 
-std::vector<Way> list_ways(const Graph& graph, const Device& device) {
-  WayList list(graph, device);
+std::vector<Strategy> list_strategies(const Graph& graph, const Device& device) {
+  StrategyList list(graph, device);
   list.add("automatic", {});
   CompileOptions strict;
   strict.allow_tf32 = strict.allow_winograd = false;
@@ -64,9 +66,9 @@ std::vector<Way> list_ways(const Graph& graph, const Device& device) {
   unfused.fuse = false;
   list.add("unfused", unfused);
   list.sort_after_first();
-  CompileOptions plain;
-  plain.reference_only = true;
-  list.add("plain", plain);
+  CompileOptions reference;
+  reference.reference_only = true;
+  list.add("reference", reference);
   return list.take();
 }
 

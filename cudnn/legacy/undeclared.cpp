@@ -1,16 +1,17 @@
-#include "legacy/unheadered.hpp"
+#include "legacy/undeclared.hpp"
 
-#include "core/answer.hpp"
+#include "core/guarded.hpp"
 
 using namespace ashlar::cudnn;
 
 namespace {
 
-// Arguments are not read: nothing says what they are.
+// The arguments are not read: their meaning is not documented.
 cudnnStatus_t refuse(const char* function) {
-  return answer(function, [&] {
+  return guarded(function, [&] {
     fail(CUDNN_STATUS_NOT_SUPPORTED,
-         "{}: got a call of a function that no header declares, expected one of cudnn.h", function);
+         "{}: got a call of an undocumented function, expected one that cudnn.h declares",
+         function);
   });
 }
 

@@ -1,4 +1,4 @@
-#include "legacy/descriptor_parts.hpp"
+#include "legacy/descriptor_helpers.hpp"
 
 #include <bit>
 #include <cstdint>
@@ -31,7 +31,7 @@ std::size_t element_bytes(cudnnDataType_t type) {
   return static_cast<std::size_t>(bytes_of(require_floating(type, "dataType"), 1));
 }
 
-void* address_behind(const void* base, std::int64_t bytes) {
+void* offset_address(const void* base, std::int64_t bytes) {
   return std::bit_cast<void*>(std::bit_cast<std::uintptr_t>(base) +
                               static_cast<std::uintptr_t>(bytes));
 }

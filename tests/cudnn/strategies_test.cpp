@@ -1,11 +1,12 @@
-// The ways a graph can be compiled, as engines of libcudnn: each works, and a filter leaves one.
+// Strategies behind the engines of libcudnn: each computes the right result, and filtering by notes
+// always leaves one. Also the JSON of device properties.
 #include <gtest/gtest.h>
 #include <ashlar/check.hpp>
 
 #include <set>
 
 #include "backend/device_prop.hpp"
-#include "backend/ways.hpp"
+#include "backend/strategies.hpp"
 
 namespace ashlar::cudnn {
 namespace {
@@ -18,17 +19,17 @@ Graph convolution_and_relu() {
   return graph;
 }
 
-TEST(CudnnWays, TheFirstIsWhatCompileTakesAndTheLastIsPlain) {
+TEST(CudnnStrategies, FirstIsTheDefaultAndLastTheReference) {
   const Graph graph = convolution_and_relu();
-  const std::vector<Way> ways = list_ways(graph, Device::cpu());
-  ASSERT_GE(ways.size(), 3U);
-  EXPECT_EQ(ways.front().label, "automatic");
-  EXPECT_EQ(ways.back().label, "plain");
-  for (std::size_t i = 2; i + 1 < ways.size(); ++i)
-    EXPECT_LE(ways[i - 1].outline.seconds, ways[i].outline.seconds) << "cheapest first";
+  const std::vector<Strategy> strategies = list_strategies(graph, Device::cpu());
+  ASSERT_GE(strategies.size(), 3U);
+  EXPECT_EQ(strategies.front().label, "automatic");
+  EXPECT_EQ(strategies.back().label, "reference");
+  for (std::size_t i = 2; i + 1 < strategies.size(); ++i)
+    EXPECT_LE(strategies[i - 1].outline.seconds, strategies[i].outline.seconds) << "cheapest first";
 }
 
-TEST(CudnnWays, EveryWayGivesTheResult) {
+TEST(CudnnStrategies, EveryStrategyMatchesTheReference) {
   const Graph graph = convolution_and_relu();
   std::vector<std::vector<std::byte>> memory;
   std::vector<void*> pointers;
@@ -37,9 +38,9 @@ TEST(CudnnWays, EveryWayGivesTheResult) {
     fill_random(graph.tensor(id), memory.back().data(), 7 + static_cast<unsigned>(id));
     pointers.push_back(memory.back().data());
   }
-  for (const Way& way : list_ways(graph, Device::cpu())) {
-    const Plan plan = compile(graph, Device::cpu(), way.options);
-    EXPECT_EQ(plan.workspace_size(), way.outline.workspace_size) << way.label;
+  for (const Strategy& strategy : list_strategies(graph, Device::cpu())) {
+    const Plan plan = compile(graph, Device::cpu(), strategy.options);
+    EXPECT_EQ(plan.workspace_size(), strategy.outline.workspace_size) << strategy.label;
     std::vector<std::byte> workspace(static_cast<std::size_t>(plan.workspace_size()) + 64);
     std::ranges::fill(memory.back(), std::byte{0x7f});
     void* aligned = workspace.data() + 64 - reinterpret_cast<std::uintptr_t>(workspace.data()) % 64;
@@ -48,28 +49,28 @@ TEST(CudnnWays, EveryWayGivesTheResult) {
         graph, std::vector<const void*>(pointers.begin(), pointers.end()), plan.notes());
     const Comparison compared =
         compare(graph.tensor(expected[0].tensor), pointers.back(), expected[0]);
-    EXPECT_TRUE(compared.ok) << way.label << ": " << compared.summary;
+    EXPECT_TRUE(compared.ok) << strategy.label << ": " << compared.summary;
   }
 }
 
-TEST(CudnnWays, AFilterByNotesLeavesAWay) {
+TEST(CudnnStrategies, FilteringByNotesLeavesAStrategy) {
   Graph graph;
   const Value x = graph.input("x", {4, 32, 14, 14}, f32, channels_last);
   graph.output("y", graph.conv(x, graph.input("w", {32, 32, 3, 3}, f32, channels_last),
                                {.padding = {1, 1}}));
   for (const char* device : {"cpu", "h200"}) {
     bool is_strict_left = false;
-    for (const Way& way : list_ways(graph, Device::named(device)))
-      is_strict_left |= !way.outline.notes.tf32 && way.outline.notes.winograd == 0 &&
-                        way.outline.notes.deterministic && way.label != "plain";
+    for (const Strategy& strategy : list_strategies(graph, Device::named(device)))
+      is_strict_left |= !strategy.outline.notes.tf32 && strategy.outline.notes.winograd == 0 &&
+                        strategy.outline.notes.deterministic && strategy.label != "reference";
     EXPECT_TRUE(is_strict_left) << device;
   }
 }
 
-TEST(CudnnDeviceProp, JsonGoesThereAndBack) {
+TEST(CudnnDeviceProp, JsonRoundTrips) {
   const Device h200 = Device::named("h200");
   DeviceProps elsewhere = h200.props();
-  elsewhere.compute_units = 7;  // no machine has it
+  elsewhere.compute_units = 7;  // no real device has it
   EXPECT_FALSE(device_from_json(device_to_json(Device(elsewhere))).props().present);
   const Device back = device_from_json(device_to_json(h200));
   EXPECT_EQ(back.props().compute_units, h200.props().compute_units);
