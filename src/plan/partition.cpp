@@ -13,7 +13,7 @@ namespace ashlar {
 
 namespace {
 
-class Cutter : public PartitionGroups {
+class Partitioner : public PartitionGroups {
  public:
   using PartitionGroups::PartitionGroups;
 
@@ -271,14 +271,14 @@ class Cutter : public PartitionGroups {
 }  // namespace
 
 PartitionGroups grow_groups(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits) {
-  Cutter cutter(lowered, limits);
+  Partitioner cutter(lowered, limits);
   cutter.grow_all();
   return cutter;
 }
 
 std::vector<Region> partition(const LoweredGraph& lowered,
                               const std::vector<FusionLimits>& limits) {
-  Cutter cutter(lowered, limits);
+  Partitioner cutter(lowered, limits);
   cutter.grow_all();
   return cutter.regions();
 }
