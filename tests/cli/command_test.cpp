@@ -262,7 +262,7 @@ TEST(Usage, AbsentGpusAreRefused) {
        std::vector<std::vector<std::string>>{{"run", graph},
                                              {"explain", graph},
                                              {"tune", graph},
-                                             {"pack", graph},
+                                             {"bundle", graph},
                                              {"engines"},
                                              {"engines", "--ops"},
                                              {"bench", "norms"},
