@@ -163,7 +163,7 @@ void add_bad_json(BadInputs& rows) {
   node("a cycle",
        R"({"name":"a","op":"pointwise","inputs":{"x":"p"},"outputs":{"y":"q"}},)"
        R"({"name":"b","op":"pointwise","inputs":{"x":"q"},"outputs":{"y":"p"}})",
-       {"pointwise 'a'", "inputs", "got a cycle", "expected a graph whose nodes"}, graph_error);
+       {"pointwise 'a'", "inputs", "got a cycle", "expected an acyclic graph"}, graph_error);
   node("an undeclared input",
        R"({"name":"a","op":"pointwise","inputs":{"x":"lost"},"outputs":{"y":"y"}})",
        {"pointwise 'a'", "input 'lost'", "got a tensor that no earlier node computes"},

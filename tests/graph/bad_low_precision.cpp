@@ -43,7 +43,7 @@ void add_quantize(BadInputs& rows) {
            {"scale_layout", "got f8_128x4", "one of the last two axes", "[2, 16]"});
   quantize("block_scale_quantize tiles of a vector", {64}, f32,
            with({32}, -1, ScaleLayout::f8_128x4), kBad,
-           {"scale_layout", "got f8_128x4", "expected linear unless"});
+           {"scale_layout", "got f8_128x4", "expected linear, or blocks along"});
   quantize("block_scale_quantize tiles along a batch", {64, 2, 3}, f32,
            with({32}, 0, ScaleLayout::f8_128x4), kBad, {"scale_layout", "[32, 1, 1]"});
   Result wide = kBad;
@@ -153,10 +153,11 @@ void add_types(BadInputs& rows) {
          g.output("y", c, {.dtype = f32});
        },
        {"dtype of c 'y'", "got f32", "expected a complex type"}});
-  rows.push_back({"output that turns into scales",
-                  "pointwise",
-                  [](Graph& g) { g.output("y", relu(in(g, {2})), {.dtype = e8m0}); },
-                  {"dtype of output 'y'", "got e8m0", "holds scales of blocks"}});
+  rows.push_back(
+      {"output that turns into scales",
+       "pointwise",
+       [](Graph& g) { g.output("y", relu(in(g, {2})), {.dtype = e8m0}); },
+       {"dtype of output 'y'", "got e8m0", "expected another type: e8m0 (block scales)"}});
   rows.push_back({"quantized output that turns wide",
                   "block_scale_quantize",
                   [](Graph& g) {
@@ -171,16 +172,16 @@ void add_types(BadInputs& rows) {
                     const Value a = in(g, {2}, e8m0);
                     g.pointwise(PointwiseMode::add, std::array{a, a}, {}, kBad);
                   },
-                  {"'i0'", "got e8m0", "holds scales of blocks"}});
-  rows.push_back({"scaled conversion to scales",
-                  "pointwise",
-                  [](Graph& g) {
-                    Result result = kBad;
-                    result.dtype = e8m0;
-                    g.pointwise(PointwiseMode::identity, std::array{in(g, {2})}, {.alpha1 = 2.0},
-                                result);
-                  },
-                  {"dtype of output 'bad'", "got e8m0", "holds scales of blocks"}});
+                  {"'i0'", "got e8m0", "expected another type: e8m0 (block scales)"}});
+  rows.push_back(
+      {"scaled conversion to scales",
+       "pointwise",
+       [](Graph& g) {
+         Result result = kBad;
+         result.dtype = e8m0;
+         g.pointwise(PointwiseMode::identity, std::array{in(g, {2})}, {.alpha1 = 2.0}, result);
+       },
+       {"dtype of output 'bad'", "got e8m0", "expected another type: e8m0 (block scales)"}});
   rows.push_back({"matmul of scales",
                   "matmul",
                   [](Graph& g) {
