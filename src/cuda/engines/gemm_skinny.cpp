@@ -249,7 +249,7 @@ class Designer {
     for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
              {"N", fmt::format("{}", shape_.columns() * layout_.planes())},
              {"K", limbs ? "\"k32\"" : "\"k16\""},
-             {"SUM", limbs ? "s32" : "f32"},
+             {"ACCUM_TYPE", limbs ? "s32" : "f32"},
              {"A", limbs ? limb_type : type},
              {"B", limbs ? "s8" : type},
              {"SCALES", limbs ? "\"\"" : "\", 1, 1\""},
