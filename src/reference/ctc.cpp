@@ -14,6 +14,7 @@
 
 #include "reference/evaluate.hpp"
 #include "reference/softmax.hpp"
+#include "reference/uncertainty.hpp"
 
 namespace ashlar::reference {
 
@@ -46,13 +47,6 @@ Approx<A> log_sum(const std::array<Approx<A>, 3>& terms) {
   const double value = log_sum(middle);
   const double spread = std::max(distance(log_sum(high), value), distance(value, log_sum(low)));
   return allow_units(Approx<A>::rounded(value, spread, kUnits), kUnitsOfOne, Approx<A>(1.0));
-}
-
-// `result`, unknown if `cause` is unknown.
-double unknown_with(double result, double) { return result; }
-template <Arithmetic A>
-Approx<A> unknown_with(Approx<A> result, Approx<A> cause) {
-  return cause.unknown() ? Approx<A>::with_error(result.value, kInfinity) : result;
 }
 
 // One sequence of the batch and the forward-backward recursion over its alignments.

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "reference/accumulator.hpp"
+#include "reference/uncertainty.hpp"
 
 namespace ashlar::reference {
 
@@ -17,22 +18,15 @@ Approx<A> allow_tf32(Approx<A> x) {
   return Approx<A>::with_error(x.value, x.error + 0x1p-10 * (std::fabs(x.value) + x.error));
 }
 
-// An unknown element of A times NaN is unknown: the weights of a softmax row that is all -inf are
-// unknown, and raised attention yields 0 for such a row without reading v.
-inline double as_unknown_as(double, double product) { return product; }
-template <Arithmetic A>
-Approx<A> as_unknown_as(Approx<A> a, Approx<A> product) {
-  if (a.unknown()) product.error = kInfinity;
-  return product;
-}
-
-// The error model for operands of two dtypes. For plain double there is none.
+// The error model for operands of two dtypes. For plain double there is none. An unknown element
+// of A times NaN is unknown: the weights of a softmax row that is all -inf are unknown, and raised
+// attention yields 0 for such a row without reading v.
 template <class Scalar>
 class MmaRounding {
  public:
   template <class Operands>
   MmaRounding(const Operands&, DType, DType) {}
-  Scalar term(Scalar a, Scalar b) const { return as_unknown_as(a, a * b); }
+  Scalar term(Scalar a, Scalar b) const { return unknown_with(a * b, a); }
   Scalar total(const Accumulator<Scalar>& sum) const { return sum.total(); }
   MmaAccumulation sums() const { return MmaAccumulation::rounded; }
 };
@@ -53,7 +47,7 @@ class MmaRounding<Approx<Arithmetic::f32>> {
       sums_ = MmaAccumulation::fp8;
   }
   Scalar term(Scalar a, Scalar b) const {
-    return as_unknown_as(a, (shortens_a_ ? allow_tf32(a) : a) * (shortens_b_ ? allow_tf32(b) : b));
+    return unknown_with((shortens_a_ ? allow_tf32(a) : a) * (shortens_b_ ? allow_tf32(b) : b), a);
   }
   Scalar total(const Accumulator<Scalar>& sum) const { return sum.total(sums_); }
   MmaAccumulation sums() const { return sums_; }

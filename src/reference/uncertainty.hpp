@@ -21,6 +21,13 @@ Approx<A> unknown_unless(bool certain, Approx<A> x) {
   return certain ? x : Approx<A>::with_error(x.value, kInfinity);
 }
 
+// `result`, unknown if `cause` is.
+inline double unknown_with(double result, double) { return result; }
+template <Arithmetic A>
+Approx<A> unknown_with(Approx<A> result, Approx<A> cause) {
+  return unknown_unless(!cause.unknown(), result);
+}
+
 // `x`, which an implementation may also compute as `other`: the same in exact arithmetic, but with
 // intermediates that may overflow where those of `x` do not.
 inline double or_overflow_of(double, double x) { return x; }

@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "cuda/launch/tensor_map.hpp"
+
 namespace ashlar::cuda {
 
 namespace {
@@ -14,11 +16,6 @@ std::optional<LtType> type_of(DType dtype) {
     case bf16: return LtType::bf16;
     default: return {};
   }
-}
-
-// An axis of extent 1 may have any stride.
-bool is_contiguous(const View& view, int axis) {
-  return view.strides[axis] == 1 || view.dims[axis] == 1;
 }
 
 // The two axes as rows and columns, one of them contiguous. False where neither is, or where
