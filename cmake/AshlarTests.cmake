@@ -223,8 +223,8 @@ endif()
 # records. The checkers themselves are tested on small inputs with planted faults.
 find_program(ASHLAR_PYTHON3 python3)
 foreach(check IN ITEMS tools/check_style.py tools/performance_page.py tests/lint/check_style_test.py
-                      tests/lint/compare_cudnn_headers_test.py tests/lint/compare_kernels_test.py
-                      tests/lint/merge_configs_test.py
+                      tests/lint/compare_cpu_test.py tests/lint/compare_cudnn_headers_test.py
+                      tests/lint/compare_kernels_test.py tests/lint/merge_configs_test.py
                       tests/lint/performance_page_test.py)
   cmake_path(GET check STEM name)
   if(ASHLAR_PYTHON3)
