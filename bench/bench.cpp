@@ -18,7 +18,7 @@
 #endif
 
 #include "configs.hpp"
-#include "explanation.hpp"
+#include "engines_used.hpp"
 #include "gpu.hpp"
 #include "host_time.hpp"
 #include "memory.hpp"
@@ -81,10 +81,10 @@ void list_kernels(const std::vector<Suite>& suites, const Request& request,
   for (const Suite& suite : suites) {
     listener.print(fmt::format("{} on {}\n", suite.name, device.props().description));
     for (const Case& one : suite.cases) {
-      const Outline outline = outline_of(explain(
+      const EnginesUsed used = engines_used(explanation(
           one.problem.build(), device, plan_options(one.problem, {.engine = request.engine})));
-      listener.print(fmt::format("  {:<44}{} region{}  {}\n", one.name, outline.regions,
-                                 outline.regions == 1 ? " " : "s", outline.engines));
+      listener.print(fmt::format("  {:<44}{} region{}  {}\n", one.name, used.regions,
+                                 used.regions == 1 ? " " : "s", used.engines));
     }
   }
 }

@@ -1,7 +1,7 @@
 // Compiles the kernels of whole suites on all cores before anything is measured.
 #include <fmt/format.h>
 
-#include "explanation.hpp"
+#include "engines_used.hpp"
 #include "gpu.hpp"
 #include "gpu_tensors.hpp"
 #include "measure.hpp"
@@ -24,9 +24,9 @@ void add_case(const Case& one, const Device& device, const PlanRequest& asked,
   for (const Problem& part : one.apart) add(part, asked);
   if (one.check_prepare) add(*one.check_prepare);
   // Tuning may choose another engine later; its kernel for the check is compiled then.
-  const auto outline =
-      outline_of(explain(graph, device, plan_options(one.problem, {.engine = asked.engine})));
-  if (one.check) add(*one.check, {.engine = main_engine(outline)});
+  const auto used =
+      engines_used(explanation(graph, device, plan_options(one.problem, {.engine = asked.engine})));
+  if (one.check) add(*one.check, {.engine = used.main_engine});
   for (const TensorId id : graph.bound_tensors())
     if (const Tensor& tensor = graph.tensor(id); tensor.kind == TensorKind::output)
       if (const auto sampling = sampling_graph(tensor)) kernels.add(*sampling);

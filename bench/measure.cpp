@@ -9,7 +9,7 @@
 #include "checking.hpp"
 #include "clock.hpp"
 #include "counts.hpp"
-#include "explanation.hpp"
+#include "engines_used.hpp"
 #include "memory.hpp"
 #include "peer.hpp"
 #include "sides.hpp"
@@ -119,10 +119,10 @@ Measurement measure(const Case& problem, const MeasureOptions& options,
   if (problem.alone) alone.emplace(*problem.alone, options, nullptr, nullptr);
   result.arithmetic = arithmetic(contest.graph);
   result.traffic = traffic(contest.graph);
-  const Outline outline = outline_of(contest.ours.plan().explain());
-  result.engine = outline.engines;
-  result.config = outline.configs;
-  result.kernels = outline.regions;
+  const EnginesUsed used = engines_used(contest.ours.plan().explanation());
+  result.engine = used.engines;
+  result.config = used.configs;
+  result.kernels = used.regions;
 
   progress("choosing oneDNN's algorithm and layouts");
   contest.find_peers(problem.problem, options.user_layout, options.best_layout);

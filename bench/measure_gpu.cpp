@@ -11,7 +11,7 @@
 #include "checking.hpp"
 #include "clock.hpp"
 #include "counts.hpp"
-#include "explanation.hpp"
+#include "engines_used.hpp"
 #include "gpu_tensors.hpp"
 #include "measure.hpp"
 #include "memory.hpp"
@@ -353,21 +353,21 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
     prepared = preparation->tensors.outputs(preparation->graph);
   }
   const Running ours(problem.problem, options, prepared);
-  const Outline outline = outline_of(ours.runner.plan().explain());
-  result.engine = outline.engines;
-  result.config = outline.configs;
-  result.kernels = outline.regions;
+  const EnginesUsed used = engines_used(ours.runner.plan().explanation());
+  result.engine = used.engines;
+  result.config = used.configs;
+  result.kernels = used.regions;
   result.arithmetic = arithmetic(ours.graph);
   result.traffic = traffic(ours.graph);
   result.peak = gpu.peak(ours.graph, problem.problem.tf32);
   result.copy_speed = gpu.copy_speed();
-  if (is_slow(outline) && work(ours.graph) > kQuickForOracle) {
-    result.check = fmt::format("FAILED: a region runs on a reference engine ({})", outline.engines);
+  if (used.is_slow && work(ours.graph) > kQuickForOracle) {
+    result.check = fmt::format("FAILED: a region runs on a reference engine ({})", used.engines);
     return;
   }
 
   stages.begin("running the small form");
-  std::future<Verdict> oracle = check_small(problem, main_engine(outline), options);
+  std::future<Verdict> oracle = check_small(problem, used.main_engine, options);
   stages.begin("searching the peer's plans");
   std::unique_ptr<Peer> peer;
   if (problem.peer_fails.empty())
@@ -381,7 +381,7 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
   const auto make_naive = [&] {
     if (!naive && result.arithmetic > kMaxNaiveWork) return naive.get();
     if (!naive) naive = std::make_unique<Naive>(problem.problem, ours, gpu);
-    if (is_slow(outline_of(naive->runner.plan().explain()))) naive.reset();
+    if (engines_used(naive->runner.plan().explanation()).is_slow) naive.reset();
     return naive.get();
   };
   // tf32 keeps 11 significant bits of the operands, and the sides round differently.

@@ -5,7 +5,7 @@
 #include <ashlar/plan.hpp>
 
 #include "bench/counts.hpp"
-#include "bench/explanation.hpp"
+#include "bench/engines_used.hpp"
 #include "bench/suite.hpp"
 #include "tiny_suite.hpp"
 
@@ -180,9 +180,9 @@ TEST(BuiltInSuites, ArePlannedForAGpu) {
         << suite.name << " has no quick case";
     for (const Case& one : suite.cases) {
       SCOPED_TRACE(suite.name + " " + one.name);
-      const bench::Outline outline = bench::outline_of(explain(one.problem.build(), gpu));
-      EXPECT_GE(outline.regions, 1);
-      EXPECT_THAT(outline.engines, HasSubstr("cuda."));
+      const bench::EnginesUsed used = bench::engines_used(explanation(one.problem.build(), gpu));
+      EXPECT_GE(used.regions, 1);
+      EXPECT_THAT(used.engines, HasSubstr("cuda."));
       for (const Problem& part : one.apart) EXPECT_GE(part.build().nodes().size(), 1U);
       ASSERT_TRUE(one.check) << "no problem small enough for the oracle";
       const Graph small = one.check->build();
@@ -192,18 +192,34 @@ TEST(BuiltInSuites, ArePlannedForAGpu) {
   }
 }
 
-TEST(Explanations, GiveRegionsAndEngines) {
-  const bench::Outline outline = bench::outline_of(
-      "region 1 of 3: a\n  engine    cuda.rows (x)\n  config    rows=4\n  tried     cuda.generic\n"
-      "  engine    cuda.pointwise (y)\n  engine    cuda.rows (x)\n");
-  EXPECT_EQ(outline.regions, 3);
-  EXPECT_EQ(outline.engines, "cuda.rows + cuda.pointwise");
-  EXPECT_EQ(outline.configs, "rows=4");
-  EXPECT_FALSE(bench::is_slow(outline));
-  EXPECT_EQ(bench::main_engine(outline), "cuda.rows");
-  EXPECT_EQ(bench::main_engine({2, "cuda.pointwise + cuda.rows", ""}), "cuda.rows");
-  EXPECT_EQ(bench::main_engine({1, "cuda.pointwise", ""}), "cuda.pointwise");
-  EXPECT_TRUE(bench::is_slow({1, "cpu.reference", ""}));
+TEST(EnginesUsed, ListsEachEngineOnce) {
+  Explanation plan;
+  const auto add = [&](const char* engine, const char* config, ComputeMethod method) {
+    RegionExplanation& region = plan.regions.emplace_back();
+    region.engine = engine;
+    region.config = config;
+    region.method = method;
+  };
+  add("cuda.pointwise", "", ComputeMethod::cuda_cores);
+  add("cuda.rows", "rows=4", ComputeMethod::cuda_cores);
+  add("cuda.rows", "rows=8", ComputeMethod::cuda_cores);
+  const bench::EnginesUsed used = bench::engines_used(plan);
+  EXPECT_EQ(used.regions, 3);
+  EXPECT_EQ(used.engines, "cuda.pointwise + cuda.rows");
+  EXPECT_EQ(used.configs, "rows=4, rows=8");
+  EXPECT_EQ(used.main_engine, "cuda.rows");
+  EXPECT_FALSE(used.is_slow);
+}
+
+TEST(EnginesUsed, NamesPointwiseIfAloneAndReference) {
+  Graph graph("square");
+  const Value x = graph.input("x", {8}, f32);
+  graph.output("y", x * x);
+  EXPECT_EQ(bench::engines_used(explanation(graph, Device::cpu())).main_engine, "cpu.pointwise");
+  EXPECT_TRUE(
+      bench::engines_used(explanation(graph, Device::cpu(), {.reference_only = true})).is_slow);
+  const Explanation nothing;
+  EXPECT_EQ(bench::engines_used(nothing).main_engine, "");
 }
 
 TEST(BuiltInSuites, HaveTheCasesOfTheirTargets) {
