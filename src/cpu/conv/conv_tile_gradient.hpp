@@ -322,9 +322,9 @@ class TileGradientKernel final : public Kernel {
           pixels = row;
         }
         // Enough tiles together to use whole cache lines of a pixel.
-        constexpr std::int64_t kTogether = 8;
-        for (std::int64_t tile = task.tile; tile < task.tiles; tile += kTogether) {
-          const std::int64_t last = std::min(tile + kTogether, task.tiles);
+        constexpr std::int64_t kChunk = 8;
+        for (std::int64_t tile = task.tile; tile < task.tiles; tile += kChunk) {
+          const std::int64_t last = std::min(tile + kChunk, task.tiles);
           float* target = packed + (tile - task.tile) * tile_elements + pixel * kMaxTileRows;
           for (std::int64_t i = 0; i < columns; ++i, target += kMaxTileRows)
             copy_tiles(pixels + i * distance, tile, std::clamp(whole, tile, last), last, target,

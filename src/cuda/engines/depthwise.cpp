@@ -152,7 +152,7 @@ class DepthwiseDesigner {
            constant("kFinishThreads", kDepthwiseFinishThreads) +
            constant("kBackward", shape_.backward() ? 1 : 0) +
            constant("kFlip", shape_.op->mode == ConvMode::convolution ? 1 : 0) +
-           constant("kTogether", shape_.together(tile_) ? 1 : 0) +
+           constant("kVectorStores", shape_.vector_stores(tile_) ? 1 : 0) +
            constant("kKeepsWeights", shape_.keeps_weights(tile_) ? 1 : 0) +
            constant("kAhead", shape_.ahead(tile_)) + constant("kUnroll", shape_.unrolled());
   }

@@ -186,7 +186,7 @@ double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
     const double loads = line * static_cast<double>(stride[1]) + (filter ? strip : 0.0);
     const double weights_read = filter || keeps_weights(tile) ? 0.0 : taps;
     // A row of one channel is stored as a vector, or element by element.
-    const double store = together(tile) ? 2.0 : columns ? 1.5 + vector : 12.0;
+    const double store = vector_stores(tile) ? 2.0 : columns ? 1.5 + vector : 12.0;
     const double others = filter ? moves : weights_read + strip * store;
     // Words through the load/store unit that four schedulers share; half of that time is hidden.
     const double words = weights_read * vector + loads * std::max(vector * width, 1.0);
@@ -262,7 +262,7 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) cons
   return result;
 }
 
-bool DepthwiseShape::together(const DepthwiseTile& tile) const {
+bool DepthwiseShape::vector_stores(const DepthwiseTile& tile) const {
   if (columns || tile.w == 1 || kind == Kind::filter || (tile.w & (tile.w - 1)) != 0) return false;
   const int wanted = static_cast<int>(tile.w);
   return vector_length(to, wanted) == wanted && (z.empty() || vector_length(z, wanted) == wanted);

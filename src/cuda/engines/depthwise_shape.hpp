@@ -67,7 +67,7 @@ struct DepthwiseShape {
   std::vector<DepthwiseTile> tiles(const DeviceProps& device) const;
   std::int64_t tile_count(const DepthwiseTile& tile) const;
   // Rows of results are stored as vectors.
-  bool together(const DepthwiseTile& tile) const;
+  bool vector_stores(const DepthwiseTile& tile) const;
   // Tiles can roll: a window of 1 along D, no dilation along H, and stride 1 for backward-data.
   bool can_roll() const;
 

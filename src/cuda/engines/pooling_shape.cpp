@@ -108,7 +108,7 @@ bool PoolingShape::own_windows_exist(const PoolingTile& tile) const {
   return ceil_div(x[2], tile.w) * (tile.w / stride[2]) <= y[2];
 }
 
-bool PoolingShape::together(const PoolingTile& tile) const {
+bool PoolingShape::vector_stores(const PoolingTile& tile) const {
   if (columns || tile.w == 1 || (tile.w & (tile.w - 1)) != 0) return false;
   const int wanted = static_cast<int>(tile.w);
   if (vector_length(to, wanted) != wanted) return false;

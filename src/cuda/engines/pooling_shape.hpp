@@ -48,7 +48,7 @@ struct PoolingShape {
   // Backward: all windows that start in a tile's columns exist.
   bool own_windows_exist(const PoolingTile& tile) const;
   // Rows of results are stored as vectors.
-  bool together(const PoolingTile& tile) const;
+  bool vector_stores(const PoolingTile& tile) const;
   // x is 16-bit floats in NHWC, compared as packed pairs (half2).
   bool has_pairs(const Region& region) const;
   std::vector<PoolingTile> tiles(bool keeps_positions) const;

@@ -99,7 +99,7 @@ class PoolingDesigner {
            constant("kUnrollSpan", segments ? span : unrolled(span)) +
            constant("kSegments", segments ? 1 : 0) +
            constant("kOwnExist", shape_.own_windows_exist(tile_) ? 1 : 0) +
-           constant("kTogether", together_ ? 1 : 0) +
+           constant("kVectorStores", vector_stores_ ? 1 : 0) +
            constant("kPositions", keeps_positions_ ? 1 : 0);
   }
 
@@ -107,8 +107,8 @@ class PoolingDesigner {
     const bool scratch = reservation >= 0;
     const View& view = scratch ? winners : shape_.index;
     const int row = static_cast<int>(tile_.w);
-    together_ =
-        shape_.together(tile_) && (!scratch || vector_length(plain_load(winners), row) == row);
+    vector_stores_ =
+        shape_.vector_stores(tile_) && (!scratch || vector_length(plain_load(winners), row) == row);
     std::string text, pointer;
     if (view.present() || scratch)
       pointer = scratch ? arguments_.scratch("winners", reservation)
@@ -166,7 +166,7 @@ class PoolingDesigner {
   const PoolingShape& shape_;
   const PoolingTile tile_;
   const DeviceProps& device_;
-  bool keeps_positions_ = false, together_ = false, pairs_ = false;
+  bool keeps_positions_ = false, vector_stores_ = false, pairs_ = false;
   Arguments arguments_;
 };
 

@@ -3,7 +3,7 @@
 
 template <bool kAligned> struct Backward {
   typedef Pair<R> Sums;
-  static const int kTogether = kAligned ? kUnroll : 1;
+  static const int kChunk = kAligned ? kUnroll : 1;
   static const bool kIsAsync = kAsync && kAligned;
   static const int kDyBase = kHeld * kThreads * kVector * (int)sizeof(PersistentX::Word);
 
@@ -42,7 +42,7 @@ template <bool kAligned> struct Backward {
 #pragma unroll
     for (int k = 0; k < kWide; ++k)
       given_statistics(args, 0, share.channel(k), mean[k], inv_variance[k]);
-    in_filled_chunks<kTogether>(share.packets, [&](auto chunk, Index i, int valid) {
+    in_filled_chunks<kChunk>(share.packets, [&](auto chunk, Index i, int valid) {
       constexpr int kPackets = decltype(chunk)::value;
       R x[kPackets][kVector], dy[kPackets][kVector];
       if constexpr (kIsAsync) cp_async_wait_group<kBatches - 1>();
@@ -133,7 +133,7 @@ template <bool kAligned> struct Backward {
     }
     const Index persistent_packets = min(share.packets, (Index)kHeld);
     if constexpr (!kAllPersistent)
-      in_chunks<kTogether>(share.packets - persistent_packets, [&](auto chunk, Index i) {
+      in_chunks<kChunk>(share.packets - persistent_packets, [&](auto chunk, Index i) {
         constexpr int kPackets = decltype(chunk)::value;
         R x[kPackets][kVector], dy[kPackets][kVector];
 #pragma unroll
@@ -148,7 +148,7 @@ template <bool kAligned> struct Backward {
 #pragma unroll
         for (int p = 0; p < kPackets; ++p) store(share.packets - 1 - i - p, x[p], dy[p]);
       });
-    in_chunks<kTogether>(persistent_packets, [&](auto chunk, Index i) {
+    in_chunks<kChunk>(persistent_packets, [&](auto chunk, Index i) {
       constexpr int kPackets = decltype(chunk)::value;
 #pragma unroll
       for (int p = 0; p < kPackets; ++p) store_persistent((int)(i + p));

@@ -2,7 +2,7 @@
 
 template <bool kAligned> struct Forward {
   typedef Moments<R> Sums;
-  static const int kTogether = kAligned ? kUnroll : 1;
+  static const int kChunk = kAligned ? kUnroll : 1;
   static const bool kIsAsync = kAsync && kAligned;
   struct Parameters {
     R scale[kWide], bias[kWide];
@@ -32,7 +32,7 @@ template <bool kAligned> struct Forward {
   }
 
   __device__ static void gather(const Args& args, const PacketRange& share, Sums (&sums)[kWide]) {
-    in_filled_chunks<kTogether>(share.packets, [&](auto chunk, Index i, int valid) {
+    in_filled_chunks<kChunk>(share.packets, [&](auto chunk, Index i, int valid) {
       constexpr int kPackets = decltype(chunk)::value;
       R x[kPackets][kVector];
       if constexpr (kIsAsync) cp_async_wait_group<kBatches - 1>();
@@ -97,7 +97,7 @@ template <bool kAligned> struct Forward {
     }
     const Index persistent_packets = min(share.packets, (Index)kHeld);
     if constexpr (!kAllPersistent)
-      in_chunks<kTogether>(share.packets - persistent_packets, [&](auto chunk, Index i) {
+      in_chunks<kChunk>(share.packets - persistent_packets, [&](auto chunk, Index i) {
         constexpr int kPackets = decltype(chunk)::value;
         R x[kPackets][kVector];
 #pragma unroll
@@ -109,7 +109,7 @@ template <bool kAligned> struct Forward {
 #pragma unroll
         for (int p = 0; p < kPackets; ++p) store(share.packets - 1 - i - p, x[p]);
       });
-    in_chunks<kTogether>(persistent_packets, [&](auto chunk, Index i) {
+    in_chunks<kChunk>(persistent_packets, [&](auto chunk, Index i) {
       constexpr int kPackets = decltype(chunk)::value;
 #pragma unroll
       for (int p = 0; p < kPackets; ++p) store_persistent((int)(i + p));

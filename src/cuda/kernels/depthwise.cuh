@@ -15,22 +15,22 @@
 #include "lib/rows.cuh"
 
 // The channels of a thread and the tiles it computes: first, first + step, ...
-struct Place {
+struct ThreadWork {
   bool works;
   int lane, row;
   int channel;
   int first, step;
 
-  __device__ static Place of_thread(const Args& args) {
-    Place place;
-    place.row = threadIdx.x / kAcross;
-    place.lane = threadIdx.x % kAcross;
-    place.channel = ((int)blockIdx.y * kAcross + place.lane) * kVector;
+  __device__ static ThreadWork of_thread(const Args& args) {
+    ThreadWork work;
+    work.row = threadIdx.x / kAcross;
+    work.lane = threadIdx.x % kAcross;
+    work.channel = ((int)blockIdx.y * kAcross + work.lane) * kVector;
     const int rows = kThreads / kAcross;
-    place.works = place.row < rows && place.channel < (int)args.channels;
-    place.first = (int)blockIdx.x * rows + place.row;
-    place.step = (int)gridDim.x * rows;
-    return place;
+    work.works = work.row < rows && work.channel < (int)args.channels;
+    work.first = (int)blockIdx.x * rows + work.row;
+    work.step = (int)gridDim.x * rows;
+    return work;
   }
 };
 

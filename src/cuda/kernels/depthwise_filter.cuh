@@ -4,19 +4,19 @@
 
 // Reduces over the CTA, row of threads by row (NHWC) or over all threads of the channel (NCHW), and
 // stores the partials.
-__device__ inline void store_partial(const Args& args, const Place& place, int tap_row,
+__device__ inline void store_partial(const Args& args, const ThreadWork& work, int tap_row,
                                     R (&sums)[kPart][kWindowW][kVector]) {
   R* shared = (R*)shared_memory();
   const int row_channels = kAcross * kVector, taps = kPart * kWindowW;
   if constexpr (kColumns) {
     const int rows = kThreads / kAcross;
     for (int row = 0; row < rows; ++row) {
-      if (place.row == row) {
+      if (work.row == row) {
 #pragma unroll
         for (int k = 0; k < kPart * kWindowW; ++k)
 #pragma unroll
           for (int v = 0; v < kVector; ++v) {
-            R* slot = shared + k * row_channels + place.lane * kVector + v;
+            R* slot = shared + k * row_channels + work.lane * kVector + v;
             const R sum = sums[k / kWindowW][k % kWindowW][v];
             *slot = row == 0 ? sum : *slot + sum;
           }

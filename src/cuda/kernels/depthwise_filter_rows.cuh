@@ -17,15 +17,15 @@ __device__ inline void add_products(const R (&line)[kSpanW][kVector],
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     depthwise_filter_rows(const __grid_constant__ Args args) {
-  const Place place = Place::of_thread(args);
+  const ThreadWork work = ThreadWork::of_thread(args);
   R sums[kWindowH][kWindowW][kVector];
 #pragma unroll
   for (int j = 0; j < kWindowH; ++j)
 #pragma unroll
     for (int k = 0; k < kWindowW; ++k) fill((R)0, sums[j][k]);
 
-  const int end_number = place.works ? (int)args.tiles : 0;
-  for (int number = place.first; number < end_number; number += place.step) {
+  const int end_number = work.works ? (int)args.tiles : 0;
+  for (int number = work.first; number < end_number; number += work.step) {
     const Tile tile(args, number);
     const int first_x = tile.w * kStrideW - kPaddingW;
     const int end = min(tile.h + kTileH, (int)args.to_h);
@@ -36,11 +36,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       return (t - kSlots + 1) * kStrideH + kWindowH - kStrideH - kPaddingH;
     };
     const auto load = [&](int t, int i) {
-      load_line<Gradient>(args, end, args.to_w, tile.n, place.channel, tile.d, t, tile.w,
+      load_line<Gradient>(args, end, args.to_w, tile.n, work.channel, tile.d, t, tile.w,
                           gradients[i]);
 #pragma unroll
       for (int u = 0; u < kStrideH; ++u)
-        load_line<Source>(args, args.from_h, args.from_w, tile.n, place.channel, tile.d,
+        load_line<Source>(args, args.from_h, args.from_w, tile.n, work.channel, tile.d,
                           first_row(t) + u, first_x, packets[i][u]);
     };
     R dy[kSlots][kTileW][kVector];
@@ -79,5 +79,5 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       }
     }
   }
-  store_partial(args, place, 0, sums);
+  store_partial(args, work, 0, sums);
 }

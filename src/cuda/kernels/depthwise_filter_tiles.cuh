@@ -2,7 +2,7 @@
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     depthwise_filter_tiles(const __grid_constant__ Args args) {
-  const Place place = Place::of_thread(args);
+  const ThreadWork work = ThreadWork::of_thread(args);
   const int parts = (kWindowH + kPart - 1) / kPart;
   const int kd = blockIdx.z / parts, first_kh = (int)(blockIdx.z % parts) * kPart;
   R sums[kPart][kWindowW][kVector];
@@ -11,8 +11,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
     for (int k = 0; k < kWindowW; ++k) fill((R)0, sums[j][k]);
 
-  const int end = place.works ? (int)args.tiles : 0;
-  for (int number = place.first; number < end; number += place.step) {
+  const int end = work.works ? (int)args.tiles : 0;
+  for (int number = work.first; number < end; number += work.step) {
     const Tile tile(args, number);
     const int z = tile.d * kStrideD + kd * kDilationD - kPaddingD;
     if (!is_within(z, (int)args.from_d)) continue;
@@ -20,14 +20,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     Gradient::Packet gradients[kTileH][kTileW];
 #pragma unroll
     for (int p = 0; p < kTileH; ++p)
-      load_line<Gradient>(args, args.to_h, args.to_w, tile.n, place.channel, tile.d, tile.h + p,
+      load_line<Gradient>(args, args.to_h, args.to_w, tile.n, work.channel, tile.d, tile.h + p,
                           tile.w, gradients[p]);
     const int first_y = tile.h * kStrideH + first_kh * kDilationH - kPaddingH;
     const int first_x = tile.w * kStrideW - kPaddingW;
     // Prefetches row r of x, one row ahead of the multiplication.
     Source::Packet packets[kSpanW];
     const auto load = [&](int r) {
-      load_line<Source>(args, args.from_h, args.from_w, tile.n, place.channel, z, first_y + r,
+      load_line<Source>(args, args.from_h, args.from_w, tile.n, work.channel, z, first_y + r,
                         first_x, packets);
     };
     load(0);
@@ -52,5 +52,5 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       }
     }
   }
-  store_partial(args, place, kd * kWindowH + first_kh, sums);
+  store_partial(args, work, kd * kWindowH + first_kh, sums);
 }

@@ -57,7 +57,7 @@ __device__ inline void add_rows(const Weights& weights, int slot,
 __device__ inline void store_strip(const Args& args, const Tile& tile, int channel, int h,
                                   Strip& sums) {
   Index at[5];
-  if constexpr (kTogether && kVector == 1) {
+  if constexpr (kVectorStores && kVector == 1) {
     if (tile.w + kTileW <= (int)args.to_w) {
       locate(tile.n, channel, tile.d, h, tile.w, at);
       R row[kTileW];
@@ -96,12 +96,12 @@ __device__ inline void move_up(Strip (&sums)[kSlots]) {
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     depthwise_rows(const __grid_constant__ Args args) {
-  const Place place = Place::of_thread(args);
+  const ThreadWork work = ThreadWork::of_thread(args);
   const R* staged = stage_weights(args);
-  if (!place.works) return;
-  const Weights weights(staged + place.lane * kVector);
+  if (!work.works) return;
+  const Weights weights(staged + work.lane * kVector);
 
-  for (int number = place.first; number < (int)args.tiles; number += place.step) {
+  for (int number = work.first; number < (int)args.tiles; number += work.step) {
     const Tile tile(args, number);
     Strip sums[kSlots];
 #pragma unroll
@@ -118,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     const auto load = [&](int t, int place_of_row) {
 #pragma unroll
       for (int u = 0; u < kStrideH; ++u)
-        load_line<Source>(args, args.from_h, args.from_w, tile.n, place.channel, tile.d,
+        load_line<Source>(args, args.from_h, args.from_w, tile.n, work.channel, tile.d,
                           first_row(t) + u, first_w, packets[place_of_row][u]);
     };
     const int end = min(tile.h + kTileH, (int)args.to_h);
@@ -135,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
         for (int u = 0; u < kStrideH; ++u) widen_line<Source>(packets[i][u], lines[u]);
         load(t + kAhead, i);
         add_rows(weights, 0, lines, sums[0]);
-        if (t >= tile.h && t < end) store_strip(args, tile, place.channel, t, sums[0]);
+        if (t >= tile.h && t < end) store_strip(args, tile, work.channel, t, sums[0]);
 #pragma unroll
         for (int slot = 1; slot < kSlots; ++slot) add_rows(weights, slot, lines, sums[slot]);
         move_up(sums);
@@ -143,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       }
     }
     for (; t < end; ++t) {  // rows below the image
-      if (t >= tile.h) store_strip(args, tile, place.channel, t, sums[0]);
+      if (t >= tile.h) store_strip(args, tile, work.channel, t, sums[0]);
       move_up(sums);
     }
   }

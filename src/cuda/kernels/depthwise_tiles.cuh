@@ -19,12 +19,12 @@ __device__ constexpr int distance(int q, int k, int stride, int dilation, int pa
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     depthwise_tiles(const __grid_constant__ Args args) {
-  const Place place = Place::of_thread(args);
+  const ThreadWork work = ThreadWork::of_thread(args);
   const R* weights = stage_weights(args);
-  if (!place.works) return;
-  const R* own = weights + place.lane * kVector;
+  if (!work.works) return;
+  const R* own = weights + work.lane * kVector;
 
-  for (int number = place.first; number < (int)args.tiles; number += place.step) {
+  for (int number = work.first; number < (int)args.tiles; number += work.step) {
     const Tile tile(args, number);
     R sums[kTileH][kTileW][kVector];
 #pragma unroll
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       // Prefetches row r of the source, one row ahead of the multiplication.
       Source::Packet packets[kSpanW];
       const auto load = [&](int r) {
-        load_line<Source>(args, args.from_h, args.from_w, tile.n, place.channel, z,
+        load_line<Source>(args, args.from_h, args.from_w, tile.n, work.channel, z,
                           first_h + kFirstH + r, first_w, packets);
       };
       load(0);
@@ -82,8 +82,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
     for (int p = 0; p < kTileH; ++p) {
       if (tile.h + p >= (int)args.to_h) break;
-      if (kTogether && kVector == 1 && tile.w + kTileW <= (int)args.to_w) {
-        locate(tile.n, place.channel, tile.d, tile.h + p, tile.w, at);
+      if (kVectorStores && kVector == 1 && tile.w + kTileW <= (int)args.to_w) {
+        locate(tile.n, work.channel, tile.d, tile.h + p, tile.w, at);
         R row[kTileW];
 #pragma unroll
         for (int q = 0; q < kTileW; ++q) row[q] = sums[p][q][0];
@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
         for (int q = 0; q < kTileW; ++q) {
           if (tile.w + q >= (int)args.to_w) break;
-          locate(tile.n, place.channel, tile.d, tile.h + p, tile.w + q, at);
+          locate(tile.n, work.channel, tile.d, tile.h + p, tile.w + q, at);
           keep<kVector>(args, at, sums[p][q]);
         }
       }

@@ -134,7 +134,7 @@ __device__ inline void gather(const Args& args, const Tile& tile) {
           sums[p][q][v] = quotient<kWindowD * kWindowH * kWindowW>(sums[p][q][v]);
     }
     Index at[5];
-    if constexpr (kWhole && kTogether) {
+    if constexpr (kWhole && kVectorStores) {
       tile.locate(tile.d, tile.h + p, tile.w, at);
       R values[kWidth];
 #pragma unroll
@@ -166,7 +166,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   constexpr int kCount = kColumns ? kVector : 1;
   const Tile tile = Tile::of_thread<kCount>(args);
   if (!tile.exists) return;
-  if constexpr (!kSegments && !kTogether)
+  if constexpr (!kSegments && !kVectorStores)
     gather<kCount, false>(args, tile);
   else if (tile.w + kTileW <= (int)args.to_w)
     gather<1, true>(args, tile);

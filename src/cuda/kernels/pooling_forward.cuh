@@ -176,7 +176,7 @@ __device__ inline void pool(const Args& args, const Tile& tile) {
           windows[p][q].at[v] -= p * kStrideH * kWindowW + q * kStrideW;
     }
     Index at[5];
-    if constexpr (kWhole && kTogether) {
+    if constexpr (kWhole && kVectorStores) {
       tile.locate(tile.d, h, tile.w, at);
       R values[kWidth];
       int positions[kWidth];

@@ -92,8 +92,8 @@ __device__ inline void fold_packets(const Args& args, PacketIterator<kCount>& it
   for_each_fold([&](auto fold, auto number) {
     fill(fold.identity(), folded[decltype(number)::value]);
   });
-  constexpr int kTogether = kCount == kVector ? kUnroll : 8;
-  in_halved_chunks<kTogether>(iterator.packets, [&](auto chunk, Index i) {
+  constexpr int kChunk = kCount == kVector ? kUnroll : 8;
+  in_halved_chunks<kChunk>(iterator.packets, [&](auto chunk, Index i) {
     constexpr int kPackets = decltype(chunk)::value;
     R x[kPackets][kCount];
 #pragma unroll

@@ -102,13 +102,13 @@ std::string GemmDesigner::print_k_extent(const Graph& graph, VariantArguments& a
   if (problem_.k_override.present()) {
     text = print_integer_load(problem_.k_override, graph, "k_override", arguments.arguments());
     limit = fmt::format(
-        "  Index at[{}];\n  place(args, where, 0, 0, at);\n"
+        "  Index at[{}];\n  place(args, work, 0, 0, at);\n"
         "  const int64 given = k_override(args, at);\n"
         "  if (given < {}) return given > 0 ? (int)given : 0;\n",
         problem_.d.program.space.rank(), depth);
   }
-  return text + "__device__ inline int k_extent(const Args& args, const Where& where) {\n" + limit +
-         fmt::format("  return (int){};\n}}\n", depth);
+  return text + "__device__ inline int k_extent(const Args& args, const WorkTile& work) {\n" +
+         limit + fmt::format("  return (int){};\n}}\n", depth);
 }
 
 LaunchDesign GemmDesigner::launch(const Graph& graph, const WarpTile& tile, std::size_t first,

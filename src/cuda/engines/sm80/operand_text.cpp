@@ -91,7 +91,7 @@ LinearMap linear_map(const GemmProblem& problem, const std::vector<Coordinate>& 
   return map;
 }
 
-// Statements that add the contribution of one GEMM dimension; `to` names a target: "place.at[0]".
+// Statements that add the contribution of one GEMM dimension; `to` names a target: "coord.at[0]".
 template <class Name>
 std::string print_group(const LinearMap& map, GemmDim dim, const std::string& index,
                         const std::string& prefix, VariantArguments& arguments, const Name& to) {
@@ -146,7 +146,7 @@ PerVariant VariantArguments::of_launch(const PerVariant& values) const {
 }
 std::string VariantArguments::add(const std::string& name, const PerVariant& values) {
   if (all_are(values, values[0])) return arguments_.number(name, values[0]);
-  return add_array(name, values) + "[where.variant]";
+  return add_array(name, values) + "[work.variant]";
 }
 std::string VariantArguments::add_array(const std::string& name, const PerVariant& values) {
   return arguments_.numbers(name, of_launch(values));
@@ -261,11 +261,11 @@ std::string OperandText::print(const std::string& name, const Graph& graph,
         "    typename Type::Word words[1] = {0};\n"
         "    if (is_there) load<Type>(args, a, b, words);\n    return words[0];\n";
   }
-  // Names of the targets as members of Place.
+  // Names of the targets as members of Coord.
   std::vector<std::string> members;
   int numbers = 0;
   for (const LinearMap::Target& target : map_.targets)
-    members.push_back(target.axis < 0 ? "place.offset" : fmt::format("place.at[{}]", numbers++));
+    members.push_back(target.axis < 0 ? "coord.offset" : fmt::format("coord.at[{}]", numbers++));
   const auto to = [&](std::size_t t) { return members[t]; };
   std::string start, checks;
   int checked = -1;
@@ -281,25 +281,25 @@ std::string OperandText::print(const std::string& name, const Graph& graph,
                           arguments.arguments().number(fmt::format("{}_limit{}", name, t),
                                                        program_.space[target.axis]));
   }
-  const std::string parameters = "const Args& args, const Where& where";
+  const std::string parameters = "const Args& args, const WorkTile& work";
   return text +
          fmt::format(
              "struct {} {{\n  typedef {} Element;\n"
              "  static const int kMode = {}, kVector = {}, kChecked = {};\n"
              "  static const bool kMnMajor = {}, kOuterIsFast = {};\n"
-             "  struct Place {{\n    Index offset = 0;\n    int at[{}] = {{}};\n  }};\n",
+             "  struct Coord {{\n    Index offset = 0;\n    int at[{}] = {{}};\n  }};\n",
              name, type_of(is_plain_ ? dtype_ : type_), static_cast<int>(mode), vector, checked,
              is_mn_major ? "true" : "false", outer_is_fast ? "true" : "false",
              std::max(numbers, 1)) +
-         fmt::format("  __device__ static Place outer({}, int i) {{\n  Place place;\n",
+         fmt::format("  __device__ static Coord outer({}, int i) {{\n  Coord coord;\n",
                      parameters) +
-         start + print_group(map_, GemmDim::batch, "where.batch", name, arguments, to) +
-         print_group(map_, outer_, "i", name, arguments, to) + "  return place;\n  }\n" +
-         fmt::format("  __device__ static Place depth({}, int k) {{\n  Place place;\n",
+         start + print_group(map_, GemmDim::batch, "work.batch", name, arguments, to) +
+         print_group(map_, outer_, "i", name, arguments, to) + "  return coord;\n  }\n" +
+         fmt::format("  __device__ static Coord depth({}, int k) {{\n  Coord coord;\n",
                      parameters) +
-         print_group(map_, GemmDim::k, "k", name, arguments, to) + "  return place;\n  }\n" +
+         print_group(map_, GemmDim::k, "k", name, arguments, to) + "  return coord;\n  }\n" +
          fmt::format(
-             "  __device__ static bool inside({}, const Place& a, const Place& b) {{\n"
+             "  __device__ static bool inside({}, const Coord& a, const Coord& b) {{\n"
              "    return true{};\n  }}\n",
              parameters, checks) +
          (is_plain_
@@ -308,12 +308,12 @@ std::string OperandText::print(const std::string& name, const Graph& graph,
                             name)
               : std::string()) +
          "  template <class Type, int kCount>\n"
-         "  __device__ static void load(const Args& args, const Place& a, const Place& b,\n"
+         "  __device__ static void load(const Args& args, const Coord& a, const Coord& b,\n"
          "                              typename Type::Word (&words)[kCount]) {\n" +
          load +
          "  }\n  template <class Type>\n"
-         "  __device__ static typename Type::Word element(const Args& args, const Place& a,\n"
-         "                                                const Place& b, bool is_there) {\n" +
+         "  __device__ static typename Type::Word element(const Args& args, const Coord& a,\n"
+         "                                                const Coord& b, bool is_there) {\n" +
          element + "  }\n};\n";
 }
 
@@ -335,7 +335,7 @@ std::string print_address(const GemmProblem& problem, const ProblemOperand& resu
   const LinearMap map = linear_map(problem, result.coordinates, std::move(targets), {});
   const auto to = [](std::size_t t) { return fmt::format("at[{}]", t); };
   std::string text = fmt::format(
-      "__device__ inline void place(const Args& args, const Where& where, int row, int column,\n"
+      "__device__ inline void place(const Args& args, const WorkTile& work, int row, int column,\n"
       "                             Index (&at)[{}]) {{\n",
       map.targets.size());
   for (std::size_t t = 0; t < map.targets.size(); ++t)
@@ -344,7 +344,7 @@ std::string print_address(const GemmProblem& problem, const ProblemOperand& resu
         all_are(map.targets[t].base, 0)
             ? "0"
             : "(Index)" + arguments.add(fmt::format("result_base{}", t), map.targets[t].base));
-  text += print_group(map, GemmDim::batch, "where.batch", "result", arguments, to) +
+  text += print_group(map, GemmDim::batch, "work.batch", "result", arguments, to) +
           print_group(map, GemmDim::m, "row", "result", arguments, to) +
           print_group(map, GemmDim::n, "column", "result", arguments, to);
   for (const int axis : axes_out_of_bounds(problem, result))

@@ -18,7 +18,7 @@ class VariantArguments {
   VariantArguments(Arguments& arguments, std::size_t first, std::size_t count)
       : arguments_(arguments), first_(first), count_(count) {}
   Arguments& arguments() { return arguments_; }
-  // "args.name", or "args.name[where.variant]"
+  // "args.name", or "args.name[work.variant]"
   std::string add(const std::string& name, const PerVariant& values);
   // Always an array: "args.name"
   std::string add_array(const std::string& name, const PerVariant& values);
@@ -78,7 +78,7 @@ class OperandText {
 // Axes of the result that m or n may exceed: results out of bounds are not stored.
 std::vector<int> axes_out_of_bounds(const GemmProblem& problem, const ProblemOperand& result);
 
-// void place(const Args& args, const Where& where, int row, int column, Index (&at)[rank])
+// void place(const Args& args, const WorkTile& work, int row, int column, Index (&at)[rank])
 // The first coordinate is negative out of bounds of the result.
 std::string print_address(const GemmProblem& problem, const ProblemOperand& result,
                           VariantArguments& arguments);

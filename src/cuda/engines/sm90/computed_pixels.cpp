@@ -74,7 +74,7 @@ double producer_share(const PixelShape& shape, const GemmTile& tile, std::int64_
   // Clocks: a thread waits for its loads, then spends some instructions per 16-byte piece. Measured
   // on an H200: 3 x 3 windows took 1.7 (128 x 128) and 3.2 to 3.6 times (256 x 64) as long as
   // without a prologue, 1 x 1 took 1.8 to 2.8 times.
-  constexpr double kLatency = 800, kTogether = 8, kMost = 0.95;
+  constexpr double kLatency = 800, kChunk = 8, kMost = 0.95;
   const double kPerPiece = window_rows > 0 ? 450 : 150;
   constexpr double kThreads = 128, kThreadsOfWindows = 96;
   const double of_line = tile.depth_bytes / 16.0;
@@ -85,7 +85,7 @@ double producer_share(const PixelShape& shape, const GemmTile& tile, std::int64_
     pieces = static_cast<double>(window_rows) * of_line / kThreadsOfWindows;
   }
   return std::min(kMost,
-                  products / (kLatency * std::ceil(pieces / kTogether) + kPerPiece * pieces));
+                  products / (kLatency * std::ceil(pieces / kChunk) + kPerPiece * pieces));
 }
 
 std::string print_pixels(const PixelShape& shape, const Graph& graph, Arguments& arguments) {

@@ -9,7 +9,7 @@ __device__ __noinline__ R block_maximum(R value) {
 }
 
 // Coordinates of one score: batch, query head, query position, key position.
-struct Place {
+struct ScoreCoord {
   int64 b, h, i, j;
 };
 // Visible columns of a row by sequence lengths and diagonal bounds.
@@ -56,7 +56,7 @@ __device__ inline int64 v_page(const Args& args, int64 b, int64 j) {
   return integer_page_table_v(args, {b, 0, j / args.v_dims[2], 0});
 }
 // Whether a score inside columns() is masked by the block mask or has no valid page.
-__device__ __noinline__ bool is_hidden(const Args& args, const Place& at) {
+__device__ __noinline__ bool is_hidden(const Args& args, const ScoreCoord& at) {
   if constexpr (kHas_block_mask) {
     if (in_block_mask(args, {at.b, at.h, at.i / args.block_rows, at.j / args.block_columns}) == 0)
       return true;
@@ -71,19 +71,19 @@ __device__ __noinline__ bool is_hidden(const Args& args, const Place& at) {
   }
   return false;
 }
-__device__ __noinline__ bool is_seen(const Args& args, const Place& at) {
+__device__ __noinline__ bool is_seen(const Args& args, const ScoreCoord& at) {
   return columns(args, at.b, at.i).contains(at.j) && !is_hidden(args, at);
 }
 
 // --- elements of k and v in row j, of the KV head that serves query head h
 
-__device__ __noinline__ R k_element(const Args& args, const Place& at, int64 d) {
+__device__ __noinline__ R k_element(const Args& args, const ScoreCoord& at, int64 d) {
   const int64 head = at.h / (args.heads / args.k_dims[1]);
   if constexpr (kHas_page_table_k)
     return in_k(args, {k_page(args, at.b, at.j), head, at.j % args.k_dims[2], d});
   return in_k(args, {at.b, head, at.j, d});
 }
-__device__ __noinline__ R v_element(const Args& args, const Place& at, int64 d) {
+__device__ __noinline__ R v_element(const Args& args, const ScoreCoord& at, int64 d) {
   const int64 head = at.h / (args.heads / args.v_dims[1]);
   if constexpr (kHas_page_table_v)
     return in_v(args, {v_page(args, at.b, at.j), head, at.j % args.v_dims[2], d});
@@ -108,7 +108,7 @@ __device__ inline R scale_of(const Args& args) {
   if constexpr (kHas_scale_tensor) return in_scale_tensor(args, Origin<kRank_scale_tensor>().at);
   return (R)args.scale;
 }
-__device__ __noinline__ R scaled_score(const Args& args, const Place& at) {
+__device__ __noinline__ R scaled_score(const Args& args, const ScoreCoord& at) {
   R sum = 0;
   for (int64 d = 0; d < args.k_dims[3]; ++d)
     sum += in_q(args, {at.b, at.h, at.i, d}) * k_element(args, at, d);
@@ -121,7 +121,7 @@ __device__ inline R capped(const Args& args, R scaled) {
 }
 // Calls `program`, a score program that the head defines, on the score and its coordinates.
 template <class Program>
-__device__ inline R run_program(const Args& args, const Place& at, R score, R gradient,
+__device__ inline R run_program(const Args& args, const ScoreCoord& at, R score, R gradient,
                                 Program program) {
   const R values[10] = {score,
                         (R)at.i,
@@ -141,7 +141,7 @@ __device__ inline R alibi_slope(const Args& args, int64 h) {
   return h < power ? exp2((R)-8 * (R)(h + 1) / (R)power)
                    : exp2((R)-4 * (R)(2 * (h - power) + 1) / (R)power);
 }
-__device__ __noinline__ R score(const Args& args, const Place& at) {
+__device__ __noinline__ R score(const Args& args, const ScoreCoord& at) {
   R score = capped(args, scaled_score(args, at));
   if constexpr (kHasModifier)
     score = run_program(args, at, score, (R)0,
@@ -153,7 +153,7 @@ __device__ __noinline__ R score(const Args& args, const Place& at) {
 
 // --- dropout
 
-__device__ __noinline__ bool keeps(const Args& args, const Place& at) {
+__device__ __noinline__ bool keeps(const Args& args, const ScoreCoord& at) {
   if constexpr (kHas_dropout_mask) {
     return in_dropout_mask(args, {at.b, at.h, at.i, at.j}) != 0;
   } else {
@@ -165,7 +165,7 @@ __device__ __noinline__ bool keeps(const Args& args, const Place& at) {
   }
 }
 // 0, or x / (1 - probability).
-__device__ inline R kept(const Args& args, const Place& at, R x) {
+__device__ inline R kept(const Args& args, const ScoreCoord& at, R x) {
   if constexpr (!kDropout) return x;
   return keeps(args, at) ? x * (R)(1.0 / args.keep_probability) : (R)0;
 }

@@ -19,21 +19,21 @@ __device__ __noinline__ void row_position(const Args& args, int64 row, int64& b,
   h = row / args.queries % args.heads;
   b = row / args.queries / args.heads;
 }
-__device__ inline int64 row_number(const Args& args, const Place& at) {
+__device__ inline int64 row_number(const Args& args, const ScoreCoord& at) {
   return (at.b * args.heads + at.h) * args.queries + at.i;
 }
 // Fully masked rows have no gradient.
 __device__ __noinline__ bool sees_nothing(const Args& args, int64 b, int64 h, int64 i) {
   return in_stats(args, {b, h, i, 0}) == -(R)infinity() || i >= query_length(args, b);
 }
-__device__ inline R delta(const Args& args, const Place& at) {
+__device__ inline R delta(const Args& args, const ScoreCoord& at) {
   return ((const R*)args.delta)[row_number(args, at)];
 }
-__device__ __noinline__ R weight(const Args& args, const Place& at) {
+__device__ __noinline__ R weight(const Args& args, const ScoreCoord& at) {
   return exp(score(args, at) - in_stats(args, {at.b, at.h, at.i, 0}));
 }
 // Gradient of the score at the softmax input.
-__device__ __noinline__ R dm(const Args& args, const Place& at) {
+__device__ __noinline__ R dm(const Args& args, const ScoreCoord& at) {
   R dp = 0;
   for (int64 d = 0; d < args.v_dims[3]; ++d)
     dp += in_d_o(args, {at.b, at.h, at.i, d}) * v_element(args, at, d);
@@ -41,7 +41,7 @@ __device__ __noinline__ R dm(const Args& args, const Place& at) {
   return weight(args, at) * (kept(args, at, dp) - delta(args, at));
 }
 // Gradient of scale * q k^T.
-__device__ __noinline__ R ds(const Args& args, const Place& at) {
+__device__ __noinline__ R ds(const Args& args, const ScoreCoord& at) {
   R gradient = dm(args, at);
   if constexpr (kHasModifier || kHasSoftCap) {
     const R scaled = scaled_score(args, at);
@@ -56,10 +56,10 @@ __device__ __noinline__ R ds(const Args& args, const Place& at) {
   return gradient;
 }
 // p and ds as operands of the last GEMMs. In fp8 the softmax scale is applied before rounding.
-__device__ __noinline__ R p_operand(const Args& args, const Place& at) {
+__device__ __noinline__ R p_operand(const Args& args, const ScoreCoord& at) {
   return as_operand(Factor(), kept(args, at, weight(args, at)) * factor_scale_s(args));
 }
-__device__ __noinline__ R ds_operand(const Args& args, const Place& at) {
+__device__ __noinline__ R ds_operand(const Args& args, const ScoreCoord& at) {
   const R gradient = kScalesFirst ? scale_of(args) * ds(args, at) : ds(args, at);
   return as_operand(GradientOperand(), gradient * factor_scale_dp(args));
 }
@@ -104,7 +104,7 @@ __device__ inline void query_gradient(const Args& args, int64 row) {
   if constexpr (kHas_amax_dp) {
     R largest_dp = 0;
     for (int64 n = threadIdx.x; n < count; n += kThreads) {
-      const Place at = {b, h, i, visible.begin + n};
+      const ScoreCoord at = {b, h, i, visible.begin + n};
       if (!is_hidden(args, at))
         largest_dp = Max::apply(largest_dp, fabs(scale_of(args) * ds(args, at)));
     }
@@ -116,7 +116,8 @@ __device__ inline void query_gradient(const Args& args, int64 row) {
 // attend to them. Keys are (b, j): one, or with paging every (b, j) whose page this is. Returns
 // summand n, query rows varying fastest; `row` indexes the rows of a tensor with these extents.
 template <bool kPaged>
-__device__ __noinline__ Place summand(const Args& args, const int64* extents, int64 row, int64 n) {
+__device__ __noinline__ ScoreCoord summand(const Args& args, const int64* extents, int64 row,
+                                           int64 n) {
   const int64 position = row % extents[2], group = args.heads / extents[1];
   const int64 i = n % args.queries, key = n / args.queries / group;
   const int64 h = row / extents[2] % extents[1] * group + n / args.queries % group;
@@ -136,7 +137,7 @@ __device__ inline void key_gradient(const Args& args, const int64* extents, int6
   multiply_row(
       (kPaged ? args.batch * pages : 1) * group * args.queries, extents[3],
       [&](int64 n) {
-        const Place at = place(n);
+        const ScoreCoord at = place(n);
         if (kPaged && (at.j >= args.keys || page(at.b, at.j) != block)) return false;
         return is_seen(args, at) && !sees_nothing(args, at.b, at.h, at.i);
       },
@@ -149,8 +150,8 @@ __device__ inline void k_gradient(const Args& args, int64 row) {
   R largest = 0;
   key_gradient<kHas_page_table_k>(
       args, args.k_dims, row, [&](int64 b, int64 j) { return k_page(args, b, j); },
-      [&](const Place& at) { return ds_operand(args, at); },
-      [&](const Place& at, int64 d) { return in_q(args, {at.b, at.h, at.i, d}); },
+      [&](const ScoreCoord& at) { return ds_operand(args, at); },
+      [&](const ScoreCoord& at, int64 d) { return in_q(args, {at.b, at.h, at.i, d}); },
       [&](int64 block, int64 h, int64 j, int64 d, R total) {
         const R value = scale_later(args, total) * factor_descale_dp(args) * factor_descale_q(args);
         largest = Max::apply(largest, fabs(value));
@@ -162,8 +163,8 @@ __device__ inline void v_gradient(const Args& args, int64 row) {
   R largest = 0;
   key_gradient<kHas_page_table_v>(
       args, args.v_dims, row, [&](int64 b, int64 j) { return v_page(args, b, j); },
-      [&](const Place& at) { return p_operand(args, at); },
-      [&](const Place& at, int64 d) { return in_d_o(args, {at.b, at.h, at.i, d}); },
+      [&](const ScoreCoord& at) { return p_operand(args, at); },
+      [&](const ScoreCoord& at, int64 d) { return in_d_o(args, {at.b, at.h, at.i, d}); },
       [&](int64 block, int64 h, int64 j, int64 d, R total) {
         const R value = total * factor_descale_s(args) * factor_descale_do(args);
         largest = Max::apply(largest, fabs(value));
@@ -182,7 +183,7 @@ __device__ inline void bias_gradient(const Args& args, int64 n) {
       Index at[4];
       unflatten(element, args.bias_reach, at);
       for (int axis = 0; axis < 4; ++axis) at[axis] += index[axis];
-      const Place place = {at[0], at[1], at[2], at[3]};
+      const ScoreCoord place = {at[0], at[1], at[2], at[3]};
       if (is_seen(args, place) && !sees_nothing(args, place.b, place.h, place.i))
         sum += dm(args, place);
     }
@@ -195,7 +196,7 @@ __device__ inline void sink_gradient(const Args& args, int64 h) {
   if constexpr (kHas_dsink) {
     R sum = 0;
     for (int64 n = threadIdx.x; n < args.batch * args.queries; n += kThreads) {
-      const Place at = {n / args.queries, h, n % args.queries, 0};
+      const ScoreCoord at = {n / args.queries, h, n % args.queries, 0};
       if (!sees_nothing(args, at.b, h, at.i))
         sum -= exp(in_sink(args, {0, h, 0, 0}) - in_stats(args, {at.b, h, at.i, 0})) *
                delta(args, at);

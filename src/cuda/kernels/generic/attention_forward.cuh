@@ -35,7 +35,7 @@ __device__ inline void attend(const Args& args, int64 row) {
   const RowSum sum = row_sum(args, b, h, i, visible);
   const bool sees_nothing = sum.sees_nothing();
   const auto weight = [&](int64 j) {
-    const Place at = {b, h, i, j};
+    const ScoreCoord at = {b, h, i, j};
     return kept(args, at, exp(score(args, at) - sum.largest));
   };
   // fp8: weights are normalised before they are rounded; otherwise o is normalised at the end.

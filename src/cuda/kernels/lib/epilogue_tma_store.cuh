@@ -141,7 +141,7 @@ __device__ inline void read_residual_box(const LanePairs& pairs, const uint8* re
 
 // The thread's part of subtile `box`: kSubtileColumns columns from `column` on; `accum` are the
 // thread's accumulators in the layout of finish_rows. The residual is in `ahead`, or in subtile
-// `residual_box` of `residual`. kWhole: no row or column is out of bounds. kTogether pairs are
+// `residual_box` of `residual`. kWhole: no row or column is out of bounds. kChunk pairs are
 // loaded before any is stored, because the two warps of a scheduler do not hide the latency of a
 // load per pair.
 template <bool kWhole, class Accum>
@@ -155,22 +155,22 @@ __device__ inline void fill_subtile(const Args& args, const LanePairs& pairs, ui
     return kWhole ||
            (pairs.row + i % 2 * 8 < rows_left && own_column + pairs.column(i) < column_end);
   };
-  const int kTogether = kWhole ? LanePairs::kCount / kRowBlocks : 2;  // as registers allow
+  const int kChunk = kWhole ? LanePairs::kCount / kRowBlocks : 2;  // as registers allow
 #pragma unroll
-  for (int first = 0; first < LanePairs::kCount; first += kTogether) {
-    Held<2> held[kTogether];
+  for (int first = 0; first < LanePairs::kCount; first += kChunk) {
+    Held<2> held[kChunk];
     if constexpr (kHasResidual) {
 #pragma unroll
-      for (int n = 0; n < kTogether; ++n) {
+      for (int n = 0; n < kChunk; ++n) {
         if constexpr (ReadsResidualAhead<kWhole>::kValue)
           held[n] = ahead[first + n];
         else if (is_there(first + n))
           take(pairs.in_box(residual, residual_box, first + n), held[n]);
       }
     }
-    Vector<2, Result::Word> words[kTogether];
+    Vector<2, Result::Word> words[kChunk];
 #pragma unroll
-    for (int n = 0; n < kTogether; ++n) {
+    for (int n = 0; n < kChunk; ++n) {
       const int i = first + n;
       if (!is_there(i)) continue;
       const Accum *pair = accum + 2 * i, *other = accum + 2 * (i ^ 2 * LanePairs::kTurn);
@@ -182,7 +182,7 @@ __device__ inline void fill_subtile(const Args& args, const LanePairs& pairs, ui
       words[n] = narrow_vector(Result(), result);
     }
 #pragma unroll
-    for (int n = 0; n < kTogether; ++n)
+    for (int n = 0; n < kChunk; ++n)
       if (is_there(first + n))
         *(typename Vector<2, Result::Word>::Piece*)pairs.in_box(staging, box, first + n) =
             words[n].pieces[0];

@@ -6,9 +6,9 @@
 //   TypeA, TypeB, Accum                     operand types in shared memory; accumulator type
 //   kTileM, kTileN, kTileBytes              CTA tile; bytes of K per stage
 //   kWarpsM, kWarpsN, kThreads, kStages, kVariants, kProducts
-//   place(args, where, row, column, at)     coordinates of a result; with kSkipsResults, the first
+//   place(args, work, row, column, at)     coordinates of a result; with kSkipsResults, the first
 //                                           one is negative where there is none
-//   k_extent(args, where)                   K of this variant and batch
+//   k_extent(args, work)                   K of this variant and batch
 //   epilogue<kCount>(args, at, acc)         consumes accumulators
 // and this file follows lib/epilogue_rows.cuh, sm80/tile.cuh, sm80/loader.cuh and sm80/mma.cuh.
 #include "lib/ptx_cp_async.cuh"
@@ -30,18 +30,18 @@ static const int kStageBytes = kTileBytesA + kTileN * kTileBytes;
 struct TileStart {
   int row, column;
 };
-__device__ inline TileStart locate_tile(const Args& args, Where& where) {
+__device__ inline TileStart locate_tile(const Args& args, WorkTile& work) {
   const int all = (int)args.all_tiles;
   int tile = (int)blockIdx.x;
-  where.batch = tile / all;
-  tile -= where.batch * all;
-  where.variant = 0;
+  work.batch = tile / all;
+  tile -= work.batch * all;
+  work.variant = 0;
 #pragma unroll 1
-  while (where.variant + 1 < kVariants && tile >= (int)args.first_tile[where.variant + 1])
-    ++where.variant;
-  tile -= (int)args.first_tile[where.variant];
+  while (work.variant + 1 < kVariants && tile >= (int)args.first_tile[work.variant + 1])
+    ++work.variant;
+  tile -= (int)args.first_tile[work.variant];
   const int kGroupM = 8;
-  const int high = (int)args.tiles_m[where.variant], wide = (int)args.tiles_n[where.variant];
+  const int high = (int)args.tiles_m[work.variant], wide = (int)args.tiles_n[work.variant];
   const int group = tile / (kGroupM * wide), rest = tile - group * (kGroupM * wide);
   const int rows = min(high - group * kGroupM, kGroupM);
   return {(group * kGroupM + rest % rows) * kTileM, rest / rows * kTileN};
@@ -68,21 +68,21 @@ struct Mainloop {
   typedef FragmentReader<TypeB, LoaderB::kMnMajor, kTileN, true> ReaderB;
   // While a K slice is multiplied, fragments of the next slice are read and the copies of the stage
   // kStages - 1 later are issued. The last slice of a stage waits for the next stage.
-  __device__ static void run(const Args& args, const Where& where, const TileStart& tile,
+  __device__ static void run(const Args& args, const WorkTile& work, const TileStart& tile,
                              int warp_m, int warp_n, Accumulators& acc) {
     uint8* const shared = shared_memory();
     LoaderA load_a;
     LoaderB load_b;
-    load_a.start(args, where, tile.row, (int)args.rows[where.variant]);
-    load_b.start(args, where, tile.column, (int)args.columns[where.variant]);
-    const int terms = max(where.k_end - where.k_begin, 0);
+    load_a.start(args, work, tile.row, (int)args.rows[work.variant]);
+    load_b.start(args, work, tile.column, (int)args.columns[work.variant]);
+    const int terms = max(work.k_end - work.k_begin, 0);
     const int stages = (terms + kTileK - 1) / kTileK;
 #pragma unroll 1
     for (int number = 0; number < kStages - 1; ++number) {
       uint8* const place = shared + number * kStageBytes;
       if (number < stages) {
-        load_a.fetch(args, where, where.k_begin + number * kTileK, place);
-        load_b.fetch(args, where, where.k_begin + number * kTileK, place + kTileBytesA);
+        load_a.fetch(args, work, work.k_begin + number * kTileK, place);
+        load_b.fetch(args, work, work.k_begin + number * kTileK, place + kTileBytesA);
         load_a.write_smem(place);
         load_b.write_smem(place + kTileBytesA);
       }
@@ -106,7 +106,7 @@ struct Mainloop {
 #pragma unroll 1
     for (int number = 0; number < stages; ++number) {
       const bool fetches = number + kStages - 1 < stages;
-      const int ahead = where.k_begin + (number + kStages - 1) * kTileK;
+      const int ahead = work.k_begin + (number + kStages - 1) * kTileK;
 #pragma unroll
       for (int slice = 0; slice < kSlices; ++slice) {
         if (slice + 1 == kSlices) {
@@ -119,9 +119,9 @@ struct Mainloop {
           cp_async_wait_group<kStages - 2>();
           __syncthreads();
         }
-        if (slice == 0 && fetches) load_a.fetch(args, where, ahead, to);
+        if (slice == 0 && fetches) load_a.fetch(args, work, ahead, to);
         if (slice == (kSlices > 2 ? 1 : 0)) {
-          if (fetches) load_b.fetch(args, where, ahead, to + kTileBytesA);
+          if (fetches) load_b.fetch(args, work, ahead, to + kTileBytesA);
           cp_async_commit_group();
         }
         const int next = (slice + 1) % kSlices;
@@ -140,26 +140,26 @@ struct Mainloop {
 
 template <class LoaderA, class LoaderB, int kCount>
 __device__ inline void gemm(const Args& args) {
-  Where where;
-  const TileStart tile = locate_tile(args, where);
-  const int depth = k_extent(args, where);
+  WorkTile work;
+  const TileStart tile = locate_tile(args, work);
+  const int depth = k_extent(args, work);
   const int per_split = (int)args.k_per_split;
-  where.k_begin = (int)blockIdx.y * per_split;
-  where.k_end = min(depth, where.k_begin + per_split);
+  work.k_begin = (int)blockIdx.y * per_split;
+  work.k_end = min(depth, work.k_begin + per_split);
   const int warp = threadIdx.x / 32, warp_m = warp / kWarpsN, warp_n = warp % kWarpsN;
   Accumulators acc = {};
-  Mainloop<LoaderA, LoaderB>::run(args, where, tile, warp_m, warp_n, acc);
+  Mainloop<LoaderA, LoaderB>::run(args, work, tile, warp_m, warp_n, acc);
 
   uint8* const staging = shared_memory() + warp * (16 * kStagingPitch * (int)sizeof(Accum));
   const auto place_of = [&](Index row, Index(&at)[kRank]) {
-    place(args, where, (int)row, (int)at[kRank - 1], at);
+    place(args, work, (int)row, (int)at[kRank - 1], at);
   };
 #pragma unroll
   for (int i = 0; i < kFragmentsM; ++i)
     finish_rows<kWarpN, kCount, kSkipsResults != 0>(
         args, staging, (const Accum(&)[kWarpN / 2])acc[i],
-        (Index)(tile.row + warp_m * kWarpM + 16 * i), (Index)args.rows[where.variant],
-        (Index)(tile.column + warp_n * kWarpN), (Index)args.columns[where.variant], place_of);
+        (Index)(tile.row + warp_m * kWarpM + 16 * i), (Index)args.rows[work.variant],
+        (Index)(tile.column + warp_n * kWarpN), (Index)args.columns[work.variant], place_of);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)

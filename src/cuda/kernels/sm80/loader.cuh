@@ -1,7 +1,7 @@
 // Loaders from global memory to tiles in shared memory (sm_80 GEMM). Generated code describes
 // element [outer][k] of an operand, outer being m or n:
-//   Operand::outer(args, where, i), depth(args, where, k)  the two addends of its coordinates
-//   Operand::inside(args, where, outer, depth)             false: in padding, reads as zero
+//   Operand::outer(args, work, i), depth(args, work, k)    the two addends of its coordinates
+//   Operand::inside(args, work, outer, depth)              false: in padding, reads as zero
 //   Operand::kChecked                                      a coordinate that inside() tests, or -1
 //   Operand::data(args), Operand::Element                  plain operands: the tensor
 //   Operand::load<Type>(args, outer, depth, words)         words of the tile from there on
@@ -30,47 +30,47 @@ struct Loader {
   static const int kLines = Shape::kRows / kStep;
   static_assert(kThreads % kPerLine == 0 && Shape::kRows % kStep == 0, "packets do not share out");
   static const int kKept = kMnMajor ? 1 : kLines;
-  typedef typename Operand::Place Place;
+  typedef typename Operand::Coord Coord;
   union Packet {
     Word words[kVector];
     uint4 piece;
   };
 
-  Place outer[kKept];  // of the column (kMnMajor), or of each line
+  Coord outer[kKept];  // of the column (kMnMajor), or of each line
   uint32 is_there;     // bit i: outer[i] is in bounds
   Packet packets[kMode == kVectors ? kLines : 1];
 
   __device__ static int column() { return threadIdx.x % kPerLine * kVector; }
   __device__ static int line(int i) { return threadIdx.x / kPerLine + i * kStep; }
 
-  __device__ void start(const Args& args, const Where& where, int first, int end) {
+  __device__ void start(const Args& args, const WorkTile& work, int first, int end) {
     is_there = 0;
 #pragma unroll
     for (int i = 0; i < kKept; ++i) {
       const int at = first + (kMnMajor ? column() : line(i));
       is_there |= (uint32)(at < end) << i;
-      outer[i] = Operand::outer(args, where, at < end ? at : 0);
+      outer[i] = Operand::outer(args, work, at < end ? at : 0);
       outer[i].offset = opaque(outer[i].offset);  // keeps it from being recomputed per stage
       if (Operand::kChecked >= 0 && at >= end) outer[i].at[max(Operand::kChecked, 0)] = -(1 << 30);
     }
   }
-  __device__ void fetch(const Args& args, const Where& where, int depth, uint8* tile) {
+  __device__ void fetch(const Args& args, const WorkTile& work, int depth, uint8* tile) {
     if constexpr (kMnMajor) {
 #pragma unroll
       for (int i = 0; i < kLines; ++i) {
         const int k = depth + line(i);
-        const Place at = Operand::depth(args, where, k);
-        const bool is_inside = (Operand::kChecked >= 0 || is_there != 0) && k < where.k_end;
-        take(args, where, i, outer[0], at, is_inside ? kVector : 0, tile);
+        const Coord at = Operand::depth(args, work, k);
+        const bool is_inside = (Operand::kChecked >= 0 || is_there != 0) && k < work.k_end;
+        take(args, work, i, outer[0], at, is_inside ? kVector : 0, tile);
       }
     } else {
       const int k = depth + column();
-      const Place at = Operand::depth(args, where, k);
-      const int left = where.k_end - k;
+      const Coord at = Operand::depth(args, work, k);
+      const int left = work.k_end - k;
       const int count = kHasKOverride ? max(0, min(kVector, left)) : left > 0 ? kVector : 0;
 #pragma unroll
       for (int i = 0; i < kLines; ++i)
-        take(args, where, i, outer[i], at,
+        take(args, work, i, outer[i], at,
              Operand::kChecked >= 0 || (is_there >> i & 1) != 0 ? count : 0, tile);
     }
   }
@@ -87,9 +87,9 @@ struct Loader {
       return first + i * kStep * Shape::kRowBytes;  // rows with the same swizzle
     return Shape::place(line(i), column() * (int)sizeof(Word));
   }
-  __device__ void take(const Args& args, const Where& where, int i, const Place& a, const Place& b,
-                       int count, uint8* tile) {
-    const bool is_inside = Operand::inside(args, where, a, b);
+  __device__ void take(const Args& args, const WorkTile& work, int i, const Coord& a,
+                       const Coord& b, int count, uint8* tile) {
+    const bool is_inside = Operand::inside(args, work, a, b);
     if constexpr (kMode == kAsync) {
       // With `present` = 0 nothing is read, so that the address may be invalid.
       const int kBytes = kVector * (int)sizeof(Word);
@@ -116,7 +116,7 @@ struct Loader {
 template <class Operand, class Type, int kOuter>
 struct ElementPackets {
   typedef typename Type::Word Word;
-  typedef typename Operand::Place Place;
+  typedef typename Operand::Coord Coord;
   typedef TileShape<Type, false, kOuter> Shape;
   static const bool kMnMajor = false;
   static const int kVector = 16 / (int)sizeof(Word);
@@ -140,38 +140,38 @@ struct ElementPackets {
   __device__ static void store(uint8* tile, int i, const Packet& packet) {
     *(uint4*)(tile + Shape::place(row(i), column(i) * (int)sizeof(Word))) = packet.piece;
   }
-  __device__ static Word word(const Args& args, const Where& where, const Place& outer,
-                              const Place& depth, bool is_there) {
+  __device__ static Word word(const Args& args, const WorkTile& work, const Coord& outer,
+                              const Coord& depth, bool is_there) {
     return Operand::template element<Type>(args, outer, depth,
-                                           is_there && Operand::inside(args, where, outer, depth));
+                                           is_there && Operand::inside(args, work, outer, depth));
   }
 };
 
 template <class Operand, class Type, int kOuter>
 struct Loader<Operand, Type, kOuter, kElements> : ElementPackets<Operand, Type, kOuter> {
   typedef ElementPackets<Operand, Type, kOuter> Base;
-  typedef typename Operand::Place Place;
+  typedef typename Operand::Coord Coord;
   static const int kPackets = Base::kPackets, kVector = Base::kVector;
   static const int kRows =
       !Base::kRowsFirst ? kPackets : kOuter > kThreads ? kOuter / kThreads : 1;
-  Place outer[kRows];
+  Coord outer[kRows];
   uint32 is_there;
   typename Base::Packet packets[kPackets];
 
-  __device__ void start(const Args& args, const Where& where, int first, int end) {
+  __device__ void start(const Args& args, const WorkTile& work, int first, int end) {
     is_there = 0;
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const int at = first + Base::row(i);
       is_there |= (uint32)(at < end) << i;
-      outer[i] = Operand::outer(args, where, at < end ? at : 0);
+      outer[i] = Operand::outer(args, work, at < end ? at : 0);
     }
   }
-  __device__ void fetch(const Args& args, const Where& where, int depth, uint8*) {
-    const auto take = [&](int i, int e, int k, const Place& at) {
+  __device__ void fetch(const Args& args, const WorkTile& work, int depth, uint8*) {
+    const auto take = [&](int i, int e, int k, const Coord& at) {
       packets[i].words[e] =
-          Base::word(args, where, outer[i % kRows], at,
-                     k < where.k_end && (is_there >> i % kRows & 1) != 0);
+          Base::word(args, work, outer[i % kRows], at,
+                     k < work.k_end && (is_there >> i % kRows & 1) != 0);
     };
     if constexpr (Base::kRowsFirst) {
 #pragma unroll
@@ -179,13 +179,13 @@ struct Loader<Operand, Type, kOuter, kElements> : ElementPackets<Operand, Type, 
 #pragma unroll
         for (int e = 0; e < kVector; ++e) {
           const int k = depth + Base::column(i) + e;
-          take(i, e, k, Operand::depth(args, where, k));
+          take(i, e, k, Operand::depth(args, work, k));
         }
     } else {
 #pragma unroll
       for (int e = 0; e < kVector; ++e) {
         const int k = depth + Base::column(0) + e;
-        const Place at = Operand::depth(args, where, k);
+        const Coord at = Operand::depth(args, work, k);
 #pragma unroll
         for (int i = 0; i < kPackets; ++i) take(i, e, k, at);
       }
@@ -202,20 +202,20 @@ struct Loader<Operand, Type, kOuter, kDirect> : ElementPackets<Operand, Type, kO
   typedef ElementPackets<Operand, Type, kOuter> Base;
   int first, end;
 
-  __device__ void start(const Args&, const Where&, int first_row, int end_row) {
+  __device__ void start(const Args&, const WorkTile&, int first_row, int end_row) {
     first = first_row;
     end = end_row;
   }
-  __device__ void fetch(const Args& args, const Where& where, int depth, uint8* tile) {
+  __device__ void fetch(const Args& args, const WorkTile& work, int depth, uint8* tile) {
 #pragma unroll 1
     for (int i = 0; i < Base::kPackets; ++i) {
       const int row = first + Base::row(i), k = depth + Base::column(i);
-      const auto outer = Operand::outer(args, where, row < end ? row : 0);
+      const auto outer = Operand::outer(args, work, row < end ? row : 0);
       typename Base::Packet packet;
 #pragma unroll
       for (int e = 0; e < Base::kVector; ++e)
-        packet.words[e] = Base::word(args, where, outer, Operand::depth(args, where, k + e),
-                                     row < end && k + e < where.k_end);
+        packet.words[e] = Base::word(args, work, outer, Operand::depth(args, work, k + e),
+                                     row < end && k + e < work.k_end);
       Base::store(tile, i, packet);
     }
   }

@@ -9,7 +9,7 @@
 enum LoaderMode { kAsync, kVectors, kElements, kDirect };
 
 // The part of the GEMM that a CTA computes.
-struct Where {
+struct WorkTile {
   int variant, batch;
   int k_begin, k_end;
 };

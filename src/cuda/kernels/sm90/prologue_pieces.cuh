@@ -38,18 +38,18 @@ constexpr int largest_divisor(int number, int most) {
 // of the others, which was a quarter slower.
 template <int kPieces, class Loaded, class Load, class Make, class Store, class Ready>
 __device__ inline void fill_pieces(Load load, Make make, Store store, Ready ready) {
-  const int kTogether = largest_divisor(kPieces, kProducers == 1 ? 8 : 4);  // as registers allow
+  const int kChunk = largest_divisor(kPieces, kProducers == 1 ? 8 : 4);  // as registers allow
 #pragma unroll 1
-  for (int first = 0; first < kPieces; first += kTogether) {
-    Loaded loaded[kTogether];
+  for (int first = 0; first < kPieces; first += kChunk) {
+    Loaded loaded[kChunk];
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) load(first + i, loaded[i]);
+    for (int i = 0; i < kChunk; ++i) load(first + i, loaded[i]);
     if (first == 0) ready();
-    uint4 pieces[kTogether];
+    uint4 pieces[kChunk];
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) pieces[i] = make(loaded[i]);
+    for (int i = 0; i < kChunk; ++i) pieces[i] = make(loaded[i]);
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) store(first + i, pieces[i]);
+    for (int i = 0; i < kChunk; ++i) store(first + i, pieces[i]);
   }
 }
 // For cases where the compiler groups the loads of `make(i)` itself: everything is computed before

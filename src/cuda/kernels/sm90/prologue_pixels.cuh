@@ -104,27 +104,27 @@ template <class Ready>
 __device__ inline void compute_window(const Args& args, const WorkTile& work, int number, uint8* to,
                                       Ready ready) {
   const Window window = window_of(args, work, number);
-  const int kThreadsHere = kComputingWarps * 32, kPieces = kWindowRows * kLinePieces;
-  const int kTogether = 4, thread = threadIdx.x % 128, begin = work.group * (int)args.depth;
+  const int kProducerThreads = kComputingWarps * 32, kPieces = kWindowRows * kLinePieces;
+  const int kChunk = 4, thread = threadIdx.x % 128, begin = work.group * (int)args.depth;
 #pragma unroll 1
-  for (int first = thread; first < kPieces; first += kTogether * kThreadsHere) {
-    const auto piece_of = [&](int i) { return min(first + i * kThreadsHere, kPieces - 1); };
+  for (int first = thread; first < kPieces; first += kChunk * kProducerThreads) {
+    const auto piece_of = [&](int i) { return min(first + i * kProducerThreads, kPieces - 1); };
     const auto channel_of = [&](int i) {
       return begin + window.block * kBlockK + piece_of(i) % kLinePieces * kPieceElements;
     };
-    PixelPiece loaded[kTogether];
+    PixelPiece loaded[kChunk];
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i)
+    for (int i = 0; i < kChunk; ++i)
       loaded[i].load(args, work.phase, work.m + piece_of(i) / kLinePieces, window.tap,
                      channel_of(i));
-    uint4 pieces[kTogether];
+    uint4 pieces[kChunk];
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i)
+    for (int i = 0; i < kChunk; ++i)
       pieces[i] = loaded[i].make(args, channel_of(i), begin + (int)args.depth);
     if (first == thread) ready();
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      const int piece = first + i * kThreadsHere;
+    for (int i = 0; i < kChunk; ++i) {
+      const int piece = first + i * kProducerThreads;
       if (piece < kPieces)
         *piece_at<kLineBytes>(to, piece / kLinePieces, piece % kLinePieces) = pieces[i];
     }

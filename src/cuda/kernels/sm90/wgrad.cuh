@@ -97,10 +97,10 @@ struct Pipeline {
 };
 
 // Coordinates of the first pixel of a segment.
-struct Place {
+struct SegmentCoord {
   int w, h, d, n;
 
-  __device__ Place(const Args& args, int segment) {
+  __device__ SegmentCoord(const Args& args, int segment) {
     const auto next = [&](int count) {
       const int above = segment / count, own = segment - above * count;
       segment = above;
@@ -132,17 +132,17 @@ __device__ inline void load(uint8* to, const TensorMap& map, Mbarrier* barrier, 
   if constexpr (kRank == 5) load_box(to, map, barrier, {channel, w, h, d, n});
 }
 // `filter` and `channel` are relative to the tile.
-__device__ inline void load_dy(const Args& args, const WorkTile& work, const Place& place,
+__device__ inline void load_dy(const Args& args, const WorkTile& work, const SegmentCoord& coord,
                                int filter, int row, uint8* to, Mbarrier* barrier) {
-  load(to, args.map_dy, barrier, work.group * (int)args.filters + work.k + filter, place.w,
-       place.h + row, place.d, place.n);
+  load(to, args.map_dy, barrier, work.group * (int)args.filters + work.k + filter, coord.w,
+       coord.h + row, coord.d, coord.n);
 }
-__device__ inline void load_x(const Args& args, const WorkTile& work, const Place& place,
+__device__ inline void load_x(const Args& args, const WorkTile& work, const SegmentCoord& coord,
                               int channel, int row, uint8* to, Mbarrier* barrier) {
   load(to, args.map_x, barrier, work.group * (int)args.channels + work.c + channel,
-       place.w * kStrideW + work.tap_w * kDilationW - kPaddingW,
-       (place.h * kStrideH + work.tap_h * kDilationH - kPaddingH) + row * kStrideH,
-       place.d * kStrideD + work.tap_d * kDilationD - kPaddingD, place.n);
+       coord.w * kStrideW + work.tap_w * kDilationW - kPaddingW,
+       (coord.h * kStrideH + work.tap_h * kDilationH - kPaddingH) + row * kStrideH,
+       coord.d * kStrideD + work.tap_d * kDilationD - kPaddingD, coord.n);
 }
 
 // Stores the accumulators of two adjacent channels of a group, from `channel` on. With an odd

@@ -27,23 +27,23 @@ __device__ inline void for_pieces(Use use) {
 
 // The TMA producer, one thread. `raw` is the pipeline of f32 slots.
 __device__ inline void produce(const Args& args, const WorkTile& work, Pipeline& raw) {
-  Place place(args, work.first * kSegments);
-  int current = 0;  // segment of the stage at which `place` is
+  SegmentCoord coord(args, work.first * kSegments);
+  int current = 0;  // segment of the stage at which `coord` is
   for (int i = 0; i < work.count; ++i) {
     for_pieces([&](bool is_dy, int segment, int box, int row) {
-      if (segment != current) place.advance(args);
+      if (segment != current) coord.advance(args);
       current = segment;
       Mbarrier* full = raw.full + raw.stage;
       uint8* to = raw.stages + raw.stage * kRawBytes;
       wait_for(raw.empty + raw.stage, raw.parity ^ 1);
       arrive_and_expect_tx(full, is_dy ? kDyPieceBytes : kXPieceBytes);
       if (is_dy)
-        load_dy(args, work, place, box * 64, row, to, full);
+        load_dy(args, work, coord, box * 64, row, to, full);
       else
-        load_x(args, work, place, box * 64, row, to, full);
+        load_x(args, work, coord, box * 64, row, to, full);
       raw.next(kRawSlots);
     });
-    place.advance(args);
+    coord.advance(args);
     current = 0;
   }
 }

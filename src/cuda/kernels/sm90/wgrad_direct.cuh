@@ -3,21 +3,21 @@
 // The TMA producer, one thread.
 __device__ inline void produce(const Args& args, const WorkTile& work, Pipeline& pipeline) {
   const int kPixels = kDyBoxes * kRows * kDyWidth + kXBoxes * kXRows * kXWidth;
-  Place place(args, work.first * kSegments);
+  SegmentCoord coord(args, work.first * kSegments);
   for (int i = 0; i < work.count; ++i, pipeline.next(kStages)) {
     Mbarrier* full = pipeline.full + pipeline.stage;
     wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
     arrive_and_expect_tx(full, kSegments * kPixels * 128);
     uint8 *dy = pipeline.stages + pipeline.stage * kStageBytes, *x = dy + kDyBoxes * kDyBoxBytes;
 #pragma unroll 1
-    for (int s = 0; s < kSegments; ++s, place.advance(args)) {
+    for (int s = 0; s < kSegments; ++s, coord.advance(args)) {
 #pragma unroll
       for (int box = 0; box < kDyBoxes; ++box)
-        load_dy(args, work, place, box * 64, 0, dy + box * kDyBoxBytes + s * kSegmentGroups * 1024,
+        load_dy(args, work, coord, box * 64, 0, dy + box * kDyBoxBytes + s * kSegmentGroups * 1024,
                 full);
 #pragma unroll
       for (int box = 0; box < kXBoxes; ++box)
-        load_x(args, work, place, box * 64, 0, x + box * kXBoxBytes + s * kXPitch * 128, full);
+        load_x(args, work, coord, box * 64, 0, x + box * kXBoxBytes + s * kXPitch * 128, full);
     }
   }
 }

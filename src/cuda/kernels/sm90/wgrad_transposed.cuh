@@ -29,18 +29,18 @@ static const int kTransposedBytes = (kSteps + 3) / 4 * kStepsBytes;
 // The TMA producer, one thread. Stages: boxes of x, then of dy.
 __device__ inline void produce(const Args& args, const WorkTile& work, Pipeline& pipeline) {
   const int kBytes = 2 * kXBoxes * kXRows * kXWidth * 128 + kDyBoxes * kDyBoxBytes;
-  Place place(args, work.first);
-  for (int i = 0; i < work.count; ++i, pipeline.next(kStages), place.advance(args)) {
+  SegmentCoord coord(args, work.first);
+  for (int i = 0; i < work.count; ++i, pipeline.next(kStages), coord.advance(args)) {
     Mbarrier* full = pipeline.full + pipeline.stage;
     wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
     arrive_and_expect_tx(full, kBytes);
     uint8 *x = pipeline.stages + pipeline.stage * kStageBytes, *dy = x + 2 * kXBoxes * kXBoxBytes;
 #pragma unroll
     for (int box = 0; box < kDyBoxes; ++box)
-      load_dy(args, work, place, box * 64, 0, dy + box * kDyBoxBytes, full);
+      load_dy(args, work, coord, box * 64, 0, dy + box * kDyBoxBytes, full);
 #pragma unroll
     for (int box = 0; box < 2 * kXBoxes; ++box)
-      load_x(args, work, place, box * 32, 0, x + box * kXBoxBytes, full);
+      load_x(args, work, coord, box * 32, 0, x + box * kXBoxBytes, full);
   }
 }
 
@@ -102,8 +102,8 @@ __device__ inline int channel_of(int thread) {
 // Loads the channels of both runs of a pixel; `at` is the unswizzled offset of the first in the
 // stage.
 __device__ inline void load_pixel(const uint8* stage, int at, uint32 (&x)[4]) {
-  const auto load = [&](int place) {
-    return *(const uint2*)(stage + (place ^ (place >> 3 & 0x70)));
+  const auto load = [&](int offset) {
+    return *(const uint2*)(stage + (offset ^ (offset >> 3 & 0x70)));
   };
   const uint2 first = load(at), second = load(at + kXFour * 128);
   x[0] = first.x;
