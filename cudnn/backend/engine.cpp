@@ -28,8 +28,11 @@ AttributeValue numerical_notes(const PlanNotes& notes) {
   return list;
 }
 
-AttributeValue behavior_notes(const Outline& outline) {
-  std::vector<std::int64_t> list = {CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API};
+AttributeValue behavior_notes(const Outline& outline, const Device& device) {
+  std::vector<std::int64_t> list;
+  // cudnnBackendPopulateCudaGraph fails for plans of the CPU.
+  if (device.props().kind == DeviceKind::cuda)
+    list.push_back(CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API);
   if (outline.notes.runtime_compiled) list.push_back(CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
   for (const std::string& engine : outline.engines)
     if (engine == "cuda.cublaslt") {
@@ -67,7 +70,7 @@ Device device_for(const Record* device_prop, const OperationGraph& graph, std::i
 std::optional<AttributeValue> Engine::computed(cudnnBackendAttributeName_t name) const {
   switch (name) {
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: return numerical_notes(strategy.outline.notes);
-    case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE: return behavior_notes(strategy.outline);
+    case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE: return behavior_notes(strategy.outline, device);
     case CUDNN_ATTR_ENGINE_KNOB_INFO: return std::vector<RecordRef>{workspace_knob_info()};
     case CUDNN_ATTR_ENGINE_LAYOUT_INFO: return std::vector<RecordRef>{};  // no layout requirements
     default: return {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "backend/attribute_table.hpp"
 #include "backend/finalize.hpp"
 #include "backend/record_json.hpp"
 #include "core/handle.hpp"
@@ -28,6 +29,20 @@ BoundPlan bound(std::shared_ptr<const Plan> plan, const std::vector<std::int64_t
   std::stable_sort(result.bindings.begin(), result.bindings.end(),
                    [](const auto& a, const auto& b) { return a.uid < b.uid; });
   return result;
+}
+
+// Batch norm over several GPUs: PEER_STAT_DESCS are one buffer per GPU through which they share
+// statistics. A plan that ignored them would normalise by local statistics. One buffer means one
+// GPU, whose statistics are all there are.
+void refuse_peer_statistics(const OperationGraph& graph) {
+  for (const RecordRef& operation : graph.operations)
+    for (const auto name : {CUDNN_ATTR_OPERATION_NORM_FWD_PEER_STAT_DESCS,
+                            CUDNN_ATTR_OPERATION_NORM_BWD_PEER_STAT_DESCS})
+      if (const std::size_t gpus = operation->records(name).size(); gpus > 1)
+        fail(CUDNN_STATUS_NOT_SUPPORTED,
+             "{}: got the buffers of {} GPUs, expected at most 1: statistics across GPUs are not "
+             "supported",
+             attribute_name(name), gpus);
 }
 
 // `translated` is an OperationGraph or a TranslatedGraph.
@@ -93,6 +108,7 @@ FinishedRef from_json(const Record& record) try {
   }
   const auto& engine_config = finished<EngineConfig>(*config);
   const OperationGraph& graph = engine_config.engine().operation_graph();
+  refuse_peer_statistics(graph);
   // A plan saved on the same kind of device keeps its engine choices; otherwise engines are chosen
   // again.
   const auto& saved = text.at("plan").get_ref<const std::string&>();
@@ -174,6 +190,7 @@ FinishedRef finalize_execution_plan(const Record& record) {
   const RecordRef config = record.reference(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   const auto& engine_config = finished<EngineConfig>(*config);
   const OperationGraph& graph = engine_config.engine().operation_graph();
+  refuse_peer_statistics(graph);
   return std::make_shared<ExecutionPlan>(
       config, compiled(graph, engine_config.engine().device, engine_config.options));
 }

@@ -201,8 +201,7 @@ void run_with_host_labels(cudnnHandle_t handle, const Problem& problem, const Ho
   required(workspace, "workspace");
   const std::vector<int> numbers = host.concatenated();
   int* device = reinterpret_cast<int*>(static_cast<std::byte*>(workspace) + ctc.workspace_size());
-  upload(ctc.call().device(), device, numbers.data(),
-         static_cast<std::int64_t>(numbers.size()) * HostLabels::kIntBytes, ctc.call().stream());
+  enqueue_upload(ctc.call().device(), device, numbers, ctc.call().stream());
   const int *label_lengths = device, *input_lengths = device + host.sequences;
   const int* labels = input_lengths + host.sequences;
   run(ctc, problem, probs, labels, label_lengths, input_lengths, costs, gradients, workspace,

@@ -5,6 +5,7 @@
 #include <ashlar/device.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace ashlar {
 
@@ -17,7 +18,10 @@ void upload(const Device& device, void* to, const void* from_host, std::int64_t 
             void* stream = nullptr);
 void download(const Device& device, void* to_host, const void* from, std::int64_t bytes,
               void* stream = nullptr);
-// Stream-ordered and asynchronous: may not have completed on return.
+// Stream-ordered and asynchronous: may not have completed on return. `words` (lengths, offsets,
+// labels) may be reused on return. Both may be captured into a CUDA graph, which keeps the values.
+void enqueue_upload(const Device& device, void* to, std::span<const std::int32_t> words,
+                    void* stream = nullptr);
 void fill(const Device& device, void* to, std::byte value, std::int64_t bytes,
           void* stream = nullptr);
 

@@ -59,6 +59,10 @@ class CpuBackend final : public Backend {
               void*) const override {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
+  void enqueue_upload(const DeviceProps&, void* to, std::span<const std::int32_t> words,
+                      void*) const override {
+    std::memcpy(to, words.data(), words.size_bytes());
+  }
   void download(const DeviceProps&, void* to, const void* from, std::int64_t bytes,
                 void*) const override {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));

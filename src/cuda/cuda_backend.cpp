@@ -57,6 +57,24 @@ class CudaBackend final : public Backend {
           "copying to the GPU");
     synchronize(device, stream);
   }
+  void enqueue_upload(const DeviceProps& device, void* to, std::span<const std::int32_t> words,
+                      void* stream) const override {
+    if (words.empty()) return;
+    const ContextScope scope(device.ordinal);
+    if (is_capturing(stream)) {
+      // A copy node would read the host memory at every launch of the graph; memset nodes hold
+      // their values.
+      for (std::size_t i = 0; i < words.size(); ++i)
+        check(driver_api().fill_words(address(to) + sizeof(words[0]) * i,
+                                      static_cast<unsigned>(words[i]), 1, handle(stream)),
+              "recording values");
+      return;
+    }
+    // The driver copies pageable memory into a staging buffer before it returns.
+    check(
+        driver_api().copy_to_device(address(to), words.data(), words.size_bytes(), handle(stream)),
+        "copying to the GPU");
+  }
   void download(const DeviceProps& device, void* to, const void* from, std::int64_t bytes,
                 void* stream) const override {
     if (bytes == 0) return;
@@ -77,6 +95,7 @@ class CudaBackend final : public Backend {
   void synchronize(const DeviceProps& device, void* stream) const override {
     const ContextScope scope(device.ordinal);
     check(driver_api().synchronize_stream(handle(stream)), "waiting for the GPU");
+    rethrow_host_failure();
   }
   std::unique_ptr<Marker> marker(const DeviceProps& device) const override {
     return std::make_unique<StreamEvent>(device.ordinal);

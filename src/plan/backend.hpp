@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "plan/engine.hpp"
 
@@ -47,6 +48,9 @@ class Backend {
                       void* stream) const = 0;
   virtual void download(const DeviceProps& device, void* to, const void* from, std::int64_t bytes,
                         void* stream) const = 0;
+  // Stream-ordered, asynchronous, and legal during stream capture. `words` may be reused on return.
+  virtual void enqueue_upload(const DeviceProps& device, void* to,
+                              std::span<const std::int32_t> words, void* stream) const = 0;
   // Stream-ordered, asynchronous.
   virtual void fill(const DeviceProps& device, void* to, std::byte value, std::int64_t bytes,
                     void* stream) const = 0;
@@ -57,13 +61,13 @@ class Backend {
   virtual std::unique_ptr<Recording> recording(const DeviceProps& device,
                                                std::function<void(void* stream)> work) const = 0;
 };
-const Backend& backend(DeviceKind kind);
 
 // A device allocation, released on destruction.
 class OwnedMemory {
  public:
   OwnedMemory() = default;
-  OwnedMemory(const DeviceProps& device, std::int64_t bytes);  // throws Error(out_of_memory)
+  // Throws Error(out_of_memory).
+  OwnedMemory(const Backend& backend, const DeviceProps& device, std::int64_t bytes);
   ~OwnedMemory();
   OwnedMemory(OwnedMemory&& other) noexcept;
   OwnedMemory& operator=(OwnedMemory&& other) noexcept;
@@ -72,6 +76,7 @@ class OwnedMemory {
   std::int64_t bytes() const { return bytes_; }
 
  private:
+  const Backend* backend_ = nullptr;
   DeviceProps device_;
   std::byte* data_ = nullptr;
   std::int64_t bytes_ = 0;

@@ -109,6 +109,32 @@ TEST_F(BundleFile, KernelsComeFromItBeforeAnythingElse) {
   EXPECT_THROW(images.get(source, "sm_80"), Error) << "a different architecture";
 }
 
+TEST_F(BundleFile, ImagesInMemoryAreBounded) {
+  const auto source = [](int i) { return KernelSource{"kernel", "text " + std::to_string(i)}; };
+  const KernelImage image{std::string(1000, 'c'), "", KernelImage::From::compiler};
+  std::vector<PackedItem> items;
+  for (int i = 0; i < 20; ++i) items.push_back(packed(source(i), "sm_90a", image));
+  const std::string path = write("many.bundle", encode_bundle("sm_90a", items));
+  constexpr std::int64_t kMaxBytes = 5000;
+  KernelImages images(FileCache(""), Bundles({path}), kMaxBytes);
+  const auto first = images.get(source(0), "sm_90a");
+  for (int i = 1; i < 20; ++i) {
+    images.get(source(i), "sm_90a");
+    EXPECT_LE(images.bytes(), kMaxBytes);
+    EXPECT_EQ(images.get(source(0), "sm_90a"), first) << "recently used";
+  }
+  const auto last = images.get(source(19), "sm_90a");
+  EXPECT_EQ(images.get(source(19), "sm_90a"), last);
+  const std::weak_ptr<const KernelImage> dropped = images.get(source(1), "sm_90a");
+  for (int i = 2; i < 20; ++i) images.get(source(i), "sm_90a");
+  EXPECT_TRUE(dropped.expired());
+  EXPECT_EQ(images.get(source(1), "sm_90a")->cubin, image.cubin) << "found again";
+  // An image beyond the limit is returned all the same.
+  KernelImages tiny(FileCache(""), Bundles({path}), 10);
+  EXPECT_EQ(tiny.get(source(3), "sm_90a")->cubin, image.cubin);
+  EXPECT_EQ(tiny.get(source(4), "sm_90a")->cubin, image.cubin);
+}
+
 Graph small_graph() {
   Graph g("small");
   g.output("y", relu(g.input("x", {4, 40}, f32) + g.input("b", {1, 40}, f32)));

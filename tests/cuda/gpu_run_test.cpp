@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <ashlar/cuda_graph.hpp>
 #include <ashlar/error.hpp>
 #include <ashlar/memory.hpp>
+#include <ashlar/runtime.hpp>
 #include <atomic>
 #include <thread>
 
@@ -243,6 +245,25 @@ TEST(GpuErrors, NameKernelAndRegion) {
     EXPECT_THAT(error.what(), testing::ContainsRegex("kernel '[a-z_]+' of 'relu_fwd'"));
     EXPECT_THAT(error.what(), testing::HasSubstr("ASHLAR_CUDA_SYNC=1 tells which"));
   }
+}
+
+TEST(GpuUpload, GraphsKeepTheValuesOfTheirCapture) {
+  if (device_count() == 0) GTEST_SKIP() << driver().reason;
+  const Device gpu = Device::named("cuda:0");
+  const Stream stream;
+  Memory memory(gpu, 3 * sizeof(std::int32_t));
+  std::array<std::int32_t, 3> words = {3, -1, 7}, found{};
+  enqueue_upload(gpu, memory.data(), words, stream.handle());
+  words = {5, 6, 7};
+  stream.wait();
+  memory.download(found.data(), memory.bytes());
+  EXPECT_THAT(found, testing::ElementsAre(3, -1, 7)) << "the caller may reuse its memory";
+  const Executable graph(stream,
+                         [&] { enqueue_upload(gpu, memory.data(), words, stream.handle()); });
+  words = {0, 0, 0};
+  graph.launch(stream);
+  memory.download(found.data(), memory.bytes());
+  EXPECT_THAT(found, testing::ElementsAre(5, 6, 7));
 }
 
 }  // namespace

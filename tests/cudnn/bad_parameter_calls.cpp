@@ -146,9 +146,12 @@ BadCalls resample_calls() {
       {"rng: probability 1.5", rng_with({{CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, 1.5}})},
       {"rng: probability NaN", rng_with({{CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY,
                                           std::numeric_limits<double>::quiet_NaN()}})},
-      {"rng: deviation -1", rng_with({{CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, -1.0}})},
-      {"rng: maximum below minimum", rng_with({{CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM, 2.0},
-                                               {CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM, 1.0}})},
+      {"rng: deviation -1", rng_with({{CUDNN_ATTR_RNG_DISTRIBUTION, CUDNN_RNG_DISTRIBUTION_NORMAL},
+                                      {CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, -1.0}})},
+      {"rng: maximum below minimum",
+       rng_with({{CUDNN_ATTR_RNG_DISTRIBUTION, CUDNN_RNG_DISTRIBUTION_UNIFORM},
+                 {CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM, 2.0},
+                 {CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM, 1.0}})},
   };
 }
 

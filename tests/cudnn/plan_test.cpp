@@ -131,11 +131,16 @@ std::vector<cudnnBackendDescriptor_t> weights(BackendClient& client, std::int64_
                         {CUDNN_ATTR_OPERATION_REDUCTION_YDESC, kDescriptor, to},
                         {CUDNN_ATTR_OPERATION_REDUCTION_DESC, kDescriptor, descriptor}});
   };
+  // cudnn-frontend before 1.18 sets the parameters of the other distributions to -1.
   const auto rng =
       client.make(CUDNN_BACKEND_RNG_DESCRIPTOR,
                   {{CUDNN_ATTR_RNG_DISTRIBUTION, CUDNN_TYPE_RNG_DISTRIBUTION,
                     std::int64_t{CUDNN_RNG_DISTRIBUTION_BERNOULLI}},
-                   {CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, CUDNN_TYPE_DOUBLE, 0.5}});
+                   {CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, CUDNN_TYPE_DOUBLE, 0.5},
+                   {CUDNN_ATTR_RNG_NORMAL_DIST_MEAN, CUDNN_TYPE_DOUBLE, -1.0},
+                   {CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, CUDNN_TYPE_DOUBLE, -1.0},
+                   {CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM, CUDNN_TYPE_DOUBLE, -1.0},
+                   {CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM, CUDNN_TYPE_DOUBLE, -2.0}});
   return {client.make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
                       {{CUDNN_ATTR_OPERATION_MATMUL_ADESC, kDescriptor, q},
                        {CUDNN_ATTR_OPERATION_MATMUL_BDESC, kDescriptor, k},

@@ -1,5 +1,6 @@
 // Replays recorded calls of real programs: every call returns the recorded status, and every
 // executed plan matches the oracle.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -24,6 +25,11 @@ std::string test_name(const testing::TestParamInfo<std::filesystem::path>& info)
   return name;
 }
 
+// Batch norm over two GPUs. NVIDIA's library runs it; ours refuses it (docs/cudnn.md).
+bool uses_peer_statistics(const replay::Recording& recording) {
+  return recording.name.ends_with("SGBN_Add_Relu_Graph");
+}
+
 class Replay : public testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(Replay, ReturnsTheRecordedStatuses) {
@@ -31,6 +37,12 @@ TEST_P(Replay, ReturnsTheRecordedStatuses) {
   const replay::Recording recording = replay::read_recording(GetParam(), max_flops());
   replay::Player player(recording, support::test_device());
   const replay::Outcome outcome = player.play();
+  if (uses_peer_statistics(recording)) {
+    ASSERT_FALSE(outcome.failures.empty());
+    EXPECT_THAT(outcome.failures[0],
+                testing::HasSubstr("statistics across GPUs are not supported"));
+    return;
+  }
   for (const std::string& failure : outcome.failures) ADD_FAILURE() << failure;
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
   std::cout << "replay " << recording.name << ": " << (outcome.failures.empty() ? "pass" : "FAIL")

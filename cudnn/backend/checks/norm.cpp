@@ -15,6 +15,15 @@ Extents channel_dims(const Operand& x) {
   return dims;
 }
 
+// Sums in memory may have any rank, with C on one axis and 1 on all others: [1, C, 1, 1], [C].
+void check_channel_sums(const Operand& sums, const Operand& x) {
+  sums.require_set();
+  Extents extents(sums.dims().begin(), sums.dims().end());
+  std::erase(extents, 1);
+  const bool is_vector = extents == (x.extent(1) == 1 ? Extents{} : Extents{x.extent(1)});
+  if (sums.is_virtual() || !is_vector) sums.require_dims(channel_dims(x), ", one per channel");
+}
+
 void require_both(const Operand& first, const Operand& second) {
   if (first.is_set() != second.is_set()) (first.is_set() ? second : first).require_set();
 }
@@ -93,7 +102,7 @@ FinishedRef finalize_gen_stats(const Record& operation) {
   x.require_set().require_rank(2);
   for (const auto name :
        {CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC})
-    Operand(operation, name).require_set().require_dims(channel_dims(x), ", one per channel");
+    check_channel_sums({operation, name}, x);
   return attributes_only();
 }
 

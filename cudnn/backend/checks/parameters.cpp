@@ -102,16 +102,30 @@ FinishedRef finalize_resample(const Record& resample) {
   return attributes_only();
 }
 
+// Only the parameters of the chosen distribution count: cudnn-frontend before 1.18 sets all others
+// to -1.
 FinishedRef finalize_rng(const Record& rng) {
-  const double probability = rng.number(CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY);
-  if (!(probability >= 0.0 && probability <= 1.0))
-    fail_bound(CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, fmt::format("{}", probability),
-               "a value from 0 to 1");
-  const double deviation = rng.number(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION);
-  if (!(deviation >= 0.0))
-    fail_bound(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, fmt::format("{}", deviation),
-               "at least 0");
-  require_interval(rng, CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM, CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM);
+  switch (rng.integer(CUDNN_ATTR_RNG_DISTRIBUTION)) {
+    case CUDNN_RNG_DISTRIBUTION_BERNOULLI: {
+      const double probability = rng.number(CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY);
+      if (!(probability >= 0.0 && probability <= 1.0))
+        fail_bound(CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, fmt::format("{}", probability),
+                   "a value from 0 to 1");
+      break;
+    }
+    case CUDNN_RNG_DISTRIBUTION_NORMAL: {
+      const double deviation = rng.number(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION);
+      if (!(deviation >= 0.0))
+        fail_bound(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, fmt::format("{}", deviation),
+                   "at least 0");
+      break;
+    }
+    case CUDNN_RNG_DISTRIBUTION_UNIFORM:
+      require_interval(rng, CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM,
+                       CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM);
+      break;
+    default: break;  // the attribute table has refused other values
+  }
   return attributes_only();
 }
 

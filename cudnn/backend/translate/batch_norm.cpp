@@ -18,8 +18,16 @@ DType math_of(const Translation& translation, const Record& operation,
 void translate_gen_stats(Translation& translation, const Record& operation) {
   const TensorId x = translation.operand(operation, CUDNN_ATTR_OPERATION_GENSTATS_XDESC);
   const DType math = math_of(translation, operation, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, x);
-  const TensorId sum = translation.result(operation, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC);
-  const TensorId squares = translation.result(operation, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC);
+  const Dims x_dims = translation.dims(x);
+  Dims channels = Dims::filled(x_dims.rank(), 1);
+  channels[1] = x_dims[1];
+  const auto sums = [&](cudnnBackendAttributeName_t attribute) {
+    const bool has_other_dims = translation.facts(operation, attribute).dims != channels;
+    return translation.result(operation, attribute,
+                              has_other_dims ? std::optional(channels) : std::nullopt);
+  };
+  const TensorId sum = sums(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC);
+  const TensorId squares = sums(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC);
   translation.add(GenStats{}, {x}, {sum, squares}, math);
 }
 

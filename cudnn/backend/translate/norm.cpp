@@ -106,7 +106,6 @@ void translate_norm_inference(Translation& translation, const Record& operation,
 
 }  // namespace forward
 
-// PEER_STAT_DESCS (statistics of other devices) are ignored: x is normalised by local statistics.
 void translate_norm_forward(Translation& translation, const Record& operation) {
   using namespace forward;
   using Op = NormForward;

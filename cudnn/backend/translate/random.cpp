@@ -34,13 +34,21 @@ std::optional<Dims> dims_by_use(const Translation& translation, const TensorFact
 void translate_rng(Translation& translation, const Record& operation) {
   const Record& descriptor = operation.record(CUDNN_ATTR_OPERATION_RNG_DESC);
   Rng op;
-  op.distribution = distribution_of(
-      descriptor.integer_or(CUDNN_ATTR_RNG_DISTRIBUTION, CUDNN_RNG_DISTRIBUTION_BERNOULLI));
-  op.probability = descriptor.number_or(CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, 0.5);
-  op.minimum = descriptor.number_or(CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM, 0.0);
-  op.maximum = descriptor.number_or(CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM, 1.0);
-  op.mean = descriptor.number_or(CUDNN_ATTR_RNG_NORMAL_DIST_MEAN, 0.0);
-  op.standard_deviation = descriptor.number_or(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, 1.0);
+  op.distribution = distribution_of(descriptor.integer(CUDNN_ATTR_RNG_DISTRIBUTION));
+  // Clients may leave the parameters of other distributions at values that are not valid.
+  switch (op.distribution) {
+    case RngDistribution::bernoulli:
+      op.probability = descriptor.number(CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY);
+      break;
+    case RngDistribution::uniform:
+      op.minimum = descriptor.number(CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM);
+      op.maximum = descriptor.number(CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM);
+      break;
+    case RngDistribution::normal:
+      op.mean = descriptor.number(CUDNN_ATTR_RNG_NORMAL_DIST_MEAN);
+      op.standard_deviation = descriptor.number(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION);
+      break;
+  }
   // The seed is an immediate value or a tensor.
   constexpr auto kSeed = CUDNN_ATTR_OPERATION_RNG_SEED;
   TensorId seed = kNoTensor;

@@ -260,7 +260,7 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
           index_array_of(data, step, window_begin, window_end);
       const auto bytes = static_cast<std::int64_t>(numbers.size() * sizeof(numbers[0]));
       void* device_indices = training ? reserve_space + kIndicesAt : work.take(bytes);
-      ashlar::upload(context.device, device_indices, numbers.data(), bytes, context.stream);
+      ashlar::enqueue_upload(context.device, device_indices, numbers, context.stream);
       indices = static_cast<const std::byte*>(device_indices);
     }
     if (problem.op.attention_dropout > 0.0)

@@ -199,8 +199,7 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
     if (problem.has_lengths) {
       const std::vector<int>& host_lengths = sequences_of(x_desc, "xDesc").lengths;
       lengths = training ? reserve_space + problem.lengths_at : work.take(problem.lengths_bytes());
-      ashlar::upload(context.device, lengths, host_lengths.data(), problem.lengths_bytes(),
-                     context.stream);
+      ashlar::enqueue_upload(context.device, lengths, host_lengths, context.stream);
     }
     std::byte* random = training ? reserve_space + problem.random_at : nullptr;
     if (problem.has_dropout())

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 
 #include "base/log.hpp"
 #include "cuda/driver/context.hpp"
@@ -41,6 +42,32 @@ class PinnedMemory {
   void* memory_ = nullptr;
 };
 
+// The failure of a computation that ran in stream order, after the call that enqueued it returned.
+class DeferredFailure {
+ public:
+  void report(const std::string& sentence) {
+    const std::lock_guard lock(mutex_);
+    if (sentence_.empty()) sentence_ = sentence;
+  }
+  // Throws the first failure since the last call.
+  void rethrow() {
+    std::string sentence;
+    {
+      const std::lock_guard lock(mutex_);
+      sentence.swap(sentence_);
+    }
+    if (!sentence.empty()) fail(ErrorCode::internal, "{}", sentence);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string sentence_;
+};
+DeferredFailure& deferred_failure() {
+  static DeferredFailure failure;
+  return failure;
+}
+
 // Spin-free lock on an atomic flag.
 class FlagLock {
  public:
@@ -63,7 +90,8 @@ class HostKernel final : public Kernel {
   HostKernel(const Graph& graph, const Region& region, std::unique_ptr<Kernel> kernel,
              DeviceOrdinal device)
       : device_(device),
-        what_(fmt::format("copying tensors of '{}' between GPU and CPU", region.to_text(graph))),
+        region_(region.to_text(graph)),
+        what_(fmt::format("copying tensors of '{}' between GPU and CPU", region_)),
         kernel_(std::move(kernel)),
         locations_(graph.tensors().size()),
         last_use_(device) {
@@ -91,6 +119,7 @@ class HostKernel final : public Kernel {
   }
 
   void run(const KernelContext& context) const override {
+    rethrow_host_failure();
     const ContextScope scope(device_);
     const DriverApi& api = driver_api();
     const auto stream = static_cast<StreamHandle>(context.stream());
@@ -136,12 +165,20 @@ class HostKernel final : public Kernel {
       context.set_scratch(host.staging_->data() + host.scratch_offset_);
       host.kernel_->run(context);
     } catch (const std::exception& error) {
-      log(LogLevel::error, "cuda.host: {}", error.what());
+      // The stream goes on: outputs of all ones (NaN in floating types) show that they are invalid.
+      for (const StagedTensor& one : host.staged_tensors_)
+        if (one.is_written)
+          std::memset(host.staging_->data() + one.offset, 0xff,
+                      static_cast<std::size_t>(one.bytes));
+      log(LogLevel::error, "cuda.host: {}: {}", host.region_, error.what());
+      deferred_failure().report(
+          fmt::format("cuda.host: an earlier run of '{}' failed and its outputs are invalid: {}",
+                      host.region_, error.what()));
     }
   }
 
   DeviceOrdinal device_;
-  std::string what_;  // for messages
+  std::string region_, what_;  // for messages
   std::unique_ptr<Kernel> kernel_;
   std::vector<Location> locations_;
   std::vector<StagedTensor> staged_tensors_;
@@ -192,6 +229,8 @@ class HostEngine final : public Engine {
 };
 
 }  // namespace
+
+void rethrow_host_failure() { deferred_failure().rethrow(); }
 
 std::unique_ptr<Engine> make_host_engine(const Engine& last_resort) {
   return std::make_unique<HostEngine>(last_resort);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <future>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -77,16 +78,50 @@ int number_before(std::string_view text, std::size_t at) {
 }  // namespace
 
 struct KernelImages::Store {
-  Store(FileCache cache, Bundles found) : disk(std::move(cache)), bundles(std::move(found)) {}
+  struct Entry {
+    ImageFuture image;
+    std::int64_t bytes = 0;  // 0 while it is being compiled
+    std::uint64_t last_use = 0;
+  };
+  using Entries = std::map<std::string, Entry>;
+
+  Store(FileCache cache, Bundles found, std::int64_t limit)
+      : disk(std::move(cache)), bundles(std::move(found)), max_bytes(limit) {}
+
+  void account(const std::string& key, const KernelImage& image) {
+    Entry& entry = entries[key];
+    entry.bytes = static_cast<std::int64_t>(key.size() + image.cubin.size() + image.log.size());
+    bytes += entry.bytes;
+    while (bytes > max_bytes) {
+      // An image that is being compiled, or is larger than the limit by itself, stays.
+      const auto age = [&](const Entries::value_type& item) {
+        return item.second.bytes == 0 || item.first == key
+                   ? std::numeric_limits<std::uint64_t>::max()
+                   : item.second.last_use;
+      };
+      const auto oldest = std::ranges::min_element(entries, {}, age);
+      if (age(*oldest) == std::numeric_limits<std::uint64_t>::max()) return;
+      bytes -= oldest->second.bytes;
+      entries.erase(oldest);
+    }
+  }
+
   FileCache disk;
   Bundles bundles;
   std::mutex mutex;
-  std::map<std::string, ImageFuture> images;
+  Entries entries;
+  std::uint64_t uses = 0;
+  std::int64_t bytes = 0, max_bytes;
 };
 
-KernelImages::KernelImages(FileCache disk, Bundles bundles)
-    : store_(std::make_unique<Store>(std::move(disk), std::move(bundles))) {}
+KernelImages::KernelImages(FileCache disk, Bundles bundles, std::int64_t max_bytes)
+    : store_(std::make_unique<Store>(std::move(disk), std::move(bundles), max_bytes)) {}
 KernelImages::~KernelImages() = default;
+
+std::int64_t KernelImages::bytes() const {
+  const std::lock_guard lock(store_->mutex);
+  return store_->bytes;
+}
 
 std::shared_ptr<const KernelImage> KernelImages::get(const KernelSource& source,
                                                      const std::string& architecture) {
@@ -95,24 +130,28 @@ std::shared_ptr<const KernelImage> KernelImages::get(const KernelSource& source,
   ImageFuture future;
   {
     const std::lock_guard lock(store_->mutex);
-    const auto [found, is_new] = store_->images.try_emplace(key);
+    const auto [found, is_new] = store_->entries.try_emplace(key);
+    found->second.last_use = ++store_->uses;
     if (is_new)
-      found->second = promise.get_future().share();
+      found->second.image = promise.get_future().share();
     else
-      future = found->second;
+      future = found->second.image;
   }
   if (future.valid()) return future.get();
+  std::shared_ptr<const KernelImage> image;
   try {
-    auto image = make_image(source, architecture, key, store_->disk, store_->bundles);
-    promise.set_value(image);
-    return image;
+    image = make_image(source, architecture, key, store_->disk, store_->bundles);
   } catch (...) {
     // Waiting threads get the same exception; later callers try again.
     const std::lock_guard lock(store_->mutex);
-    store_->images.erase(key);
+    store_->entries.erase(key);
     promise.set_exception(std::current_exception());
     throw;
   }
+  promise.set_value(image);
+  const std::lock_guard lock(store_->mutex);
+  store_->account(key, *image);
+  return image;
 }
 
 std::string cubin_directory() {

@@ -26,10 +26,14 @@ struct KernelImage {
 // the key: text, architecture and version of Ashlar, not the version of the compiler.
 class KernelImages {
  public:
-  explicit KernelImages(FileCache disk, Bundles bundles = {});
+  // Beyond `max_bytes` of images and keys the least recently used images are dropped; their owners
+  // keep them, and a later get() finds them in the bundle or the cache again.
+  explicit KernelImages(FileCache disk, Bundles bundles = {},
+                        std::int64_t max_bytes = std::int64_t{256} << 20);
   ~KernelImages();
   std::shared_ptr<const KernelImage> get(const KernelSource& source,
                                          const std::string& architecture);
+  std::int64_t bytes() const;  // of the images and keys in memory
 
  private:
   struct Store;

@@ -11,12 +11,15 @@ namespace ashlar::cuda {
 
 namespace {
 
-// Each image is loaded once and shared by all plans.
+// Each image is loaded once and shared by all plans that use it.
 std::shared_ptr<const LoadedCode> shared_code(const std::shared_ptr<const KernelImage>& image,
                                               const std::string& name) {
   static std::mutex mutex;
-  static std::map<std::shared_ptr<const KernelImage>, std::weak_ptr<const LoadedCode>> loaded;
+  static std::map<std::weak_ptr<const KernelImage>, std::weak_ptr<const LoadedCode>,
+                  std::owner_less<>>
+      loaded;
   const std::lock_guard lock(mutex);
+  std::erase_if(loaded, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<const LoadedCode>& slot = loaded[image];
   std::shared_ptr<const LoadedCode> code = slot.lock();
   if (!code) slot = code = std::make_shared<const LoadedCode>(image->cubin, name);

@@ -85,7 +85,8 @@ bool Player::expect(const json& call, cudnnStatus_t status) {
   return false;
 }
 
-Outcome Player::play() {
+// Stops at a plan that was refused: there is nothing to execute.
+Outcome Player::play() try {
   for (position_ = 0; position_ < recording_.calls.size(); ++position_) {
     const json& call = recording_.calls[position_];
     const std::string& function = call.at("f").get_ref<const std::string&>();
@@ -97,6 +98,9 @@ Outcome Player::play() {
     if (function == "execute") execute(call);
     if (outcome_.failures.size() > 5) break;
   }
+  return outcome_;
+} catch (const cudnn::Failure& failure) {
+  outcome_.failures.push_back(fmt::format("line {}: {}", position_ + 1, failure.what()));
   return outcome_;
 }
 
