@@ -222,7 +222,8 @@ endif()
 # Lint tests: the style of the tree, and that docs/performance.md and docs/performance/ match the
 # records. The checkers themselves are tested on small inputs with planted faults.
 find_program(ASHLAR_PYTHON3 python3)
-foreach(check IN ITEMS tools/check_style.py tools/performance_page.py tests/lint/check_style_test.py
+foreach(check IN ITEMS tools/check_style.py tools/performance_page.py
+                      tests/lint/check_link_layers_test.py tests/lint/check_style_test.py
                       tests/lint/compare_cpu_test.py tests/lint/compare_cudnn_headers_test.py
                       tests/lint/compare_kernels_test.py tests/lint/merge_configs_test.py
                       tests/lint/performance_page_test.py)
@@ -236,6 +237,13 @@ foreach(check IN ITEMS tools/check_style.py tools/performance_page.py tests/lint
   endif()
   set_tests_properties(lint.${name} PROPERTIES LABELS lint TIMEOUT 120)
 endforeach()
+
+# The layers of src/ by what the linker resolves.
+if(ASHLAR_PYTHON3)
+  add_test(NAME lint.check_link_layers COMMAND "${ASHLAR_PYTHON3}"
+           "${PROJECT_SOURCE_DIR}/tools/check_link_layers.py" "${PROJECT_BINARY_DIR}")
+  set_tests_properties(lint.check_link_layers PROPERTIES LABELS lint TIMEOUT 120)
+endif()
 
 # The cuDNN headers compile, match the export list, and equal NVIDIA's if these are found.
 foreach(check IN ITEMS compile exports match)

@@ -8,10 +8,10 @@
 #include <mutex>
 #include <thread>
 
+#include "api/backends.hpp"
 #include "api/known_devices.hpp"
 #include "cuda/jit/bundle.hpp"
 #include "cuda/launch/kernel_design.hpp"
-#include "plan/plan_data.hpp"
 #include "plan/tune.hpp"
 
 namespace ashlar {
@@ -81,7 +81,7 @@ void BundleBuilder::add(const Graph& graph, const CompileOptions& options) {
     for (const PlanData::Step& step : outline->steps) {
       if (!note(step.region, step.choice.engine, step.choice.config)) ++data_->without_kernel;
       if (!options.tune) continue;
-      Ranking ranking = rank(step.region, engine_table(device.kind), device, options);
+      Ranking ranking = rank(step.region, backend_for(device.kind).engines(), device, options);
       for (const Candidate& one : contenders(std::move(ranking.candidates), options))
         note(step.region, one.engine, one.config);
     }

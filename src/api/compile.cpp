@@ -1,15 +1,15 @@
 // compile(), explain(), tune() and engines(): connects the planner to the backends.
 #include <ashlar/plan.hpp>
 
+#include "api/backends.hpp"
 #include "base/log.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cuda/cuda_backend.hpp"
-#include "plan/plan_data.hpp"
 #include "plan/tune.hpp"
 
 namespace ashlar {
 
-const Backend& backend(DeviceKind kind) {
+const Backend& backend_for(DeviceKind kind) {
   // Never destroyed: plans in static storage release memory through them. Regions without a GPU
   // kernel run on the CPU's last-resort engine.
   static const Backend* const cpu = cpu::make_backend().release();
@@ -17,7 +17,12 @@ const Backend& backend(DeviceKind kind) {
   return kind == DeviceKind::cuda ? *cuda : *cpu;
 }
 
-EngineTable engine_table(DeviceKind kind) { return backend(kind).engines(); }
+std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps& device,
+                                           const CompileOptions& options,
+                                           const std::vector<SavedChoice>* saved,
+                                           bool build_kernels) {
+  return build_plan(graph, backend_for(device.kind), device, options, saved, build_kernels);
+}
 
 Plan compile(const Graph& graph, const Device& device, const CompileOptions& options) {
   if (!device.props().present)
@@ -26,6 +31,15 @@ Plan compile(const Graph& graph, const Device& device, const CompileOptions& opt
   Plan plan(build_plan(graph, device.props(), options, nullptr, true));
   if (log_enabled(LogLevel::explain)) log_text(plan.explain());  // not formatted otherwise
   return plan;
+}
+
+Plan Plan::from_json(std::string_view text, const Constants& constants) {
+  SavedPlan saved = read_saved_plan(text);
+  saved.options.constants = constants;
+  const Device device = Device::named(saved.device);
+  if (!device.props().present)
+    fail(ErrorCode::parse, "device: got \"{}\", expected a device that is present", saved.device);
+  return Plan(build_plan(saved.graph, device.props(), saved.options, &saved.choices, true));
 }
 
 std::string explain(const Graph& graph, const Device& device, const CompileOptions& options) {
@@ -48,7 +62,7 @@ EngineInfo info_of(const Engine& engine, ComputeMethod method) {
 
 std::vector<EngineInfo> engines(DeviceKind kind) {
   std::vector<EngineInfo> list;
-  for (const Engine* engine : engine_table(kind))
+  for (const Engine* engine : backend_for(kind).engines())
     list.push_back(info_of(*engine, engine->method()));
   return list;
 }
@@ -62,7 +76,7 @@ std::vector<RegionTrials> for_regions(const Graph& graph, const DeviceProps& dev
   const auto outline = build_plan(graph, device, options, nullptr, false);
   std::vector<RegionTrials> regions;
   for (const PlanData::Step& step : outline->steps) {
-    Ranking ranking = rank(step.region, engine_table(device.kind), device, options);
+    Ranking ranking = rank(step.region, backend_for(device.kind).engines(), device, options);
     regions.push_back(
         visit(outline->lowered, step.region, contenders(std::move(ranking.candidates), options)));
   }
@@ -84,7 +98,9 @@ std::vector<RegionTrials> tune(const Graph& graph, const Device& device,
   return for_regions(graph, device.props(), request.options,
                      [&](const LoweredGraph& lowered, const Region& region,
                          const std::vector<Candidate>& contenders) {
-                       return time_contenders(lowered, region, contenders, device.props(), request);
+                       return time_contenders(lowered, region, contenders,
+                                              backend_for(device.props().kind), device.props(),
+                                              request);
                      });
 }
 
@@ -95,7 +111,7 @@ std::vector<RegionEngines> engines_for(const Graph& graph, const Device& device,
   for (const PlanData::Step& step : outline->steps) {
     RegionEngines& entry = regions.emplace_back();
     entry.region = step.region.to_text(outline->lowered.graph);
-    for (const Engine* engine : engine_table(device.props().kind))
+    for (const Engine* engine : backend_for(device.props().kind).engines())
       if (engine->supports(step.region, device.props()))
         entry.engines.push_back(info_of(*engine, engine->method_for(step.region)));
   }

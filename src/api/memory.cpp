@@ -1,7 +1,7 @@
 // Memory, Timer and synchronize() on top of the backends.
 #include <ashlar/memory.hpp>
 
-#include "plan/backend.hpp"
+#include "api/backends.hpp"
 
 namespace ashlar {
 
@@ -18,7 +18,7 @@ const DeviceProps& require_present(const Device& device) {
 struct Memory::Data {
   DeviceProps device;
   OwnedMemory memory;
-  const Backend& its_backend() const { return backend(device.kind); }
+  const Backend& its_backend() const { return backend_for(device.kind); }
   void require_bytes(std::int64_t bytes) const {
     if (bytes < 0 || bytes > memory.bytes())
       fail(ErrorCode::invalid_argument, "memory: got {} bytes to copy, expected 0 to {}", bytes,
@@ -30,7 +30,7 @@ Memory::Memory(const Device& device, std::int64_t bytes) {
   if (bytes < 0)
     fail(ErrorCode::invalid_argument, "memory: got {} bytes, expected 0 or more", bytes);
   const DeviceProps& props = require_present(device);
-  data_ = std::make_unique<Data>(Data{props, OwnedMemory(props, bytes)});
+  data_ = std::make_unique<Data>(Data{props, OwnedMemory(backend_for(props.kind), props, bytes)});
 }
 Memory::~Memory() = default;
 Memory::Memory(Memory&& other) noexcept = default;
@@ -54,7 +54,7 @@ void Memory::fill(std::byte value) {
 }
 
 void synchronize(const Device& device, void* stream) {
-  backend(device.props().kind).synchronize(require_present(device), stream);
+  backend_for(device.props().kind).synchronize(require_present(device), stream);
 }
 
 struct Timer::Data {
@@ -63,7 +63,7 @@ struct Timer::Data {
 
 Timer::Timer(const Device& device) {
   const DeviceProps& props = require_present(device);
-  const Backend& its = backend(props.kind);
+  const Backend& its = backend_for(props.kind);
   data_ = std::make_unique<Data>(Data{its.marker(props), its.marker(props)});
 }
 Timer::~Timer() = default;

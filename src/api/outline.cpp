@@ -1,8 +1,8 @@
 // outline() and shared_memory(): properties of a plan without compiling GPU kernels.
 #include <ashlar/outline.hpp>
 
+#include "api/backends.hpp"
 #include "cuda/launch/kernel_design.hpp"
-#include "plan/plan_data.hpp"
 
 namespace ashlar {
 

@@ -11,13 +11,13 @@ namespace {
 constexpr std::int64_t kPage = 4096;
 }
 
-Arena::Arena(const DeviceProps& device, std::int64_t slot_bytes)
+Arena::Arena(const Backend& backend, const DeviceProps& device, std::int64_t slot_bytes)
     : slot_bytes_(checked_add(slot_bytes, kPage - 1) / kPage * kPage),
-      last_uses_(static_cast<std::size_t>(backend(device.kind).owned_slots())),
+      last_uses_(static_cast<std::size_t>(backend.owned_slots())),
       taken_(last_uses_.size() == 64 ? 0 : ~std::uint64_t{0} << last_uses_.size()) {
-  memory_ =
-      OwnedMemory(device, checked_mul(slot_bytes_, static_cast<std::int64_t>(last_uses_.size())));
-  for (auto& last_use : last_uses_) last_use = backend(device.kind).marker(device);
+  memory_ = OwnedMemory(backend, device,
+                        checked_mul(slot_bytes_, static_cast<std::int64_t>(last_uses_.size())));
+  for (auto& last_use : last_uses_) last_use = backend.marker(device);
 }
 
 Arena::Lease::Lease(Arena& arena, void* stream) : arena_(arena), stream_(stream) {

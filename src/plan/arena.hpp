@@ -14,7 +14,8 @@ namespace ashlar {
 // captured from a plan with an arena must not run concurrently with other runs of that plan.
 class Arena {
  public:
-  Arena(const DeviceProps& device, std::int64_t slot_bytes);  // throws Error(out_of_memory)
+  // Throws Error(out_of_memory).
+  Arena(const Backend& backend, const DeviceProps& device, std::int64_t slot_bytes);
 
   // Acquires a free slot without lock or allocation; blocks while all slots are in use.
   class Lease {

@@ -212,7 +212,7 @@ class MemoryPlanner {
     for (std::size_t i = 0; i < plan_.steps.size(); ++i)
       plan_.steps[i].scratch_offset = buffers_[scratch_[i]].offset;
     divide(total);
-    if (plan_.owned_bytes > 0) plan_.arena.emplace(plan_.device, plan_.owned_bytes);
+    if (plan_.owned_bytes > 0) plan_.arena.emplace(*plan_.backend, plan_.device, plan_.owned_bytes);
   }
 
   // Without built kernels: sizes from the configurations' scratch estimates.
@@ -303,12 +303,12 @@ class MemoryPlanner {
 
 }  // namespace
 
-std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps& device,
-                                           const CompileOptions& options,
+std::shared_ptr<const PlanData> build_plan(const Graph& graph, const Backend& backend,
+                                           const DeviceProps& device, const CompileOptions& options,
                                            const std::vector<SavedChoice>* saved,
                                            bool build_kernels) {
   graph.validate();
-  const EngineTable table = engine_table(device.kind);
+  const EngineTable table = backend.engines();
   const auto is_wanted = [&](const Engine* engine) { return engine->id() == options.engine; };
   if (!options.engine.empty() && !table.empty() &&
       std::none_of(table.begin(), table.end(), is_wanted))
@@ -320,6 +320,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
   auto plan = std::make_shared<PlanData>();
   plan->graph = graph.clone();
   plan->lowered = lower(graph, options.fuse, !options.reference_only);
+  plan->backend = &backend;
   plan->device = device;
   plan->options = options;
   plan->bound = graph.bound_tensors();
@@ -333,7 +334,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
   for (std::size_t i = 0; i < regions.size(); ++i) {
     Choice choice =
         saved ? select_saved(regions[i], table, device, (*saved)[i].engine, (*saved)[i].knobs)
-        : options.tune && build_kernels ? tune(plan->lowered, regions[i], table, device, options)
+        : options.tune && build_kernels ? tune(plan->lowered, regions[i], backend, device, options)
                                         : select(regions[i], table, device, options);
     plan->notes.deterministic &= choice.config.notes.deterministic;
     plan->notes.tf32 |= choice.config.notes.tf32;

@@ -95,6 +95,5 @@ class Engine {
 // The engines of a backend, most specialised first, the last-resort engine last. Selection, tests
 // and benchmarks iterate over this table.
 using EngineTable = std::span<const Engine* const>;
-EngineTable engine_table(DeviceKind kind);
 
 }  // namespace ashlar

@@ -37,6 +37,7 @@ class PlanData {
   Graph graph;  // the user's graph
   LoweredGraph lowered;
   std::vector<FusionLimits> limits;  // by node of the lowered graph, as partitioned
+  const Backend* backend = nullptr;
   DeviceProps device;
   CompileOptions options;
   std::vector<TensorId> bound;
@@ -67,9 +68,18 @@ class PlanData {
 
 // Validates, lowers, partitions, selects engines and (with build_kernels) builds kernels. With
 // `saved`, uses those engines and configurations.
-std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps& device,
-                                           const CompileOptions& options,
+std::shared_ptr<const PlanData> build_plan(const Graph& graph, const Backend& backend,
+                                           const DeviceProps& device, const CompileOptions& options,
                                            const std::vector<SavedChoice>* saved,
                                            bool build_kernels);
+
+// The contents of a plan saved as JSON.
+struct SavedPlan {
+  Graph graph;
+  std::string device;  // its name
+  CompileOptions options;
+  std::vector<SavedChoice> choices;
+};
+SavedPlan read_saved_plan(std::string_view text);
 
 }  // namespace ashlar

@@ -38,22 +38,23 @@ std::string Plan::to_json() const {
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-Plan Plan::from_json(std::string_view text, const Constants& constants) {
+SavedPlan read_saved_plan(std::string_view text) {
   const Json document = parse_json(text);
   const JsonReader json(document, "");
   json.require_known({"format", "version", "device", "graph_hash", "options", "regions", "graph"});
   if (json.at("format").string() != "ashlar-plan") json.at("format").reject("\"ashlar-plan\"");
   if (json.at("version").integer() != kVersion)
     json.at("version").reject(fmt::format("version {}", kVersion));
-  const Graph graph = Graph::from_json(json.at("graph").json().dump());
-  if (json.at("graph_hash").string() != fmt::format("{:016x}", graph.structural_hash()))
+  SavedPlan plan;
+  plan.graph = Graph::from_json(json.at("graph").json().dump());
+  if (json.at("graph_hash").string() != fmt::format("{:016x}", plan.graph.structural_hash()))
     json.at("graph_hash")
         .reject("the hash of the graph in this file: it was changed after the plan was saved");
 
   const JsonReader saved_options = json.at("options");
   saved_options.require_known({"deterministic", "allow_tf32", "allow_winograd", "workspace_limit",
                                "fuse", "reference_only", "guard"});
-  CompileOptions options;
+  CompileOptions& options = plan.options;
   options.deterministic = saved_options.at("deterministic").boolean();
   options.allow_tf32 = saved_options.at("allow_tf32").boolean();
   // Absent from plans saved before the option existed.
@@ -63,9 +64,7 @@ Plan Plan::from_json(std::string_view text, const Constants& constants) {
   options.fuse = saved_options.at("fuse").boolean();
   options.reference_only = saved_options.at("reference_only").boolean();
   options.guard = saved_options.at("guard").boolean();
-  options.constants = constants;
 
-  std::vector<SavedChoice> choices;
   const JsonReader regions = json.at("regions");
   for (std::size_t i = 0; i < regions.size(); ++i) {
     const JsonReader region = regions[i];
@@ -75,11 +74,10 @@ Plan Plan::from_json(std::string_view text, const Constants& constants) {
     knobs.require_object();
     for (const auto& knob : knobs.json().items())
       choice.knobs.emplace_back(knob.key(), knobs.at(knob.key().c_str()).integer());
-    choices.push_back(std::move(choice));
+    plan.choices.push_back(std::move(choice));
   }
-  const Device device = Device::named(json.at("device").string());
-  if (!device.props().present) json.at("device").reject("a device that is present");
-  return Plan(build_plan(graph, device.props(), options, &choices, true));
+  plan.device = json.at("device").string();
+  return plan;
 }
 
 }  // namespace ashlar

@@ -25,13 +25,6 @@ std::int64_t runs_back_to_back(std::int64_t bytes_of_one) {
       std::max<std::int64_t>(kMaxRowBytes / bytes, 1));
 }
 
-// Zero-filled memory: indices and lengths of zero are always valid.
-OwnedMemory zeros(const DeviceProps& device, std::int64_t bytes) {
-  OwnedMemory memory(device, bytes);
-  backend(device.kind).fill(device, memory.data(), std::byte{0}, bytes, nullptr);
-  return memory;
-}
-
 // Values between -1 and 1: with zeros the device would draw less power and clock higher.
 std::vector<std::byte> numbers(DType dtype, std::int64_t bytes) {
   std::vector<std::byte> pattern(static_cast<std::size_t>(bytes));
@@ -42,32 +35,19 @@ std::vector<std::byte> numbers(DType dtype, std::int64_t bytes) {
   }
   return pattern;
 }
-void repeat(const std::vector<std::byte>& pattern, const DeviceProps& device,
-            const OwnedMemory& memory) {
-  const auto bytes = static_cast<std::int64_t>(pattern.size());
-  for (std::int64_t at = 0; at < memory.bytes(); at += bytes)
-    backend(device.kind)
-        .upload(device, memory.data() + at, pattern.data(), std::min(bytes, memory.bytes() - at),
-                nullptr);
-}
-
-// Scalars live in host memory.
-DeviceProps home_of(const Tensor& tensor, const DeviceProps& device) {
-  return tensor.kind == TensorKind::scalar || tensor.kind == TensorKind::constant ? DeviceProps{}
-                                                                                  : device;
-}
 
 }  // namespace
 
-RegionTimer::RegionTimer(const LoweredGraph& lowered, const Region& region,
+RegionTimer::RegionTimer(const LoweredGraph& lowered, const Region& region, const Backend& backend,
                          const DeviceProps& device, const CompileOptions& options)
     : lowered_(lowered),
       region_(region),
+      backend_(backend),
       device_(device),
       back_to_back_(options.tune_back_to_back),
-      before_(backend(device.kind).marker(device)),
-      after_(backend(device.kind).marker(device)),
-      flushed_(device, device.kind == DeviceKind::cuda ? 2 * device.l2_bytes : 0) {
+      before_(backend.marker(device)),
+      after_(backend.marker(device)),
+      flushed_(backend, device, device.kind == DeviceKind::cuda ? 2 * device.l2_bytes : 0) {
   place_tensors();
   std::int64_t bytes = 0;
   for (const TensorId id : tensors_) bytes += byte_size(lowered.graph.tensor(id));
@@ -81,7 +61,7 @@ double RegionTimer::seconds(const Candidate& candidate) const {
       candidate.engine->build(lowered_.graph, region_, candidate.config, device_);
   if (!constants_.empty())
     kernel->keep_constants(KernelContext(locations_, constants_, nullptr, nullptr));
-  const OwnedMemory scratch = zeros(device_, kernel->scratch_layout().total_bytes());
+  const OwnedMemory scratch = zeros(kernel->scratch_layout().total_bytes());
   const auto run_all = [&](void* stream) {
     for (const std::vector<void*>& pointers : pointers_) {
       KernelContext context(locations_, pointers, nullptr, stream);
@@ -90,8 +70,7 @@ double RegionTimer::seconds(const Candidate& candidate) const {
     }
   };
   run_all(nullptr);
-  const auto recording =
-      back_to_back_ ? backend(device_.kind).recording(device_, run_all) : nullptr;
+  const auto recording = back_to_back_ ? backend_.recording(device_, run_all) : nullptr;
   double best = 1e30, total = 0;
   for (int run = 0; run < kMaxRuns && (run < kMinRuns || total < kSecondsPerCandidate); ++run) {
     flush();
@@ -119,19 +98,36 @@ void RegionTimer::place_tensors() {
       tensors_.push_back(id);
     }
 }
+// Zero-filled memory: indices and lengths of zero are always valid.
+OwnedMemory RegionTimer::zeros(std::int64_t bytes) const {
+  OwnedMemory memory(backend_, device_, bytes);
+  backend_.fill(device_, memory.data(), std::byte{0}, bytes, nullptr);
+  return memory;
+}
 void RegionTimer::add_memory(TensorId id) {
   const Tensor& tensor = lowered_.graph.tensor(id);
-  const DeviceProps home = home_of(tensor, device_);
+  if (tensor.kind == TensorKind::scalar || tensor.kind == TensorKind::constant) {
+    for (std::vector<void*>& pointers : pointers_) {
+      scalars_.push_back(std::make_unique<std::uint64_t>(0));
+      if (is_floating(tensor.dtype)) store_element(tensor.dtype, scalars_.back().get(), 0, 0.5);
+      pointers.push_back(scalars_.back().get());
+    }
+    return;
+  }
   const bool is_read =
       std::find(region_.reads.begin(), region_.reads.end(), id) != region_.reads.end();
   const std::int64_t bytes = byte_size(tensor);
   const std::vector<std::byte> pattern = is_floating(tensor.dtype) && is_read && bytes > 0
                                              ? numbers(tensor.dtype, std::min(kPatternBytes, bytes))
                                              : std::vector<std::byte>();
+  const auto step = static_cast<std::int64_t>(pattern.size());
   for (std::vector<void*>& pointers : pointers_) {
-    memory_.push_back(zeros(home, bytes));
-    if (!pattern.empty()) repeat(pattern, home, memory_.back());
-    pointers.push_back(memory_.back().data());
+    memory_.push_back(zeros(bytes));
+    std::byte* const memory = memory_.back().data();
+    if (step > 0)
+      for (std::int64_t at = 0; at < bytes; at += step)
+        backend_.upload(device_, memory + at, pattern.data(), std::min(step, bytes - at), nullptr);
+    pointers.push_back(memory);
   }
 }
 // Registers a constant input if the region reads it: all runs share the same memory contents.
@@ -145,7 +141,7 @@ void RegionTimer::note_constant(const std::string& name) {
 // Evicts the previous run from the GPU's L2 cache.
 void RegionTimer::flush() const {
   if (flushed_.bytes() > 0)
-    backend(device_.kind).fill(device_, flushed_.data(), std::byte{0}, flushed_.bytes(), nullptr);
+    backend_.fill(device_, flushed_.data(), std::byte{0}, flushed_.bytes(), nullptr);
 }
 
 }  // namespace ashlar

@@ -16,13 +16,14 @@ namespace ashlar {
 class RegionTimer {
  public:
   // The arguments must outlive the timer.
-  RegionTimer(const LoweredGraph& lowered, const Region& region, const DeviceProps& device,
-              const CompileOptions& options);
+  RegionTimer(const LoweredGraph& lowered, const Region& region, const Backend& backend,
+              const DeviceProps& device, const CompileOptions& options);
   // Time of one run: the minimum of several measurements after a warm-up. Throws Error if the
   // candidate cannot be built or run.
   double seconds(const Candidate& candidate) const;
 
  private:
+  OwnedMemory zeros(std::int64_t bytes) const;
   void place_tensors();
   void add_memory(TensorId id);
   void note_constant(const std::string& name);
@@ -30,6 +31,7 @@ class RegionTimer {
 
   const LoweredGraph& lowered_;
   const Region& region_;
+  const Backend& backend_;
   const DeviceProps& device_;
   const bool back_to_back_;
   std::unique_ptr<Marker> before_, after_;
@@ -37,8 +39,9 @@ class RegionTimer {
   std::vector<TensorId> tensors_;
   std::vector<Location> locations_;
   std::vector<OwnedMemory> memory_;
-  std::vector<std::vector<void*>> pointers_;  // by run
-  std::vector<void*> constants_;              // of constant inputs, null for others
+  std::vector<std::unique_ptr<std::uint64_t>> scalars_;  // in host memory
+  std::vector<std::vector<void*>> pointers_;             // by run
+  std::vector<void*> constants_;                         // of constant inputs, null for others
 };
 
 }  // namespace ashlar

@@ -14,8 +14,8 @@ constexpr std::byte kGuardPattern{0xA5};
 // Writes guard bytes on the device and checks them, in stream order.
 class GuardWriter {
  public:
-  GuardWriter(const DeviceProps& device, void* stream)
-      : backend_(backend(device.kind)), device_(device), stream_(stream) {}
+  GuardWriter(const Backend& backend, const DeviceProps& device, void* stream)
+      : backend_(backend), device_(device), stream_(stream) {}
   void paint(std::byte* guard) const {
     backend_.fill(device_, guard, kGuardPattern, kGuardBytes, stream_);
   }
@@ -63,8 +63,7 @@ void PlanData::run(std::span<void* const> pointers, void* workspace, void* strea
 std::vector<double> PlanData::region_seconds(std::span<void* const> pointers, void* workspace,
                                              void* stream) const {
   Marks marks;
-  for (std::size_t i = 0; i <= steps.size(); ++i)
-    marks.push_back(backend(device.kind).marker(device));
+  for (std::size_t i = 0; i <= steps.size(); ++i) marks.push_back(backend->marker(device));
   run(pointers, workspace, stream, &marks);
   std::vector<double> seconds;
   for (std::size_t i = 0; i < steps.size(); ++i)
@@ -88,7 +87,7 @@ void PlanData::run_steps(std::span<void* const> pointers, std::byte* workspace, 
 
 void PlanData::run_guarded(int index, KernelContext& context, std::byte* workspace) const {
   const Step& step = steps[static_cast<std::size_t>(index)];
-  const GuardWriter writer(device, context.stream());
+  const GuardWriter writer(*backend, device, context.stream());
   std::byte* scratch = workspace + step.scratch_offset;
   const auto reservations = step.kernel->scratch_layout().reservations();
   const auto after = [](const ScratchLayout::Reservation& reservation) {

@@ -44,8 +44,8 @@ RegionTrials trials_of(const LoweredGraph& lowered, const Region& region,
 }
 
 RegionTrials time_contenders(const LoweredGraph& lowered, const Region& region,
-                             const std::vector<Candidate>& contenders, const DeviceProps& device,
-                             const TuneRequest& request) {
+                             const std::vector<Candidate>& contenders, const Backend& backend,
+                             const DeviceProps& device, const TuneRequest& request) {
   RegionTrials result = trials_of(lowered, region, contenders);
   std::vector<Trial>& trials = result.trials;
   const std::string key = tuning_key(lowered, region, device, result, request.options);
@@ -55,7 +55,7 @@ RegionTrials time_contenders(const LoweredGraph& lowered, const Region& region,
     trials[found->best].measured = found->seconds;
     return result;
   }
-  const RegionTimer timer(lowered, region, device, request.options);
+  const RegionTimer timer(lowered, region, backend, device, request.options);
   for (std::size_t i = 0; i < trials.size(); ++i) {
     if (request.progress)
       request.progress(fmt::format("{}, {} of {}: {} {}", result.region, i + 1, trials.size(),
@@ -74,12 +74,13 @@ RegionTrials time_contenders(const LoweredGraph& lowered, const Region& region,
   return result;
 }
 
-Choice tune(const LoweredGraph& lowered, const Region& region, EngineTable table,
+Choice tune(const LoweredGraph& lowered, const Region& region, const Backend& backend,
             const DeviceProps& device, const CompileOptions& options) {
-  Ranking ranking = rank(region, table, device, options);
+  Ranking ranking = rank(region, backend.engines(), device, options);
   std::vector<Candidate> candidates = contenders(std::move(ranking.candidates), options);
-  if (candidates.size() < 2) return select(region, table, device, options);
-  const RegionTrials timed = time_contenders(lowered, region, candidates, device, {options});
+  if (candidates.size() < 2) return select(region, backend.engines(), device, options);
+  const RegionTrials timed =
+      time_contenders(lowered, region, candidates, backend, device, {options});
   Choice choice;
   choice.attempts = std::move(ranking.attempts);
   for (Attempt& attempt : choice.attempts) {

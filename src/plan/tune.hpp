@@ -3,6 +3,7 @@
 
 #include <ashlar/tune.hpp>
 
+#include "plan/backend.hpp"
 #include "plan/lowered.hpp"
 #include "plan/select.hpp"
 
@@ -20,11 +21,11 @@ RegionTrials trials_of(const LoweredGraph& lowered, const Region& region,
 // Builds and times the contenders of a region in memory allocated for it, and records the fastest;
 // or returns the recorded one.
 RegionTrials time_contenders(const LoweredGraph& lowered, const Region& region,
-                             const std::vector<Candidate>& contenders, const DeviceProps& device,
-                             const TuneRequest& request);
+                             const std::vector<Candidate>& contenders, const Backend& backend,
+                             const DeviceProps& device, const TuneRequest& request);
 
 // Selects the fastest candidate of a region.
-Choice tune(const LoweredGraph& lowered, const Region& region, EngineTable table,
+Choice tune(const LoweredGraph& lowered, const Region& region, const Backend& backend,
             const DeviceProps& device, const CompileOptions& options);
 
 }  // namespace ashlar

@@ -4,7 +4,7 @@
 #include <ashlar/ashlar.hpp>
 #include <cmath>
 
-#include "plan/plan_data.hpp"
+#include "api/backends.hpp"
 #include "support/problem.hpp"
 
 namespace ashlar::cpu {
@@ -24,7 +24,7 @@ std::vector<std::shared_ptr<const PlanData>> forced_plans(const Graph& graph,
   std::vector<std::shared_ptr<const PlanData>> plans;
   for (std::size_t i = 0; i < outline->steps.size(); ++i) {
     const Region& region = outline->steps[i].region;
-    for (const Engine* engine : engine_table(DeviceKind::cpu)) {
+    for (const Engine* engine : backend_for(DeviceKind::cpu).engines()) {
       if (!engine->id().starts_with(kWinogradEngine) || !engine->supports(region, device)) continue;
       for (const Config& config : engine->configs(region, device)) {
         std::vector<SavedChoice> choices;

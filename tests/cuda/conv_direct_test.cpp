@@ -1,5 +1,6 @@
 // Direct convolution: kernels of the main shapes compile without spills, and small problems agree
 // with the reference.
+#include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "direction.hpp"
 #include "engine_agrees.hpp"

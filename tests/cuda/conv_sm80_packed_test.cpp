@@ -4,11 +4,11 @@
 #include <memory>
 #include <string>
 
+#include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
 #include "gemm_graphs.hpp"
-#include "plan/plan_data.hpp"
 #include "some_configs.hpp"
 
 namespace ashlar::cuda {

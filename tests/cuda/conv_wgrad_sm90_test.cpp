@@ -2,6 +2,7 @@
 // oracle.
 #include <algorithm>
 
+#include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"

@@ -6,10 +6,10 @@
 #include <ashlar/ashlar.hpp>
 #include <functional>
 
+#include "api/backends.hpp"
 #include "cuda/cuda_device.hpp"
 #include "cuda/launch/kernel_design.hpp"
 #include "engine_compiles.hpp"
-#include "plan/plan_data.hpp"
 #include "support/problem.hpp"
 
 namespace ashlar::cuda {

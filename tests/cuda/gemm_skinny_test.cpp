@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "api/backends.hpp"
 #include "base/element.hpp"
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"

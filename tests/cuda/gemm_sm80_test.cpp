@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "direction.hpp"
 #include "engine_agrees.hpp"

@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 
+#include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"

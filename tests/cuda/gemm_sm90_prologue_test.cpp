@@ -2,6 +2,7 @@
 // small ones agree with the oracle.
 #include <array>
 
+#include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"

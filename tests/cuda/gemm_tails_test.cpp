@@ -1,5 +1,6 @@
 // Tail reductions behind GEMMs: one region of a GEMM and one small launch, in agreement with the
 // oracle, for every tile, direction and kind of reduction.
+#include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"

@@ -4,7 +4,7 @@
 #include <ashlar/memory.hpp>
 #include <cstring>
 
-#include "plan/plan_data.hpp"
+#include "api/backends.hpp"
 
 namespace ashlar::cuda {
 
@@ -63,7 +63,7 @@ std::vector<SavedChoice> choices_for(const Graph& graph, std::string_view engine
   int taken = 0;
   for (const PlanData::Step& step : outline->steps) {
     choices.push_back({std::string(step.choice.engine->id()), step.choice.config.knobs});
-    for (const Engine* candidate : engine_table(DeviceKind::cuda))
+    for (const Engine* candidate : backend_for(DeviceKind::cuda).engines())
       if (candidate->id() == engine && candidate->supports(step.region, device.props())) {
         choices.back() = {std::string(engine),
                           candidate->configs(step.region, device.props())[0].knobs};

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <set>
 
+#include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "gemm_graphs.hpp"
 #include "gpu_check.hpp"
-#include "plan/plan_data.hpp"
 #include "support/test_device.hpp"
 
 namespace ashlar::cuda {

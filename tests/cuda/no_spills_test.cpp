@@ -5,12 +5,12 @@
 
 #include <cstdlib>
 
+#include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/jit/kernel_image.hpp"
 #include "cuda/jit/nvrtc.hpp"
 #include "engine_compiles.hpp"
 #include "gemm_graphs.hpp"
-#include "plan/plan_data.hpp"
 
 namespace ashlar::cuda {
 namespace {

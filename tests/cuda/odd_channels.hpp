@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/plan_data.hpp"
+#include "api/backends.hpp"
 
 namespace ashlar::cuda {
 

@@ -1,5 +1,6 @@
 // Standalone reductions: kernels of the main shapes compile without spills, and on a GPU, real or
 // emulated, every tiling agrees with the reference.
+#include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"

@@ -1,9 +1,9 @@
 // Norms and softmax over rows: the main shapes compile without spills, and on a GPU, real or
 // emulated, rows of every length agree with the reference in every configuration.
+#include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/row_norm/row_layout.hpp"
 #include "engine_compiles.hpp"
-#include "plan/plan_data.hpp"
 #include "support/problem.hpp"
 #include "support/test_device.hpp"
 

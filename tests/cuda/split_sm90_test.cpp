@@ -1,5 +1,6 @@
 // Split-K within clusters and stream-K of the sm_90a core: kernels of the shapes that use them
 // compile without spills, and small ones agree with the oracle.
+#include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/gemm_tile.hpp"
 #include "cuda/known_gpus.hpp"

@@ -2,6 +2,7 @@
 #include <ashlar/memory.hpp>
 #include <ashlar/tune.hpp>
 
+#include "api/backends.hpp"
 #include "gpu_check.hpp"
 #include "plan/backend.hpp"
 
@@ -12,7 +13,7 @@ class GpuTuning : public GpuTest {};
 
 TEST_F(GpuTuning, WorkIsDoneWhenItIsReplayed) {
   const Device device = Device::named("cuda:0");
-  const Backend& gpu = backend(DeviceKind::cuda);
+  const Backend& gpu = backend_for(DeviceKind::cuda);
   constexpr std::int64_t kBytes = 100;
   Memory memory(device, kBytes);
   const auto bytes = [&] {

@@ -1,11 +1,11 @@
 // Addresses that are not multiples of 16 bytes: which fallback engines choose, and that it is
 // correct.
 #include "cuda/engines/unaligned_fallback.hpp"
+#include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "engine_compiles.hpp"
 #include "gemm_graphs.hpp"
 #include "gpu_check.hpp"
-#include "plan/plan_data.hpp"
 
 namespace ashlar::cuda {
 namespace {

@@ -9,9 +9,9 @@
 #include <set>
 #include <sstream>
 
+#include "api/backends.hpp"
 #include "bench/bench.hpp"
 #include "cuda/driver/driver_api.hpp"
-#include "plan/plan_data.hpp"
 
 namespace ashlar {
 namespace {

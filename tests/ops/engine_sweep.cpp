@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "plan/plan_data.hpp"
+#include "api/backends.hpp"
 #include "support/problem.hpp"
 #include "support/test_device.hpp"
 
@@ -83,7 +83,7 @@ void EngineSweep::sweep(const Graph& graph, const OpCase& one, const Variant& va
   }
   for (std::size_t step = 0; step < outline->steps.size(); ++step) {
     const Region& region = outline->steps[step].region;
-    for (const Engine* engine : engine_table(device.kind)) {
+    for (const Engine* engine : backend_for(device.kind).engines()) {
       if (!support::is_tested(engine->id())) continue;
       const Support support = engine->supports(region, device);
       if (!support) {

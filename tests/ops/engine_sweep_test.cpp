@@ -6,8 +6,8 @@
 
 #include <cstdlib>
 
+#include "api/backends.hpp"
 #include "graph/schema.hpp"
-#include "plan/plan_data.hpp"
 #include "support/test_device.hpp"
 
 namespace ashlar::ops {
@@ -45,7 +45,7 @@ void visit_variants(EngineSweep& sweep, const OpCase& one, std::size_t number, s
         one, all[(count == all.size() ? i : number * kStep + i * all.size() / count) % all.size()]);
 }
 
-EngineTable table() { return engine_table(support::test_device().props().kind); }
+EngineTable table() { return backend_for(support::test_device().props().kind).engines(); }
 
 std::vector<std::string> operation_names() {
   std::vector<std::string> names;

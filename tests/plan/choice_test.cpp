@@ -5,7 +5,7 @@
 #include <ashlar/ashlar.hpp>
 #include <vector>
 
-#include "plan/plan_data.hpp"
+#include "api/backends.hpp"
 #include "plan/tuning_record.hpp"
 
 namespace ashlar {

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "api/backends.hpp"
 #include "cuda/launch/kernel_design.hpp"
-#include "plan/plan_data.hpp"
 
 namespace ashlar {
 namespace {

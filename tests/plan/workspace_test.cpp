@@ -1,5 +1,6 @@
 // Workspace layout, scratch layout and arenas.
 #include "plan/workspace.hpp"
+#include "api/backends.hpp"
 
 #include <gtest/gtest.h>
 
@@ -53,7 +54,7 @@ TEST(Workspace, ScratchLayoutSpreadsForGuards) {
 }
 
 TEST(Arena, EveryRunGetsItsOwnSlot) {
-  Arena arena(DeviceProps{}, 1000);
+  Arena arena(backend_for(DeviceKind::cpu), DeviceProps{}, 1000);
   std::set<std::byte*> slots;
   const Arena::Lease a(arena, nullptr), b(arena, nullptr), c(arena, nullptr);
   for (const Arena::Lease* lease : {&a, &b, &c}) slots.insert(lease->memory());
@@ -61,11 +62,11 @@ TEST(Arena, EveryRunGetsItsOwnSlot) {
 }
 
 TEST(Arena, WaitsWhenAllSlotsAreInUse) {
-  Arena arena(DeviceProps{}, 64);
+  Arena arena(backend_for(DeviceKind::cpu), DeviceProps{}, 64);
   std::atomic<int> done{0};
   {
     std::vector<std::unique_ptr<Arena::Lease>> leases;
-    for (int i = 0; i < backend(DeviceKind::cpu).owned_slots(); ++i)
+    for (int i = 0; i < backend_for(DeviceKind::cpu).owned_slots(); ++i)
       leases.push_back(std::make_unique<Arena::Lease>(arena, nullptr));
     std::thread waiting([&] {
       const Arena::Lease lease(arena, nullptr);
