@@ -188,6 +188,13 @@ std::vector<Region> partition_for_device(const LoweredGraph& lowered, EngineTabl
   }
 }
 
+// What lowering asks. A plan for one named engine, or for the reference, keeps operations whole.
+EngineQuery plan_engines(const CompileOptions& options, EngineTable table,
+                         const DeviceProps& device) {
+  if (options.reference_only || !options.engine.empty()) return {};
+  return {table, device};
+}
+
 class MemoryPlanner {
  public:
   explicit MemoryPlanner(PlanData& plan) : plan_(plan) {}
@@ -319,7 +326,8 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const Backend& ba
          options.max_candidates);
   auto plan = std::make_shared<PlanData>();
   plan->graph = graph.clone();
-  plan->lowered = lower(graph, options.fuse, !options.reference_only);
+  plan->lowered =
+      lower(graph, options.fuse, !options.reference_only, plan_engines(options, table, device));
   plan->backend = &backend;
   plan->device = device;
   plan->options = options;

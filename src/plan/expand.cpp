@@ -130,4 +130,24 @@ void expand_compositions(LoweredGraph& lowered) {
   if (changed) editor.finish();
 }
 
+bool expand_attention(LoweredGraph& lowered, const EngineQuery& engines) {
+  GraphEditor editor(lowered.graph);
+  const NodeId count = editor.node_count();
+  bool changed = false;
+  for (NodeId id = 0; id < count; ++id) {
+    const Node node = editor.node(id);
+    const auto* op = std::get_if<AttentionForward>(&node.op);
+    if (op == nullptr || engines.has_fast_engine(lowered.graph, node)) continue;
+    Expansion expansion(editor, id);
+    if (!expand_into_matmuls(*op, expansion)) continue;
+    lowered.notes.push_back(
+        fmt::format("expanded attention_forward '{}' into {} smaller operations: no specialised "
+                    "engine of this device takes it",
+                    node.name, expansion.node_count()));
+    changed = true;
+  }
+  if (changed) editor.finish();
+  return changed;
+}
+
 }  // namespace ashlar

@@ -70,7 +70,11 @@ class Expansion {
   int count_ = 0;
 };
 
-// One overload per operation that can be expanded. Returns false if this node cannot be.
+// attention_forward as matmul, softmax, matmul, for devices without an attention engine that takes
+// the node. Returns false if this node cannot be expanded.
+bool expand_into_matmuls(const AttentionForward& op, Expansion& expansion);
+
+// One overload per operation that is always expanded. Returns false if this node cannot be.
 bool expand(const MultiHeadAttentionForward& op, Expansion& expansion);
 bool expand(const MultiHeadAttentionBackwardData& op, Expansion& expansion);
 bool expand(const MultiHeadAttentionBackwardWeights& op, Expansion& expansion);

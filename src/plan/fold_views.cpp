@@ -1,4 +1,6 @@
 // The pass that turns transposes, slices, reshapes and widening casts into views.
+#include <utility>
+
 #include "plan/graph_editor.hpp"
 #include "plan/lowered.hpp"
 
@@ -59,10 +61,53 @@ bool is_renaming(const GraphEditor& editor, const Node& node) {
   return widens(x.dtype, y.dtype) && x.kind != TensorKind::constant;
 }
 
+bool is_movement(const Node& node) {
+  return std::holds_alternative<Transpose>(node.op) || std::holds_alternative<Reshape>(node.op);
+}
+
+// [heads -> transpose -> reshape] joins the heads of attention. The reshape is no view of row-major
+// heads, so it would copy. Gives the producer's result the strides that make it a view, where an
+// engine stores through them.
+void store_joined(GraphEditor& editor, Graph& graph, const EngineQuery& engines) {
+  for (NodeId id = 0; id < editor.node_count(); ++id) {
+    if (!std::holds_alternative<Reshape>(editor.node(id).op)) continue;
+    std::vector<NodeId> chain = {id};  // from the reshape back to the producer's result
+    TensorId root = editor.node(id).inputs[0];
+    for (const Node* before = editor.producer(root); before && is_movement(*before);
+         before = editor.producer(root)) {
+      chain.push_back(editor.producer_id(root));
+      root = before->inputs[0];
+    }
+    const Node* producer = editor.producer(root);
+    const Tensor& result = editor.tensor(root);
+    if (chain.size() < 2 || producer == nullptr || result.kind != TensorKind::intermediate ||
+        result.ragged_offset != kNoTensor || std::holds_alternative<Pointwise>(producer->op) ||
+        producer->outputs[0] != root)
+      continue;
+    std::optional<View> forward = view_of(graph, root);
+    for (auto step = chain.rbegin(); step != chain.rend() && forward; ++step)
+      forward = moved_view(editor.node(*step).op, *forward,
+                           editor.tensor(editor.node(*step).outputs[0]).dims);
+    if (forward) continue;
+    const Dims& joined = editor.tensor(editor.node(id).outputs[0]).dims;
+    std::optional<View> back = View{root, 0, result.dtype, joined, row_major.strides_for(joined)};
+    for (const NodeId step : chain) {
+      const Dims& source = editor.tensor(editor.node(step).inputs[0]).dims;
+      const auto undo = back ? inverse_movement(editor.node(step).op, source) : std::nullopt;
+      back = undo ? moved_view(*undo, *back, source) : std::nullopt;
+    }
+    if (!back) continue;
+    Dims& strides = GraphAccess::data(graph).tensors[static_cast<std::size_t>(root)].strides;
+    const Dims before = std::exchange(strides, back->strides);
+    if (!engines.has_fast_engine(graph, *producer)) strides = before;
+  }
+}
+
 }  // namespace
 
-void fold_views(LoweredGraph& lowered) {
+void fold_views(LoweredGraph& lowered, const EngineQuery& engines) {
   GraphEditor editor(lowered.graph);
+  store_joined(editor, lowered.graph, engines);
   auto& views = lowered.views;
   for (std::size_t i = 0; i < lowered.graph.tensors().size(); ++i)
     views.push_back(view_of(lowered.graph, static_cast<TensorId>(i)));

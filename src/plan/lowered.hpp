@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/engine_query.hpp"
 #include "plan/view.hpp"
 
 namespace ashlar {
@@ -18,19 +19,21 @@ struct LoweredGraph {
 
 // Replaces composite operations by primitive ones (plan/expand.hpp).
 void expand_compositions(LoweredGraph& lowered);
+// Replaces attention that no specialised engine takes by matmul, softmax, matmul.
+bool expand_attention(LoweredGraph& lowered, const EngineQuery& engines);
 
 // Removes dead nodes and unread optional outputs, and merges equal nodes (common subexpressions).
 void simplify(LoweredGraph& lowered);
 
 // Pattern-matches softmax, layer norm, RMS norm, attention and group dequantisation written as
 // sequences of primitive operations, and raises each to one operation. Also replaces convolutions
-// without a reduction by multiplications.
-void raise_patterns(LoweredGraph& lowered);
+// without a reduction by multiplications. Attention that no specialised engine takes is not raised.
+void raise_patterns(LoweredGraph& lowered, const EngineQuery& engines = {});
 void simplify_convolutions(LoweredGraph& lowered);
 void raise_dequantization(LoweredGraph& lowered);
 void raise_softmax(LoweredGraph& lowered);
 void raise_norm(LoweredGraph& lowered);
-void raise_attention(LoweredGraph& lowered);
+void raise_attention(LoweredGraph& lowered, const EngineQuery& engines = {});
 
 // Moves pointwise operations behind a reshape or transpose of a GEMM result in front of it, so that
 // they can be fused into the GEMM's epilogue. Frameworks write linear layers as
@@ -39,9 +42,11 @@ void move_reshapes(LoweredGraph& lowered);
 
 // Turns transposes, slices, reshapes and widening casts into views if strides can express them;
 // otherwise they become an identity that copies.
-void fold_views(LoweredGraph& lowered);
+void fold_views(LoweredGraph& lowered, const EngineQuery& engines = {});
 
-// `expand` = false keeps composites, for the reference to run them as one operation.
-LoweredGraph lower(const Graph& graph, bool fuse, bool expand = true);
+// `expand` = false keeps composites, for the reference to run them as one operation. `engines`
+// decide what is raised, expanded or left as it is.
+LoweredGraph lower(const Graph& graph, bool fuse, bool expand = true,
+                   const EngineQuery& engines = {});
 
 }  // namespace ashlar

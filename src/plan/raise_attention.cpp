@@ -2,6 +2,10 @@
 // dropout, matmul to attention_forward.
 #include <fmt/format.h>
 
+#include <map>
+#include <optional>
+#include <set>
+
 #include "plan/lowered.hpp"
 #include "plan/raise_match.hpp"
 #include "plan/score_match.hpp"
@@ -287,12 +291,13 @@ bool may_disappear(const GraphEditor& editor, const std::vector<NodeId>& nodes) 
   return true;
 }
 
-bool raise_one(LoweredGraph& lowered, GraphEditor& editor, NodeId id) {
+// Returns the name of the attention; nullopt where nothing matches.
+std::optional<std::string> raise_one(LoweredGraph& lowered, GraphEditor& editor, NodeId id) {
   const Node product = editor.node(id);
   AttentionMatch m;
   const auto [scores, readers] =
       match_softmax(editor, match_dropout(editor, product.inputs[Matmul::a], m), m);
-  if (scores == kNoTensor || !match_scores(editor, scores, readers, m.scores)) return false;
+  if (scores == kNoTensor || !match_scores(editor, scores, readers, m.scores)) return std::nullopt;
   m.v = without_repeats(editor, product.inputs[Matmul::b]);
   const Node first = *m.scores.product;
   const TensorId query_in = first.inputs[Matmul::a],
@@ -300,31 +305,33 @@ bool raise_one(LoweredGraph& lowered, GraphEditor& editor, NodeId id) {
   const MaskBounds& mask = m.scores.mask;
   if (!overrides_agree(first, Matmul::m_override, Matmul::n_override, Matmul::k_override, mask) ||
       !overrides_agree(product, Matmul::m_override, Matmul::k_override, Matmul::n_override, mask))
-    return false;
-  if (!may_disappear(editor, m.nodes) || !may_disappear(editor, m.scores.nodes)) return false;
+    return std::nullopt;
+  if (!may_disappear(editor, m.nodes) || !may_disappear(editor, m.scores.nodes))
+    return std::nullopt;
   const int rank = editor.tensor(scores).dims.rank();
-  if (rank != 4 && m.has_options()) return false;
+  if (rank != 4 && m.has_options()) return std::nullopt;
   for (TensorId operand : {query_in, key_in, m.v})
-    if (!is_floating(editor.tensor(operand).dtype)) return false;
+    if (!is_floating(editor.tensor(operand).dtype)) return std::nullopt;
   // fp8 attention rounds its weights; the matched operations do not.
-  if (!may_vanish(editor, query_in)) return false;
+  if (!may_vanish(editor, query_in)) return std::nullopt;
 
   const Dims q_dims = editor.tensor(query_in).dims;
   Dims k_dims = editor.tensor(key_in).dims;
   std::swap(k_dims[rank - 1], k_dims[rank - 2]);
   const auto q = four_axes(q_dims, q_dims), k = four_axes(k_dims, q_dims),
              v = four_axes(editor.tensor(m.v).dims, q_dims);
-  if (!q || !k || !v || (*k)[0] != (*q)[0] || (*v)[0] != (*q)[0]) return false;
-  if ((*q)[1] % (*k)[1] != 0 || (*q)[1] % (*v)[1] != 0) return false;
+  if (!q || !k || !v || (*k)[0] != (*q)[0] || (*v)[0] != (*q)[0]) return std::nullopt;
+  if ((*q)[1] % (*k)[1] != 0 || (*q)[1] % (*v)[1] != 0) return std::nullopt;
   for (TensorId length : {mask.seq_len_q, mask.seq_len_kv})
-    if (length != kNoTensor && editor.tensor(length).dims != Dims{(*q)[0], 1, 1, 1}) return false;
-  if (mask.seq_len_q != kNoTensor && mask.seq_len_kv == kNoTensor) return false;
+    if (length != kNoTensor && editor.tensor(length).dims != Dims{(*q)[0], 1, 1, 1})
+      return std::nullopt;
+  if (mask.seq_len_q != kNoTensor && mask.seq_len_kv == kNoTensor) return std::nullopt;
   if (m.sink != kNoTensor && (editor.tensor(m.sink).dims != Dims{1, (*q)[1], 1, 1} ||
                               !is_floating(editor.tensor(m.sink).dtype)))
-    return false;
+    return std::nullopt;
 
   AttentionForward op;
-  if (!set_bounds(op, mask, (*q)[2], (*k)[2])) return false;
+  if (!set_bounds(op, mask, (*q)[2], (*k)[2])) return std::nullopt;
   op.scale = m.scores.constant_scale;
   if (m.scores.scale == kNoTensor && !op.scale) op.scale = 1.0;
   op.soft_cap = m.scores.soft_cap;
@@ -360,24 +367,42 @@ bool raise_one(LoweredGraph& lowered, GraphEditor& editor, NodeId id) {
   node.outputs[Op::max] = m.max;
   node.outputs[Op::sum_exp] = m.sum_exp;
   node.outputs[Op::rng_dump] = m.rng_dump;
-  editor.add(std::move(node));
+  const NodeId added = editor.add(std::move(node));
   writer.finish();
   lowered.notes.push_back(fmt::format(
       "raised {} small operations ending in '{}' to attention_forward", count, product.name));
-  return true;
+  return editor.node(added).name;
 }
 
 }  // namespace
 
-void raise_attention(LoweredGraph& lowered) {
-  GraphEditor editor(lowered.graph);
-  const NodeId count = editor.node_count();
-  bool raised = false;
-  for (NodeId id = 0; id < count; ++id)
-    if (!editor.removed(id) && std::holds_alternative<Matmul>(editor.node(id).op))
-      raised = raise_one(lowered, editor, id) || raised;
-  editor.finish();
-  if (raised) simplify(lowered);  // the index arithmetic of the masks is dead now
+void raise_attention(LoweredGraph& lowered, const EngineQuery& engines) {
+  // Matches by the name of the second matmul: those whose attention no engine takes stay as they
+  // are.
+  std::set<std::string> kept;
+  while (true) {
+    LoweredGraph attempt{lowered.graph.clone(), {}, lowered.notes};
+    GraphEditor editor(attempt.graph);
+    const NodeId count = editor.node_count();
+    std::map<std::string, std::string> raised;  // attention -> its second matmul
+    for (NodeId id = 0; id < count; ++id) {
+      if (editor.removed(id) || !std::holds_alternative<Matmul>(editor.node(id).op)) continue;
+      const std::string product = editor.node(id).name;
+      if (kept.contains(product)) continue;
+      if (const auto name = raise_one(attempt, editor, id)) raised.emplace(*name, product);
+    }
+    if (raised.empty()) return;
+    editor.finish();
+    simplify(attempt);  // the index arithmetic of the masks is dead now
+    const std::size_t before = kept.size();
+    for (const Node& node : attempt.graph.nodes())
+      if (const auto found = raised.find(node.name);
+          found != raised.end() && !engines.has_fast_engine(attempt.graph, node))
+        kept.insert(found->second);
+    if (kept.size() > before) continue;
+    lowered = std::move(attempt);
+    return;
+  }
 }
 
 }  // namespace ashlar

@@ -94,14 +94,15 @@ void simplify(LoweredGraph& lowered) {
   if (removed) lowered.notes.push_back(fmt::format("removed {} dead node(s)", removed));
 }
 
-LoweredGraph lower(const Graph& graph, bool fuse, bool expand) {
+LoweredGraph lower(const Graph& graph, bool fuse, bool expand, const EngineQuery& engines) {
   LoweredGraph lowered{graph.clone(), {}, {}};
   if (expand) expand_compositions(lowered);
   simplify(lowered);
   if (fuse) {
-    raise_patterns(lowered);
+    raise_patterns(lowered, engines);
+    if (expand && expand_attention(lowered, engines)) simplify(lowered);
     move_reshapes(lowered);
-    fold_views(lowered);
+    fold_views(lowered, engines);
   } else {
     for (std::size_t i = 0; i < lowered.graph.tensors().size(); ++i)
       lowered.views.push_back(view_of(lowered.graph, static_cast<TensorId>(i)));
