@@ -1,11 +1,9 @@
 // Structural hash: a computed tensor hashes its producer; an input hashes its description and its
 // number, which distinguishes inputs with equal descriptions.
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
 
 #include "base/digest.hpp"
+#include "graph/attribute_words.hpp"
 #include "graph/graph_data.hpp"
 #include "graph/visit_attributes.hpp"
 
@@ -13,38 +11,11 @@ namespace ashlar {
 
 namespace {
 
-struct AttributeHasher {
+struct DigestSink {
   Digest& digest;
-
-  void operator()(std::string_view, const Dims& value) { add(value); }
-  void operator()(std::string_view, double value) { add(value); }
-  void operator()(std::string_view, std::int64_t value) {
-    digest.add(static_cast<std::uint64_t>(value));
-  }
-  void operator()(std::string_view, bool value) { digest.add(value ? 1 : 0); }
-  template <class T>
-  void operator()(std::string_view name, const std::optional<T>& value) {
-    digest.add(value.has_value() ? 1 : 0);
-    if (value) (*this)(name, *value);
-  }
-  void operator()(std::string_view, const ScoreProgram& program) {
-    digest.add(program.size());
-    for (const ScoreStep& step : program) ScoreStep::attributes(step, *this);
-  }
-  template <class E>
-  requires std::is_enum_v<E>
-  void operator()(std::string_view, E value) { digest.add(static_cast<std::uint64_t>(value)); }
-
-  void add(const Dims& dims) {
-    digest.add(static_cast<std::uint64_t>(dims.rank()));
-    for (std::int64_t value : dims) digest.add(static_cast<std::uint64_t>(value));
-  }
-  // All NaNs hash alike.
-  void add(double value) {
-    digest.add(std::bit_cast<std::uint64_t>(
-        std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value));
-  }
+  void operator()(std::uint64_t word) const { digest.add(word); }
 };
+using AttributeHasher = AttributeWords<DigestSink>;
 
 class GraphHasher {
  public:
@@ -105,7 +76,7 @@ class GraphHasher {
     std::vector<std::uint64_t> hashes(graph_.tensors.size());
     const auto describe = [&](Digest& digest, std::size_t i) {
       const Tensor& tensor = graph_.tensors[i];
-      AttributeHasher hasher{digest};
+      AttributeHasher hasher{{digest}};
       digest.add(static_cast<std::uint64_t>(tensor.kind));
       digest.add(static_cast<std::uint64_t>(tensor.dtype));
       hasher.add(tensor.dims);
@@ -127,7 +98,7 @@ class GraphHasher {
       Digest node_digest;
       node_digest.add(node.op.index());
       node_digest.add(static_cast<std::uint64_t>(node.compute));
-      visit_attributes(node.op, AttributeHasher{node_digest});
+      visit_attributes(node.op, AttributeHasher{{node_digest}});
       node_digest.add(node.inputs.size());
       for (TensorId id : node.inputs) node_digest.add(id == kNoTensor ? 0 : hashes[index(id)]);
       for (std::size_t slot = 0; slot < node.outputs.size(); ++slot) {

@@ -1,13 +1,10 @@
 // Builds a plan: lowers the graph, partitions it into regions, selects engines, lays out memory and
 // builds kernels.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
-#include <optional>
 
 #include "base/element.hpp"
-#include "plan/partition.hpp"
+#include "plan/device_partition.hpp"
 #include "plan/plan_data.hpp"
 #include "plan/tune.hpp"
 #include "plan/workspace.hpp"
@@ -15,178 +12,6 @@
 namespace ashlar {
 
 namespace {
-
-bool has_engine(const Region& region, EngineTable table, const DeviceProps& device,
-                bool (*counts)(EngineKind)) {
-  for (const Engine* engine : table)
-    if (counts(engine->kind()) && engine->supports(region, device)) return true;
-  return false;
-}
-bool is_no_reference(EngineKind kind) { return kind != EngineKind::reference; }
-bool is_special(EngineKind kind) { return !is_last_resort(kind); }
-
-// By node: whether a specialised engine supports it unfused.
-std::vector<bool> supported_unfused(const LoweredGraph& lowered, EngineTable table,
-                                    const DeviceProps& device) {
-  const std::size_t nodes = lowered.graph.nodes().size();
-  std::vector<bool> result(nodes, false);
-  for (const Region& region : partition(lowered, std::vector(nodes, FusionLimits{false, false})))
-    if (region.anchor && has_engine(region, table, device, is_special))
-      for (const NodeId id : region.nodes) result[static_cast<std::size_t>(id)] = true;
-  return result;
-}
-
-// Estimated time of all regions that contain one of the nodes. Infinite if a region with tail
-// reductions is not selected for a specialised engine, or not for the engine the caller requested.
-double seconds_of(const std::vector<NodeId>& nodes, const LoweredGraph& lowered,
-                  const std::vector<FusionLimits>& limits, EngineTable table,
-                  const DeviceProps& device, const CompileOptions& options) {
-  double seconds = 0;
-  for (const Region& region : partition(lowered, limits)) {
-    if (std::find_first_of(region.nodes.begin(), region.nodes.end(), nodes.begin(), nodes.end()) ==
-        region.nodes.end())
-      continue;
-    const Choice choice = select(region, table, device, options);
-    const bool is_taken = choice.engine && !is_last_resort(choice.engine->kind()) &&
-                          (options.engine.empty() || choice.engine->id() == options.engine);
-    if (!region.reductions.empty() && !is_taken) return std::numeric_limits<double>::infinity();
-    // Last-resort engines launch several kernels, which their estimates do not include.
-    constexpr double kFewLaunches = 5e-6;
-    const bool is_last = choice.engine && is_last_resort(choice.engine->kind());
-    seconds += is_last ? std::max(choice.seconds, kFewLaunches) : choice.seconds;
-  }
-  return seconds;
-}
-
-// The limits with one kind of fusion disabled for all nodes of a region.
-std::vector<FusionLimits> without(bool FusionLimits::*fusion, const Region& region,
-                                  std::vector<FusionLimits> limits) {
-  for (const NodeId id : region.nodes) limits[static_cast<std::size_t>(id)].*fusion = false;
-  return limits;
-}
-
-std::string estimate_text(double seconds) {
-  if (std::isinf(seconds)) return "no engine";
-  return fmt::format("{:.3g} us", seconds * 1e6);
-}
-void note_estimates(const Region& region, double fused, double unfused,
-                    std::vector<FusionLimits>& limits) {
-  for (const NodeId id : region.nodes)
-    limits[static_cast<std::size_t>(id)].reason =
-        fmt::format("estimated {} fused, {} unfused", estimate_text(fused), estimate_text(unfused));
-}
-
-// For a region with tail reductions: returns true if fusing them pays off. Otherwise narrows the
-// limits: drops the prologue if it keeps engines from supporting the reductions, or else the
-// reductions.
-bool tails_pay(const Region& region, const LoweredGraph& lowered, std::vector<FusionLimits>& limits,
-               EngineTable table, const DeviceProps& device, const CompileOptions& options) {
-  const auto seconds = [&](const std::vector<FusionLimits>& of) {
-    return seconds_of(region.nodes, lowered, of, table, device, options);
-  };
-  std::vector<FusionLimits> without_prologue = without(&FusionLimits::prologue, region, limits),
-                            unfused = without(&FusionLimits::tail, region, limits);
-  const double whole = seconds(limits), less = seconds(without_prologue), least = seconds(unfused);
-  if (whole <= std::min(less, least)) return true;
-  limits = std::move(less < least ? without_prologue : unfused);
-  note_estimates(region, whole, std::min(less, least), limits);
-  return false;
-}
-
-// Whether the region has a prologue that its anchor recomputes for every filter tap or tile.
-bool repeats_prologue(const Region& region) {
-  const bool repeats = region.anchor_as<ConvForward>() || region.anchor_as<ConvBackwardData>() ||
-                       region.anchor_as<ConvBackwardFilter>() ||
-                       region.anchor_as<MoeGroupedMatmulBackward>();
-  return repeats && std::any_of(region.prologues.begin(), region.prologues.end(),
-                                [](const PointwiseProgram& one) {
-                                  return !one.empty() && !one.is_plain_load();
-                                });
-}
-
-// For such a region: returns true if the fused prologue pays off; otherwise narrows the limits.
-// Recomputing the prologue may cost more than a round trip through memory.
-bool prologue_pays(const Region& region, const LoweredGraph& lowered,
-                   std::vector<FusionLimits>& limits, EngineTable table, const DeviceProps& device,
-                   const CompileOptions& options) {
-  const auto seconds = [&](const std::vector<FusionLimits>& of) {
-    return seconds_of(region.nodes, lowered, of, table, device, options);
-  };
-  std::vector<FusionLimits> unfused = without(&FusionLimits::prologue, region, limits);
-  const double fused = seconds(limits), separate = seconds(unfused);
-  if (fused <= separate) return true;
-  limits = std::move(unfused);
-  note_estimates(region, fused, separate, limits);
-  return false;
-}
-
-// The refusals of the specialised engines for the region's operation.
-std::string refusals(const Region& region, const Graph& graph, EngineTable table,
-                     const DeviceProps& device) {
-  std::string text;
-  for (const Engine* engine : table) {
-    if (is_last_resort(engine->kind())) continue;
-    const Support support = engine->supports(region, device);
-    if (support || support.is_other_operation()) continue;
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", engine->id(), support.reason());
-  }
-  return fmt::format("no specialised engine supports {} ({})", region.to_text(graph), text);
-}
-
-// Partitions into maximal regions, then undoes fusions that would leave a region to the reference
-// engine, or to another last-resort engine although a specialised engine supports a smaller region.
-std::vector<Region> partition_for_device(const LoweredGraph& lowered, EngineTable table,
-                                         const DeviceProps& device, const CompileOptions& options,
-                                         std::vector<FusionLimits>& limits) {
-  const bool fuse = options.fuse, on_gpu = fuse && device.kind == DeviceKind::cuda;
-  limits.assign(lowered.graph.nodes().size(),
-                FusionLimits{fuse, fuse, on_gpu, on_gpu && !options.reference_only});
-  std::optional<std::vector<bool>> alone;  // computed on first use: rarely needed
-  const auto is_too_large = [&](const Region& region) {
-    if (region.nodes.size() == 1 || has_engine(region, table, device, is_special)) return false;
-    if (!has_engine(region, table, device, is_no_reference)) return true;
-    if (!region.anchor) return false;
-    if (!alone) alone = supported_unfused(lowered, table, device);
-    return std::any_of(region.nodes.begin(), region.nodes.end(),
-                       [&](NodeId id) { return (*alone)[static_cast<std::size_t>(id)]; });
-  };
-  while (true) {
-    std::vector<Region> regions = partition(lowered, limits);
-    if (!fuse || table.empty()) return regions;
-    bool narrowed = false;
-    for (const Region& region : regions) {
-      if (!region.reductions.empty() &&
-          !tails_pay(region, lowered, limits, table, device, options)) {
-        narrowed = true;
-        continue;
-      }
-      if (on_gpu && options.engine.empty() && repeats_prologue(region) &&
-          !prologue_pays(region, lowered, limits, table, device, options)) {
-        narrowed = true;
-        continue;
-      }
-      if (!is_too_large(region)) continue;
-      const std::string reason = refusals(region, lowered.graph, table, device);
-      for (NodeId id : region.nodes) {
-        const Op& op = lowered.graph.nodes()[static_cast<std::size_t>(id)].op;
-        const bool is_step =
-            std::holds_alternative<Pointwise>(op) ||
-            (std::holds_alternative<Rng>(op) && !region.anchor_as<Rng>()) ||
-            (std::holds_alternative<DropoutForward>(op) && !region.anchor_as<DropoutForward>()) ||
-            (std::holds_alternative<BlockScaleDequantize>(op) &&
-             !region.anchor_as<BlockScaleDequantize>());
-        if (region.anchor && is_step) continue;
-        FusionLimits& limit = limits[static_cast<std::size_t>(id)];
-        narrowed = narrowed || limit.prologue || limit.epilogue;
-        limit.reason = reason;
-        // Drop the prologue first, then the epilogue.
-        limit.epilogue = limit.epilogue && limit.prologue;
-        limit.prologue = false;
-      }
-    }
-    if (!narrowed) return regions;
-  }
-}
 
 // What lowering asks. A plan for one named engine, or for the reference, keeps operations whole.
 EngineQuery plan_engines(const CompileOptions& options, EngineTable table,
@@ -333,8 +158,8 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const Backend& ba
   plan->options = options;
   plan->bound = graph.bound_tensors();
 
-  std::vector<Region> regions =
-      partition_for_device(plan->lowered, table, device, options, plan->limits);
+  EngineChoices choices(table, device, options);
+  std::vector<Region> regions = partition_for_device(plan->lowered, choices, plan->limits);
   if (saved && saved->size() != regions.size())
     fail(ErrorCode::invalid_argument,
          "plan: got {} saved regions, expected {} from this version; compile the graph again",
@@ -343,7 +168,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const Backend& ba
     Choice choice =
         saved ? select_saved(regions[i], table, device, (*saved)[i].engine, (*saved)[i].knobs)
         : options.tune && build_kernels ? tune(plan->lowered, regions[i], backend, device, options)
-                                        : select(regions[i], table, device, options);
+                                        : choices.select(regions[i]);
     plan->notes.deterministic &= choice.config.notes.deterministic;
     plan->notes.tf32 |= choice.config.notes.tf32;
     plan->notes.reduced_precision_accumulation |=

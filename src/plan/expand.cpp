@@ -62,13 +62,7 @@ TensorId Expansion::matmul(TensorId a, TensorId b, const std::string& role) {
 TensorId Expansion::constant(double value, int rank, const std::string& role) {
   // One tensor per value: equal nodes of two expansions are merged only if they read the same
   // tensors.
-  for (TensorId id = 0; id < editor_.tensor_count(); ++id) {
-    const Tensor& other = tensor(id);
-    if (other.kind == TensorKind::constant && other.dtype == dtype_ && other.value == value &&
-        other.dims == Dims::filled(rank, 1))
-      return id;
-  }
-  return editor_.add_constant(name_of(role), value, dtype_, rank);
+  return editor_.constant(name_of(role), value, dtype_, rank);
 }
 
 TensorId Expansion::reshape(TensorId x, Dims to) {

@@ -45,7 +45,8 @@ std::string why_not_prologue(const PartitionGroups& groups, TensorId value, Node
 
 std::vector<FusionBoundary> fusion_boundaries(const LoweredGraph& lowered,
                                               const std::vector<FusionLimits>& limits) {
-  const PartitionGroups groups = grow_groups(lowered, limits);
+  const Dependencies dependencies(lowered);
+  const PartitionGroups groups = grow_groups(lowered, dependencies, limits);
   std::vector<FusionBoundary> found;
   std::set<std::pair<int, int>> told;
   for (std::size_t i = 0; i < lowered.graph.nodes().size(); ++i) {

@@ -2,6 +2,7 @@
 #include "plan/graph_editor.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/fail.hpp"
 
@@ -36,11 +37,29 @@ int GraphEditor::uses(TensorId id) const {
   return static_cast<int>(consumers(id).size()) + (tensor(id).kind == TensorKind::output ? 1 : 0);
 }
 
+namespace {
+
+std::tuple<DType, std::uint64_t, int> constant_key(double value, DType dtype, int rank) {
+  return {dtype, std::bit_cast<std::uint64_t>(value), rank};
+}
+
+}  // namespace
+
+void GraphEditor::index_tensors() {
+  if (!names_.empty()) return;
+  for (TensorId id = 0; id < tensor_count(); ++id) {
+    const Tensor& one = tensor(id);
+    names_.insert(one.name);
+    highest_uid_ = std::max(highest_uid_, one.uid);
+    if (one.kind == TensorKind::constant && one.dims == Dims::filled(one.dims.rank(), 1))
+      constants_.emplace(constant_key(one.value, one.dtype, one.dims.rank()), id);
+  }
+}
+
 TensorId GraphEditor::add_tensor(Tensor tensor) {
-  while (graph_.find_tensor(tensor.name) != kNoTensor) tensor.name += '\'';
-  std::int64_t highest = 0;
-  for (const Tensor& other : data_.tensors) highest = std::max(highest, other.uid);
-  tensor.uid = highest + 1;
+  index_tensors();
+  while (!names_.insert(tensor.name).second) tensor.name += '\'';
+  tensor.uid = ++highest_uid_;
   consumers_.emplace_back();
   return graph_.add_tensor(std::move(tensor));
 }
@@ -56,6 +75,14 @@ TensorId GraphEditor::add_constant(std::string name, double value, DType dtype, 
                      .dtype = dtype,
                      .dims = Dims::filled(rank, 1),
                      .value = value});
+}
+
+TensorId GraphEditor::constant(const std::string& name, double value, DType dtype, int rank) {
+  index_tensors();
+  const auto key = constant_key(value, dtype, rank);
+  const auto found = constants_.find(key);
+  if (found != constants_.end()) return found->second;
+  return constants_[key] = add_constant(name, value, dtype, rank);
 }
 
 void GraphEditor::set_input(NodeId id, int slot, TensorId tensor) {

@@ -3,6 +3,10 @@
 #pragma once
 
 #include <ashlar/graph.hpp>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_set>
 #include <vector>
 
 #include "graph/graph_data.hpp"
@@ -39,6 +43,8 @@ class GraphEditor {
   TensorId add_intermediate(std::string name, const Dims& dims, DType dtype,
                             const Dims& strides = {});
   TensorId add_constant(std::string name, double value, DType dtype = i32, int rank = 1);
+  // The constant of that value, dtype and rank; a new one named `name` if the graph has none.
+  TensorId constant(const std::string& name, double value, DType dtype, int rank);
   NodeId add(Node node);
   void set_input(NodeId id, int slot, TensorId tensor);
   void remove(NodeId id);
@@ -50,11 +56,16 @@ class GraphEditor {
 
  private:
   void index();
+  void index_tensors();
   TensorId add_tensor(Tensor tensor);  // makes its name and uid unique
   Graph& graph_;
   GraphData& data_;
   std::vector<char> removed_;
   std::vector<std::vector<NodeId>> consumers_;
+  // Filled when the first tensor is added.
+  std::unordered_set<std::string> names_;
+  std::map<std::tuple<DType, std::uint64_t, int>, TensorId> constants_;
+  std::int64_t highest_uid_ = 0;
 };
 
 }  // namespace ashlar

@@ -2,7 +2,9 @@
 #include "plan/partition.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <queue>
+#include <span>
 
 #include "plan/fusion_rules.hpp"
 #include "plan/partition_groups.hpp"
@@ -17,7 +19,28 @@ class Partitioner : public PartitionGroups {
  public:
   using PartitionGroups::PartitionGroups;
 
+  // `window`: the nodes to partition, in ascending order; all others stay outside.
+  void grow_window(std::span<const NodeId> window) {
+    window_ = window;
+    std::ranges::fill(group_of_, kOutside);
+    for (const NodeId id : window) group_of_[static_cast<std::size_t>(id)] = kNoGroup;
+    grow_in_window();
+  }
   void grow_all() {
+    all_.resize(nodes_.size());
+    std::iota(all_.begin(), all_.end(), NodeId{0});
+    window_ = all_;
+    grow_in_window();
+  }
+
+  std::vector<Region> regions() const {
+    std::vector<Region> regions;
+    for (int g : execution_order()) regions.push_back(build(group(g)));
+    return regions;
+  }
+
+ private:
+  void grow_in_window() {
     seed_anchors();
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       grow_epilogue(static_cast<int>(g));
@@ -31,33 +54,29 @@ class Partitioner : public PartitionGroups {
     seed_pointwise();
   }
 
-  std::vector<Region> regions() const {
-    std::vector<Region> regions;
-    for (int g : execution_order()) regions.push_back(build(group(g)));
-    return regions;
+  // A new group around an anchor.
+  int seed(NodeId id) {
+    const int g = static_cast<int>(groups_.size());
+    groups_.push_back({id, {}, {}, tensor(node(id).outputs[0]).dims});
+    assign(id, g);
+    return g;
   }
-
- private:
   void seed_anchors() {
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (is_program_step(static_cast<NodeId>(i)) || is_tail(static_cast<NodeId>(i))) continue;
-      group_of_[i] = static_cast<int>(groups_.size());
-      groups_.push_back({static_cast<NodeId>(i), {}, {}, tensor(nodes_[i].outputs[0]).dims});
-    }
+    for (const NodeId id : window_)
+      if (!is_program_step(id) && !is_tail(id)) seed(id);
   }
 
   void join_tails(int g) {
     Group& group = groups_[static_cast<std::size_t>(g)];
     if (!may_have_tails(node(group.anchor).op)) return;
     std::size_t count = 0;
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      const auto id = static_cast<NodeId>(i);
-      if (group_of(id) >= 0 || !is_tail(id) || !is_value_of(g, node(id).inputs[0])) continue;
+    for (const NodeId id : readers_of(g)) {
+      if (group_of(id) != kNoGroup || !is_tail(id) || !is_value_of(g, node(id).inputs[0])) continue;
       if (tensor(node(id).inputs[0]).dims != group.space) continue;
       count += tail_count(node(id));
       if (count > kMaxTailReductions) return;
       group.tails.insert(id);
-      group_of_[i] = g;
+      assign(id, g);
     }
   }
 
@@ -65,11 +84,10 @@ class Partitioner : public PartitionGroups {
   template <class Wanted>
   std::vector<int> seed_unfused(const Wanted& is_wanted) {
     std::vector<int> seeded;
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (group_of_[i] >= 0 || !is_wanted(static_cast<NodeId>(i))) continue;
-      seeded.push_back(group_of_[i] = static_cast<int>(groups_.size()));
-      groups_.push_back({static_cast<NodeId>(i), {}, {}, tensor(nodes_[i].outputs[0]).dims});
-      grow_epilogue(group_of_[i]);
+    for (const NodeId id : window_) {
+      if (group_of(id) != kNoGroup || !is_wanted(id)) continue;
+      seeded.push_back(seed(id));
+      grow_epilogue(seeded.back());
     }
     return seeded;
   }
@@ -78,7 +96,7 @@ class Partitioner : public PartitionGroups {
 
   void join(int g, NodeId id) {
     groups_[static_cast<std::size_t>(g)].after.insert(id);
-    group_of_[static_cast<std::size_t>(id)] = g;
+    assign(id, g);
   }
 
   // Adds pointwise producers read by this epilogue only, if they do not depend on the group.
@@ -103,14 +121,38 @@ class Partitioner : public PartitionGroups {
                        [&](TensorId input) { return is_value_of(g, input); });
   }
 
+  // Adds the nodes that read what `id` computes.
+  void add_readers(NodeId id, std::set<NodeId>& readers) const {
+    for (const TensorId result : node(id).outputs)
+      if (result != kNoTensor)
+        for (const NodeId reader : dependencies_.readers(result)) readers.insert(reader);
+  }
+  // The nodes that read a value of the epilogue.
+  std::set<NodeId> readers_of(int g) const {
+    const Group& group = this->group(g);
+    std::set<NodeId> readers;
+    if (group.anchor != kNoNode) add_readers(group.anchor, readers);
+    for (const NodeId id : group.after) add_readers(id, readers);
+    return readers;
+  }
+
+  // In ascending order, again and again until no reader of a value can join.
   void grow(int g) {
+    std::set<NodeId> readers = readers_of(g);
     for (bool grew = true; grew;) {
       grew = false;
-      for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        const auto id = static_cast<NodeId>(i);
-        if (!is_free(id) || !reads_value_of(g, id) || !can_join(g, id)) continue;
+      for (auto next = readers.begin(); next != readers.end();) {
+        const NodeId id = *next;
+        if (!is_free(id)) {
+          next = readers.erase(next);
+          continue;
+        }
+        ++next;
+        if (!reads_value_of(g, id) || !can_join(g, id)) continue;
         join(g, id);
         join_side_producers(g, id);
+        add_readers(id, readers);
+        next = readers.upper_bound(id);
         grew = true;
       }
     }
@@ -134,7 +176,7 @@ class Partitioner : public PartitionGroups {
       if (nodes.empty()) continue;
       const double flops = program_of(nodes, input).flops_per_element();
       if (reads_inputs_often(node(anchor).op) && flops > kCheapFlops) continue;
-      for (NodeId id : nodes) group_of_[static_cast<std::size_t>(id)] = g;
+      for (NodeId id : nodes) assign(id, g);
       groups_[static_cast<std::size_t>(g)].before.emplace_back(slot, std::move(nodes));
     }
   }
@@ -160,12 +202,12 @@ class Partitioner : public PartitionGroups {
   }
 
   void seed_pointwise() {
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (group_of_[i] >= 0) continue;
+    for (const NodeId id : window_) {
+      if (group_of(id) != kNoGroup) continue;
       const int g = static_cast<int>(groups_.size());
-      groups_.push_back({kNoNode, {}, {}, tensor(nodes_[i].outputs[0]).dims});
-      const bool may_grow = is_free(static_cast<NodeId>(i));
-      join(g, static_cast<NodeId>(i));
+      groups_.push_back({kNoNode, {}, {}, tensor(node(id).outputs[0]).dims});
+      const bool may_grow = is_free(id);
+      join(g, id);
       if (may_grow) grow(g);
     }
   }
@@ -177,7 +219,9 @@ class Partitioner : public PartitionGroups {
       for_each_node(groups_[g], [&](NodeId id) {
         for (TensorId input : dependencies_.reads(id)) {
           const NodeId writer = dependencies_.writer(input);
-          if (writer == kNoNode || group_of(writer) == static_cast<int>(g)) continue;
+          if (writer == kNoNode || group_of(writer) == static_cast<int>(g) ||
+              group_of(writer) == kOutside)
+            continue;
           if (after[static_cast<std::size_t>(group_of(writer))].insert(static_cast<int>(g)).second)
             ++waiting[g];
         }
@@ -266,21 +310,38 @@ class Partitioner : public PartitionGroups {
     region.reads.assign(reads.begin(), reads.end());
     region.writes.assign(writes.begin(), writes.end());
   }
+
+  std::vector<NodeId> all_;
+  std::span<const NodeId> window_;
 };
 
 }  // namespace
 
-PartitionGroups grow_groups(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits) {
-  Partitioner cutter(lowered, limits);
-  cutter.grow_all();
-  return cutter;
+PartitionGroups grow_groups(const LoweredGraph& lowered, const Dependencies& dependencies,
+                            const std::vector<FusionLimits>& limits) {
+  Partitioner groups(lowered, dependencies, limits);
+  groups.grow_all();
+  return groups;
+}
+
+std::vector<Region> partition(const LoweredGraph& lowered, const Dependencies& dependencies,
+                              const std::vector<FusionLimits>& limits) {
+  Partitioner groups(lowered, dependencies, limits);
+  groups.grow_all();
+  return groups.regions();
 }
 
 std::vector<Region> partition(const LoweredGraph& lowered,
                               const std::vector<FusionLimits>& limits) {
-  Partitioner cutter(lowered, limits);
-  cutter.grow_all();
-  return cutter.regions();
+  return partition(lowered, Dependencies(lowered), limits);
+}
+
+std::vector<Region> partition_window(const LoweredGraph& lowered, const Dependencies& dependencies,
+                                     const std::vector<FusionLimits>& limits,
+                                     std::span<const NodeId> window) {
+  Partitioner groups(lowered, dependencies, limits);
+  groups.grow_window(window);
+  return groups.regions();
 }
 
 }  // namespace ashlar

@@ -1,9 +1,11 @@
 // Partitioning a lowered graph into fusion regions.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "plan/dependencies.hpp"
 #include "plan/lowered.hpp"
 #include "plan/region.hpp"
 
@@ -24,6 +26,13 @@ struct FusionLimits {
 
 // The regions in execution order. Every node of the graph is in exactly one region.
 std::vector<Region> partition(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits);
+std::vector<Region> partition(const LoweredGraph& lowered, const Dependencies& dependencies,
+                              const std::vector<FusionLimits>& limits);
+// The regions of a few nodes, given in ascending order, as if all others were regions of their own:
+// what other limits would give there, without partitioning the whole graph again.
+std::vector<Region> partition_window(const LoweredGraph& lowered, const Dependencies& dependencies,
+                                     const std::vector<FusionLimits>& limits,
+                                     std::span<const NodeId> window);
 
 // A value that passes through memory between two regions although its producer or reader is a
 // pointwise operation, and the reason why it was not fused.

@@ -8,13 +8,16 @@
 
 namespace ashlar {
 
-PartitionGroups::PartitionGroups(const LoweredGraph& lowered,
+PartitionGroups::PartitionGroups(const LoweredGraph& lowered, const Dependencies& dependencies,
                                  const std::vector<FusionLimits>& limits)
     : lowered_(lowered),
       nodes_(lowered.graph.nodes()),
-      dependencies_(lowered),
+      dependencies_(dependencies),
       limits_(limits),
-      group_of_(nodes_.size(), -1) {}
+      group_of_(nodes_.size(), kNoGroup),
+      crossings_(nodes_.size(), 0),
+      visited_(nodes_.size(), 0),
+      comes_from_gemm_(lowered.views.size(), -1) {}
 
 NodeId PartitionGroups::producer_of(TensorId id) const {
   return GraphAccess::data(lowered_.graph).producers[static_cast<std::size_t>(id)];
@@ -43,7 +46,20 @@ bool PartitionGroups::is_dequantization(NodeId id) const {
 }
 
 bool PartitionGroups::is_free(NodeId id) const {
-  return id != kNoNode && is_program_step(id) && group_of(id) < 0 && limits(id).epilogue;
+  return id != kNoNode && is_program_step(id) && group_of(id) == kNoGroup && limits(id).epilogue;
+}
+
+void PartitionGroups::assign(NodeId id, int g) {
+  group_of_[static_cast<std::size_t>(id)] = g;
+  const auto index = static_cast<std::size_t>(g);
+  if (index >= spans_.size()) spans_.resize(index + 1, {kNoNode, kNoNode});
+  auto& [first, last] = spans_[index];
+  if (first == kNoNode) {
+    first = last = id;
+    return;
+  }
+  for (; first > id; --first) ++crossings_[static_cast<std::size_t>(first - 1)];
+  for (; last < id; ++last) ++crossings_[static_cast<std::size_t>(last)];
 }
 
 bool PartitionGroups::is_tail(NodeId id) const {
@@ -51,6 +67,9 @@ bool PartitionGroups::is_tail(NodeId id) const {
 }
 
 bool PartitionGroups::comes_from_gemm(TensorId id) const {
+  signed char& known = comes_from_gemm_[static_cast<std::size_t>(id)];
+  if (known >= 0) return known != 0;
+  known = 0;
   const Dims& space = tensor(id).dims;
   std::set<TensorId> seen;
   std::vector<TensorId> stack = {id};
@@ -59,7 +78,10 @@ bool PartitionGroups::comes_from_gemm(TensorId id) const {
     stack.pop_back();
     const NodeId producer = dependencies_.writer(value);
     if (producer == kNoNode || tensor(value).dims != space || !seen.insert(value).second) continue;
-    if (may_have_tails(node(producer).op)) return true;
+    if (may_have_tails(node(producer).op)) {
+      known = 1;
+      return true;
+    }
     if (!is_pointwise(producer)) continue;
     for (TensorId input : dependencies_.reads(producer)) stack.push_back(input);
   }
@@ -67,13 +89,18 @@ bool PartitionGroups::comes_from_gemm(TensorId id) const {
 }
 
 bool PartitionGroups::depends_on(NodeId from, int g) const {
-  std::vector<char> seen(nodes_.size(), 0);
+  // Nodes are in topological order. No group spans the border below, so nodes up to it depend only
+  // on nodes up to it.
+  NodeId border = spans_[static_cast<std::size_t>(g)].first - 1;
+  while (border >= 0 && crossings_[static_cast<std::size_t>(border)] > 0) --border;
+  ++traversal_;
   std::vector<NodeId> stack = {from};
   while (!stack.empty()) {
     const NodeId id = stack.back();
     stack.pop_back();
-    if (seen[static_cast<std::size_t>(id)]) continue;
-    seen[static_cast<std::size_t>(id)] = 1;
+    int& visit = visited_[static_cast<std::size_t>(id)];
+    if (id <= border || visit == traversal_) continue;
+    visit = traversal_;
     if (group_of(id) == g) return true;
     // A group executes as a unit: depending on one of its nodes means depending on all they read.
     if (group_of(id) >= 0)

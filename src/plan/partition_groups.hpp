@@ -20,14 +20,18 @@ class PartitionGroups {
     std::set<NodeId> tails = {};  // reductions of values of the epilogue
   };
 
-  PartitionGroups(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits);
+  // `dependencies` and `limits` outlive the groups.
+  PartitionGroups(const LoweredGraph& lowered, const Dependencies& dependencies,
+                  const std::vector<FusionLimits>& limits);
 
   const Node& node(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
   const Tensor& tensor(TensorId id) const { return lowered_.graph.tensor(id); }
   const View& view(TensorId id) const { return lowered_.views[static_cast<std::size_t>(id)]; }
   const Dependencies& dependencies() const { return dependencies_; }
   const FusionLimits& limits(NodeId id) const { return limits_[static_cast<std::size_t>(id)]; }
-  int group_of(NodeId id) const { return group_of_[static_cast<std::size_t>(id)]; }  // -1: none yet
+  // kNoGroup: none yet; kOutside: not in the window that is partitioned.
+  static constexpr int kNoGroup = -1, kOutside = -2;
+  int group_of(NodeId id) const { return group_of_[static_cast<std::size_t>(id)]; }
   const Group& group(int g) const { return groups_[static_cast<std::size_t>(g)]; }
   // The node that computes tensor `id` itself; kNoNode if `id` is a view of other memory.
   NodeId producer_of(TensorId id) const;
@@ -57,6 +61,8 @@ class PartitionGroups {
 
  protected:
   bool is_free(NodeId id) const;
+  // Makes the node a member of the group; the caller adds it to the group's own sets.
+  void assign(NodeId id, int g);
   template <class Visit>
   static void for_each_node(const Group& group, Visit&& visit) {
     if (group.anchor != kNoNode) visit(group.anchor);
@@ -68,10 +74,14 @@ class PartitionGroups {
 
   const LoweredGraph& lowered_;
   const std::vector<Node>& nodes_;
-  Dependencies dependencies_;
+  const Dependencies& dependencies_;
   const std::vector<FusionLimits>& limits_;
   std::vector<int> group_of_;
   std::vector<Group> groups_;
+  // First and last node of every group, and by position the number of groups that have nodes both
+  // up to it and behind it.
+  std::vector<std::pair<NodeId, NodeId>> spans_;
+  std::vector<int> crossings_;
 
  private:
   bool comes_from_gemm(TensorId id) const;
@@ -80,9 +90,15 @@ class PartitionGroups {
   // Whether the program stays within its limits with `id`: a node adds at most one step, one store
   // and its new loads.
   bool has_room(const Group& group, NodeId id) const;
+
+  // Marks of the current traversal, so that none has to clear an array of all nodes.
+  mutable std::vector<int> visited_;
+  mutable int traversal_ = 0;
+  mutable std::vector<signed char> comes_from_gemm_;  // by tensor; -1: not known yet
 };
 
 // Assigns every node of the graph to a group.
-PartitionGroups grow_groups(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits);
+PartitionGroups grow_groups(const LoweredGraph& lowered, const Dependencies& dependencies,
+                            const std::vector<FusionLimits>& limits);
 
 }  // namespace ashlar

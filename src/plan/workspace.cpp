@@ -9,6 +9,15 @@
 
 namespace ashlar {
 
+namespace {
+
+std::int64_t aligned_size(const Buffer& buffer) {
+  return checked_add(buffer.bytes, kWorkspaceAlignment - 1) / kWorkspaceAlignment *
+         kWorkspaceAlignment;
+}
+
+}  // namespace
+
 std::int64_t lay_out(std::vector<Buffer>& buffers) {
   std::vector<std::size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -17,28 +26,30 @@ std::int64_t lay_out(std::vector<Buffer>& buffers) {
     return buffers[a].bytes > buffers[b].bytes;
   });
 
-  std::vector<const Buffer*> placed;  // by offset
+  // By step: the placed buffers that are live in it.
+  int steps = 0;
+  for (const Buffer& buffer : buffers) steps = std::max(steps, buffer.last_step + 1);
+  std::vector<std::vector<std::size_t>> live(static_cast<std::size_t>(steps));
   std::int64_t total = 0;
-  for (std::size_t index : order) {
+  std::vector<std::size_t> together;  // placed buffers that are live at the same time, by offset
+  for (const std::size_t index : order) {
     Buffer& buffer = buffers[index];
-    const std::int64_t size = checked_add(buffer.bytes, kWorkspaceAlignment - 1) /
-                              kWorkspaceAlignment * kWorkspaceAlignment;
-    std::int64_t offset = 0;
-    for (const Buffer* other : placed) {
-      const bool at_once =
-          other->first_step <= buffer.last_step && buffer.first_step <= other->last_step;
-      if (!at_once) continue;
-      if (checked_add(offset, size) <= other->offset) break;
-      const std::int64_t end = other->offset + (other->bytes + kWorkspaceAlignment - 1) /
-                                                   kWorkspaceAlignment * kWorkspaceAlignment;
-      offset = std::max(offset, end);
+    buffer.offset = 0;
+    if (buffer.bytes == 0) continue;
+    const std::int64_t size = aligned_size(buffer);
+    together.clear();
+    for (int step = buffer.first_step; step <= buffer.last_step; ++step) {
+      const auto& there = live[static_cast<std::size_t>(step)];
+      together.insert(together.end(), there.begin(), there.end());
     }
-    buffer.offset = offset;
-    total = std::max(total, checked_add(offset, size));
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), &buffer,
-                         [](const Buffer* a, const Buffer* b) { return a->offset < b->offset; }),
-        &buffer);
+    std::ranges::sort(together, {}, [&](std::size_t i) { return std::pair(buffers[i].offset, i); });
+    for (const std::size_t other : together) {
+      if (checked_add(buffer.offset, size) <= buffers[other].offset) break;
+      buffer.offset = std::max(buffer.offset, buffers[other].offset + aligned_size(buffers[other]));
+    }
+    total = std::max(total, checked_add(buffer.offset, size));
+    for (int step = buffer.first_step; step <= buffer.last_step; ++step)
+      live[static_cast<std::size_t>(step)].push_back(index);
   }
   return total;
 }
