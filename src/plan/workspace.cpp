@@ -16,6 +16,37 @@ std::int64_t aligned_size(const Buffer& buffer) {
          kWorkspaceAlignment;
 }
 
+// Placed buffers by lifetime. A buffer that overlaps [first, last] starts in (first, last] or is
+// live in step `first`, never both, so that overlapping() lists every buffer once.
+class Lifetimes {
+ public:
+  explicit Lifetimes(int steps)
+      : steps_(steps), started_(static_cast<std::size_t>(steps)), covers_(2 * started_.size()) {}
+
+  void add(std::size_t index, int first, int last) {
+    started_[static_cast<std::size_t>(first)].push_back(index);
+    // A segment tree over the steps: O(log steps) of its nodes cover [first, last].
+    for (int low = first + steps_, high = last + 1 + steps_; low < high; low /= 2, high /= 2) {
+      if (low % 2 == 1) covers_[static_cast<std::size_t>(low++)].push_back(index);
+      if (high % 2 == 1) covers_[static_cast<std::size_t>(--high)].push_back(index);
+    }
+  }
+  void overlapping(int first, int last, std::vector<std::size_t>& found) const {
+    found.clear();
+    const auto append = [&](const std::vector<std::size_t>& more) {
+      found.insert(found.end(), more.begin(), more.end());
+    };
+    for (int node = first + steps_; node > 0; node /= 2)
+      append(covers_[static_cast<std::size_t>(node)]);
+    for (int step = first + 1; step <= last; ++step)
+      append(started_[static_cast<std::size_t>(step)]);
+  }
+
+ private:
+  int steps_;
+  std::vector<std::vector<std::size_t>> started_, covers_;
+};
+
 }  // namespace
 
 std::int64_t lay_out(std::vector<Buffer>& buffers) {
@@ -26,30 +57,24 @@ std::int64_t lay_out(std::vector<Buffer>& buffers) {
     return buffers[a].bytes > buffers[b].bytes;
   });
 
-  // By step: the placed buffers that are live in it.
   int steps = 0;
   for (const Buffer& buffer : buffers) steps = std::max(steps, buffer.last_step + 1);
-  std::vector<std::vector<std::size_t>> live(static_cast<std::size_t>(steps));
+  Lifetimes placed(steps);
   std::int64_t total = 0;
-  std::vector<std::size_t> together;  // placed buffers that are live at the same time, by offset
+  std::vector<std::size_t> live;  // placed buffers that are live at the same time, by offset
   for (const std::size_t index : order) {
     Buffer& buffer = buffers[index];
     buffer.offset = 0;
     if (buffer.bytes == 0) continue;
     const std::int64_t size = aligned_size(buffer);
-    together.clear();
-    for (int step = buffer.first_step; step <= buffer.last_step; ++step) {
-      const auto& there = live[static_cast<std::size_t>(step)];
-      together.insert(together.end(), there.begin(), there.end());
-    }
-    std::ranges::sort(together, {}, [&](std::size_t i) { return std::pair(buffers[i].offset, i); });
-    for (const std::size_t other : together) {
+    placed.overlapping(buffer.first_step, buffer.last_step, live);
+    std::ranges::sort(live, {}, [&](std::size_t i) { return std::pair(buffers[i].offset, i); });
+    for (const std::size_t other : live) {
       if (checked_add(buffer.offset, size) <= buffers[other].offset) break;
       buffer.offset = std::max(buffer.offset, buffers[other].offset + aligned_size(buffers[other]));
     }
     total = std::max(total, checked_add(buffer.offset, size));
-    for (int step = buffer.first_step; step <= buffer.last_step; ++step)
-      live[static_cast<std::size_t>(step)].push_back(index);
+    placed.add(index, buffer.first_step, buffer.last_step);
   }
   return total;
 }
