@@ -47,7 +47,7 @@ struct Product {
   double alone = 1e30, back_to_back = 1e30;  // minima
 };
 
-// The timed TMA and direct configurations of the engine.
+// The timed TMA configurations of the engine.
 std::vector<Timed> configs_of(const bench::RecordedCase& record) {
   const std::vector<std::string> names = [] {
     std::vector<std::string> all;
@@ -64,8 +64,7 @@ std::vector<Timed> configs_of(const bench::RecordedCase& record) {
                        [&](const auto& knob) { return knob.first == name; }))
         config.knobs.emplace_back(name, 0);
     const cuda::SkinnyLayout layout(config);
-    if (layout.chunk + layout.batch > 0)
-      configs.push_back({layout, *trial.measured, *record.back_to_back[i]});
+    if (layout.chunk > 0) configs.push_back({layout, *trial.measured, *record.back_to_back[i]});
   }
   return configs;
 }

@@ -7,19 +7,17 @@
 
 #include "base/element.hpp"
 #include "cuda/tensor_core_kernel.hpp"
+#include "cuda/text/spec_text.hpp"
+#include "cuda/text/wgmma_text.hpp"
 
 namespace ashlar::cuda {
 namespace {
 
 class GpuWarpgroupMma : public HopperTest {};
 
-struct WarpgroupMma {
-  DType a, b;
-  const char *a_name, *b_name;  // in PTX
-  int n;
+struct Problem {
+  Wgmma mma;
   int swizzle = 128;
-  // M/N-major: contiguous along rows, not along K.
-  bool a_transposed = false, b_transposed = false;
   int a_from = 0;  // first row of A in shared memory, not only at swizzle periods
 };
 
@@ -28,29 +26,13 @@ int value(std::int64_t i, bool is_signed) {
   return is_signed ? x - 3 : x;
 }
 
-std::string text_of(const WarpgroupMma& p) {
-  const bool is_integer = p.a == i8 || p.a == u8;
-  const int bytes = static_cast<int>(bit_width(p.a)) / 8;
-  const auto number = [](const char* name, int x) {
-    return "static const int " + std::string(name) + " = " + std::to_string(x) + ";\n";
-  };
-  const auto define = [](const char* name, const std::string& x) {
-    return "#define " + std::string(name) + " " + x + "\n";
-  };
-  const auto major = [&](bool transposed) {
-    return std::string(bytes != 2 ? "\"\"" : transposed ? "\", 1\"" : "\", 0\"");
-  };
-  return define("WGMMA_N", std::to_string(p.n)) +
-         define("WGMMA_K", "\"k" + std::to_string(32 / bytes) + "\"") +
-         define("WGMMA_ACCUM_TYPE", is_integer ? "s32" : "f32") + define("WGMMA_A", p.a_name) +
-         define("WGMMA_B", p.b_name) + define("WGMMA_SCALES", is_integer ? "\"\"" : "\", 1, 1\"") +
-         define("WGMMA_MAJOR_A", major(p.a_transposed)) +
-         define("WGMMA_MAJOR_B", major(p.b_transposed)) +
-         define("WGMMA_REGISTER", is_integer ? "\"r\"" : "\"f\"") + "typedef " +
-         (is_integer ? "int" : "float") + " Accum;\n" + number("kTransposeA", p.a_transposed) +
-         number("kTransposeB", p.b_transposed) + number("kBytes", bytes) +
-         number("kRowBytes", p.swizzle == 0 ? 16 : p.swizzle) + number("kSwizzle", p.swizzle) +
-         number("kFrom", p.a_from);
+int bytes_of(DType dtype) { return bit_width(dtype) / 8; }
+
+std::string text_of(const Problem& p) {
+  return print_wgmma("Mma", p.mma) + constant("kTransposeA", p.mma.transpose_a) +
+         constant("kTransposeB", p.mma.transpose_b) + constant("kBytes", bytes_of(p.mma.a)) +
+         constant("kRowBytes", p.swizzle == 0 ? 16 : p.swizzle) + constant("kSwizzle", p.swizzle) +
+         constant("kFrom", p.a_from);
 }
 
 // Both operands have 128 bytes of K. In shared memory: boxes of kRowBytes of the contiguous axis by
@@ -96,16 +78,16 @@ extern "C" __global__ void __launch_bounds__(128) kernel(const __grid_constant__
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    arrive_and_expect_tx(barrier, (kLines + WGMMA_N) * 128);
+    arrive_and_expect_tx(barrier, (kLines + Mma::kN) * 128);
     load(a, args.a, barrier, kLines, kTransposeA);
-    load(b, args.b, barrier, WGMMA_N, kTransposeB);
+    load(b, args.b, barrier, Mma::kN, kTransposeB);
   }
   wait_for(barrier, 0);
   const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
   for (int way = 0; way < 2; ++way) {
-    Accum sums[WGMMA_N / 2];
+    Mma::Fragment sums;
 #pragma unroll
-    for (int i = 0; i < WGMMA_N / 2; ++i) sums[i] = (Accum)-1000;
+    for (int i = 0; i < Mma::kN / 2; ++i) sums[i] = (Mma::Accum)-1000;
     uint32 registers[4][4];
     // Pairs of rows 8 apart, then the second half of K.
 #pragma unroll
@@ -118,26 +100,26 @@ extern "C" __global__ void __launch_bounds__(128) kernel(const __grid_constant__
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < 4; ++step)
-      multiply(sums, factor(a + kFrom * kRowBytes, kLines, kTransposeA, step),
-               factor(b, WGMMA_N, kTransposeB, step), step > 0);
+      Mma::multiply(sums, factor(a + kFrom * kRowBytes, kLines, kTransposeA, step),
+                    factor(b, Mma::kN, kTransposeB, step), step > 0);
     if (way == 1)
 #pragma unroll
       for (int step = 0; step < 4; ++step)
-        multiply(sums, registers[step], factor(b, WGMMA_N, kTransposeB, step), true);
+        Mma::multiply(sums, registers[step], factor(b, Mma::kN, kTransposeB, step), true);
     wgmma_commit_group();
     wgmma_wait_group<0>();
     fence_operand(sums);
 #pragma unroll
-    for (int i = 0; i < WGMMA_N / 2; ++i)
-      ((Accum*)args.out)[(way * kRows + row + i / 2 % 2 * 8) * WGMMA_N + i / 4 * 8 + lane % 4 * 2 +
-                       i % 2] = sums[i];
+    for (int i = 0; i < Mma::kN / 2; ++i)
+      ((Mma::Accum*)args.out)[(way * kRows + row + i / 2 % 2 * 8) * Mma::kN + i / 4 * 8 +
+                              lane % 4 * 2 + i % 2] = sums[i];
   }
 }
 )";
 
-void expect_product(const WarpgroupMma& p) {
+void expect_product(const Problem& p) {
   constexpr int kRows = 64;
-  const int bytes = static_cast<int>(bit_width(p.a)) / 8, depth = 128 / bytes;
+  const int bytes = bytes_of(p.mma.a), depth = 128 / bytes;
   const int kept = (p.a_from + 7) / 8 * 8;
   const auto make = [&](DType dtype, int lines, bool transposed, int seed, int from = 0) {
     std::vector<std::uint8_t> memory(static_cast<std::size_t>(lines) * 128);
@@ -149,9 +131,9 @@ void expect_product(const WarpgroupMma& p) {
       for (std::size_t i = 0; i < memory.size(); i += 4) memory[i] = 0xff;
     return memory;
   };
-  const Memory a = on_gpu(make(p.a, kRows + kept, p.a_transposed, 1, p.a_from)),
-               b = on_gpu(make(p.b, p.n, p.b_transposed, 5)),
-               rows_of_a = on_gpu(make(p.a, kRows, false, 1));
+  const Memory a = on_gpu(make(p.mma.a, kRows + kept, p.mma.transpose_a, 1, p.a_from)),
+               b = on_gpu(make(p.mma.b, p.mma.n, p.mma.transpose_b, 5)),
+               rows_of_a = on_gpu(make(p.mma.a, kRows, false, 1));
   const auto map = [&](DType dtype, const Memory& memory, int lines, bool transposed) {
     const int contiguous = transposed ? lines : depth, other = transposed ? depth : lines;
     return map_at({.dtype = dtype,
@@ -168,57 +150,59 @@ void expect_product(const WarpgroupMma& p) {
     void* out;
     std::array<std::uint64_t, 6> to_64_bytes{};
   };
-  const Memory out = on_gpu(std::vector<std::uint32_t>(static_cast<std::size_t>(2 * kRows * p.n)));
+  const Memory out =
+      on_gpu(std::vector<std::uint32_t>(static_cast<std::size_t>(2 * kRows * p.mma.n)));
   // The files follow the generated header.
-  const std::vector<std::string_view> files = {"lib/ptx_wgmma_mma_async.cuh", "lib/ptx_tma.cuh"};
+  const std::vector<std::string_view> files = {"lib/ptx_wgmma.cuh", "lib/ptx_tma.cuh"};
   run_kernel({}, assemble(files, text_of(p)) + kWarpgroupKernel, {.threads = 128},
-             static_cast<unsigned>(2048 + (kRows + kept + p.n) * 128),
-             Args{map(p.a, a, kRows + kept, p.a_transposed), map(p.b, b, p.n, p.b_transposed),
-                  rows_of_a.data(), out.data()});
-  const bool is_integer = p.a == i8 || p.a == u8;
+             static_cast<unsigned>(2048 + (kRows + kept + p.mma.n) * 128),
+             Args{map(p.mma.a, a, kRows + kept, p.mma.transpose_a),
+                  map(p.mma.b, b, p.mma.n, p.mma.transpose_b), rows_of_a.data(), out.data()});
+  const bool is_integer = p.mma.a == i8 || p.mma.a == u8;
   const auto words = from_gpu<std::uint32_t>(out);
   for (int way = 0; way < 2; ++way)
     for (int row = 0; row < kRows; ++row)
-      for (int column = 0; column < p.n; ++column) {
+      for (int column = 0; column < p.mma.n; ++column) {
         int sum = 0;
         for (int k = 0; k < depth; ++k)
-          sum += value(row * 101 + k * 13 + 1, p.a != u8) *
-                 value(column * 101 + k * 13 + 5, p.b != u8);
+          sum += value(row * 101 + k * 13 + 1, p.mma.a != u8) *
+                 value(column * 101 + k * 13 + 5, p.mma.b != u8);
         const std::uint32_t word =
-            words[static_cast<std::size_t>((way * kRows + row) * p.n + column)];
+            words[static_cast<std::size_t>((way * kRows + row) * p.mma.n + column)];
         ASSERT_EQ(is_integer ? static_cast<float>(std::bit_cast<std::int32_t>(word))
                              : std::bit_cast<float>(word),
                   static_cast<float>((way + 1) * sum))
-            << p.a_name << " row " << row << ", column " << column << ", way " << way;
+            << to_string(p.mma.a) << " row " << row << ", column " << column << ", way " << way;
       }
 }
 
 TEST_F(GpuWarpgroupMma, EveryType) {
-  expect_product({bf16, bf16, "bf16", "bf16", 64});
-  expect_product({f16, f16, "f16", "f16", 16});
-  expect_product({f32, f32, "tf32", "tf32", 32});
-  expect_product({e4m3, e5m2, "e4m3", "e5m2", 96});
-  expect_product({i8, u8, "s8", "u8", 8});
+  expect_product({{.a = bf16, .b = bf16, .n = 64}});
+  expect_product({{.a = f16, .b = f16, .n = 16}});
+  expect_product({{.a = f32, .b = f32, .n = 32}});
+  expect_product({{.a = e4m3, .b = e5m2, .n = 96}});
+  expect_product({{.a = i8, .b = u8, .n = 8}});
 }
 TEST_F(GpuWarpgroupMma, ContiguousRows) {
-  expect_product({bf16, bf16, "bf16", "bf16", 128, 128, true, true});
-  expect_product({f16, f16, "f16", "f16", 64, 128, true, false});
-  expect_product({bf16, bf16, "bf16", "bf16", 192, 128, false, true});
+  expect_product({{.a = bf16, .b = bf16, .n = 128, .transpose_a = true, .transpose_b = true}});
+  expect_product({{.a = f16, .b = f16, .n = 64, .transpose_a = true}});
+  expect_product({{.a = bf16, .b = bf16, .n = 192, .transpose_b = true}});
 }
 TEST_F(GpuWarpgroupMma, OtherSwizzles) {
-  expect_product({bf16, bf16, "bf16", "bf16", 64, 64, false, true});
-  expect_product({f16, f16, "f16", "f16", 32, 32, true, false});
-  expect_product({e5m2, e5m2, "e5m2", "e5m2", 16, 64});
-  expect_product({bf16, bf16, "bf16", "bf16", 256, 0, false, true});
-  expect_product({f32, f32, "tf32", "tf32", 64, 0});
+  expect_product({.mma = {.a = bf16, .b = bf16, .n = 64, .transpose_b = true}, .swizzle = 64});
+  expect_product({.mma = {.a = f16, .b = f16, .n = 32, .transpose_a = true}, .swizzle = 32});
+  expect_product({.mma = {.a = e5m2, .b = e5m2, .n = 16}, .swizzle = 64});
+  expect_product({.mma = {.a = bf16, .b = bf16, .n = 256, .transpose_b = true}, .swizzle = 0});
+  expect_product({.mma = {.a = f32, .b = f32, .n = 64}, .swizzle = 0});
 }
 // The swizzle is a function of the address: a matrix may begin anywhere in its period.
 TEST_F(GpuWarpgroupMma, RowsFromTheMiddle) {
   for (const int from : {1, 3, 8, 13})
-    expect_product({bf16, bf16, "bf16", "bf16", 64, 128, false, false, from});
-  expect_product({f32, f32, "tf32", "tf32", 32, 128, false, false, 5});
-  expect_product({bf16, bf16, "bf16", "bf16", 64, 64, false, true, 7});
-  expect_product({e4m3, e4m3, "e4m3", "e4m3", 64, 32, false, false, 3});
+    expect_product({.mma = {.a = bf16, .b = bf16, .n = 64}, .a_from = from});
+  expect_product({.mma = {.a = f32, .b = f32, .n = 32}, .a_from = 5});
+  expect_product(
+      {.mma = {.a = bf16, .b = bf16, .n = 64, .transpose_b = true}, .swizzle = 64, .a_from = 7});
+  expect_product({.mma = {.a = e4m3, .b = e4m3, .n = 64}, .swizzle = 32, .a_from = 3});
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ inline Graph skinny_product(const SkinnyProblem& p) {
                     {{BlockScaleDequantize::x, w},
                      {BlockScaleDequantize::scale, scale},
                      {BlockScaleDequantize::zero_point, zero}},
-                    {BlockScaleDequantize::y}, {.dtype = p.x})[0];
+                    {BlockScaleDequantize::y}, {.dtype = p.x});
   }
   if (p.scaled)
     w = graph.pointwise(PointwiseMode::mul, std::array{w, per_row("scale")}, {}, {.dtype = f32});

@@ -58,7 +58,7 @@ void run_kernel(std::initializer_list<std::string_view> files, const std::string
   const LoadedKernel kernel(0, kernel_images().get(source, architecture)->cubin, "kernel",
                             shared_bytes);
   kernel.launch(scope, nullptr, form, &args);
-  synchronize(Device::named("cuda:0"));
+  Device::named("cuda:0").synchronize();
 }
 
 }  // namespace ashlar::cuda

@@ -4,6 +4,7 @@
 
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/computed_pixels.hpp"
+#include "cuda/engines/sm90/gemm_kernel.hpp"
 #include "cuda/engines/sm90/packed_groups.hpp"
 #include "cuda/engines/sm90/pixel_tails.hpp"
 #include "cuda/engines/sm90/pixel_tiling.hpp"
@@ -272,25 +273,32 @@ class ConvSm90Engine final : public CudaEngine {
     printed += print_residual_prefetch(in_pipeline.stages > 0 ? PointwiseProgram() : shape.epilogue,
                                        tile.n, graph, arguments) +
                print_pixels(shape, graph, arguments);
-    std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
-    if (shape.computed) programs.push_back(&shape.computed->program);
-
-    const GemmForm form{.a = shape.swap ? shape.filter_type : shape.pixel_type,
-                        .b = shape.swap ? shape.pixel_type : shape.filter_type,
-                        .transpose_a = shape.swap && shape.columns_contiguous,
-                        .transpose_b = !shape.swap && shape.columns_contiguous,
-                        .vector = shape.vector,
-                        .rank = shape.epilogue.space.rank(),
-                        .computes_a = shape.computed && !shape.swap,
-                        .computes_b = shape.computed && shape.swap,
-                        .columns = group_pack.columns,
-                        .has_whole_tiles = waves.whole > 0,
-                        .has_tails = !tails.empty(),
-                        .residual = in_pipeline,
-                        .results = in_pipeline.stages > 0 ? result_view.dtype : bf16};
-    const int stages = way != kForEachTap ? windows.filters : stage_count(tile, device);
-    const std::string head =
-        register_types(region.precision(), programs) + gemm_constants(tile, form, stages) +
+    GemmKernel kernel{.name = "conv_sm90",
+                      .precision = region.precision(),
+                      .programs = {&shape.epilogue},
+                      .tile = tile,
+                      .stages = way != kForEachTap ? windows.filters : stage_count(tile, device),
+                      .printed = printed,
+                      .mainloop = way == kPackedGroups ? GemmMainloop::packed_groups
+                                  : way == kOnce       ? GemmMainloop::halo_windows
+                                                       : GemmMainloop::k_blocks,
+                      .tails = &tails,
+                      .tail_place = "sm90/tails_pixels.cuh"};
+    if (shape.computed) kernel.programs.push_back(&shape.computed->program);
+    kernel.form = {.a = shape.swap ? shape.filter_type : shape.pixel_type,
+                   .b = shape.swap ? shape.pixel_type : shape.filter_type,
+                   .transpose_a = shape.swap && shape.columns_contiguous,
+                   .transpose_b = !shape.swap && shape.columns_contiguous,
+                   .vector = shape.vector,
+                   .rank = shape.epilogue.space.rank(),
+                   .computes_a = shape.computed && !shape.swap,
+                   .computes_b = shape.computed && shape.swap,
+                   .columns = group_pack.columns,
+                   .has_whole_tiles = waves.whole > 0,
+                   .has_tails = !tails.empty(),
+                   .residual = in_pipeline,
+                   .results = in_pipeline.stages > 0 ? result_view.dtype : bf16};
+    kernel.constants =
         of_results + constant("kHasResidual", has_residual) +
         constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
         constant("kInterleavesPhases", tiling.phases_are_equal() && product.phases.size() > 1) +
@@ -301,26 +309,15 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kPaddedLines", way != kForEachTap && !shape.has_one_tap()) +
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
         (way == kPackedGroups ? group_pack.constants(shape) : constant("kGroupsPerTile", 0)) +
-        constant("kUsedColumns", std::min<std::int64_t>(tile.n, product.columns)) + tails.text() +
-        arguments.struct_text() + printed;
-    std::vector<std::string_view> files = {
-        tile.boxes > 0 ? "lib/epilogue_tma_store.cuh" : "lib/epilogue_rows.cuh",
-        "lib/ptx_wgmma_mma_async.cuh", tile.streams ? "sm90/stream_k.cuh" : "sm90/split_k.cuh",
-        "sm90/tile_scheduler_conv.cuh", "sm90/load_im2col.cuh"};
+        constant("kUsedColumns", std::min<std::int64_t>(tile.n, product.columns));
+    kernel.files = {tile.boxes > 0 ? "lib/epilogue_tma_store.cuh" : "lib/epilogue_rows.cuh",
+                    tile.streams ? "sm90/stream_k.cuh" : "sm90/split_k.cuh",
+                    "sm90/tile_scheduler_conv.cuh", "sm90/load_im2col.cuh"};
     if (shape.computed)
-      files.insert(files.end(), {"sm90/prologue_pieces.cuh", "sm90/prologue_pixels.cuh"});
-    files.emplace_back("sm90/warpgroups.cuh");
-    tails.add_files(files, "sm90/tails_pixels.cuh");
-    if (way == kForEachTap) files.emplace_back("sm90/cluster_reduce.cuh");
-    if (tile.streams) files.emplace_back("sm90/stream_k_fixup.cuh");
-    if (way != kPackedGroups) files.emplace_back("sm90/residual_prefetch.cuh");
-    files.emplace_back(way == kPackedGroups ? "sm90/mainloop_groups.cuh"
-                       : way == kOnce       ? "sm90/mainloop_halo.cuh"
-                                            : "sm90/mainloop.cuh");
-    launch.source = {"conv_sm90", assemble(files, head)};
-    launch.function = "gemm";
-    launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
-    launch.shared_bytes = way != kForEachTap ? windows.bytes : shared_bytes(tile, stages);
+      kernel.files.insert(kernel.files.end(),
+                          {"sm90/prologue_pieces.cuh", "sm90/prologue_pixels.cuh"});
+    kernel.set(launch);
+    if (way != kForEachTap) launch.shared_bytes = windows.bytes;
     launch.cluster = waves.cluster;
     launch.grid.x = static_cast<unsigned>(blocks);
     stream_k.add_reset(result.launches);
@@ -415,10 +412,7 @@ class ConvSm90Engine final : public CudaEngine {
         device, region.precision());
     config.scratch_bytes = shape.scratch_bytes() + tails.scratch_bytes() +
                            StreamKTiles{tile, waves, tiling.split_k_blocks()}.scratch_bytes();
-    config.notes.runtime_compiled = true;
-    config.notes.tf32 = shape.pixel_type == f32;
-    config.notes.truncating_accumulation = shape.pixel_type != i8;
-    config.notes.reduced_precision_accumulation = promotes(shape.pixel_type);
+    note_precision(shape.pixel_type, shape.pixel_type == f32, config);
     return config;
   }
 };

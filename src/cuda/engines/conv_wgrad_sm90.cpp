@@ -12,6 +12,7 @@
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
+#include "cuda/text/wgmma_text.hpp"
 
 namespace ashlar::cuda {
 
@@ -34,19 +35,13 @@ std::string constants(const WgradShape& shape, const WgradTile& tile, const Tili
     add("kDilation", shape.dilation[axis]);
     add("kPadding", shape.padding[axis]);
   }
-  const std::string operands = tile.transposed             ? "tf32"
-                               : shape.x.view.dtype == f16 ? "f16"
-                                                           : "bf16";
-  const std::string major = tile.transposed ? "\"\"\n" : "\", 1\"\n";
-  text += "typedef float Accum;\n#define WGMMA_N " +
-          std::to_string(tile.transposed ? tile.dy_boxes * kBoxChannels : tile.columns()) +
-          "\n#define WGMMA_K " + (tile.transposed ? "\"k8\"" : "\"k16\"") +
-          "\n#define WGMMA_ACCUM_TYPE f32\n#define WGMMA_A " + operands + "\n#define WGMMA_B " +
-          operands + "\n#define WGMMA_SCALES \", 1, 1\"\n#define WGMMA_MAJOR_A " + major +
-          "#define WGMMA_MAJOR_B " + major + "#define WGMMA_REGISTER \"f\"\n";
-  const int transposes = tile.transposed ? 0 : 1;
+  const DType operands = tile.transposed ? f32 : shape.x.view.dtype == f16 ? f16 : bf16;
+  text += print_wgmma("Mma", {.a = operands,
+                              .b = operands,
+                              .n = tile.transposed ? 64 * tile.dy_boxes : tile.columns(),
+                              .transpose_a = !tile.transposed,
+                              .transpose_b = !tile.transposed});
   text +=
-      constant("kTransposeA", transposes) + constant("kTransposeB", transposes) +
       constant("kConsumers", tile.consumers()) + constant("kBlocks", tile.blocks) +
       constant("kRank", shape.rank()) + constant("kFlip", shape.flips ? 1 : 0) +
       constant("kDyBoxes", tile.dy_boxes) + constant("kXBoxes", tile.x_boxes) +
@@ -180,7 +175,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
     arguments.number("to_d", shape.to[0]);
     arguments.number("to_h", shape.to[1]);
     arguments.number("to_w", shape.to[2]);
-    std::vector<std::string_view> files = {"lib/ptx_wgmma_mma_async.cuh", "sm90/wgrad.cuh"};
+    std::vector<std::string_view> files = {"sm90/wgrad.cuh"};
     if (tile.transposed) {
       files.push_back("sm90/wgrad_transposed.cuh");
     } else {

@@ -11,6 +11,7 @@
 #include "cuda/engines/gemm_tails.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/spec_text.hpp"
+#include "cuda/text/wgmma_text.hpp"
 
 namespace ashlar::cuda {
 
@@ -36,7 +37,7 @@ class Designer {
     std::string programs = print_program(shape_.x, graph_, "x_program", arguments_) + print_work() +
                            print_scale() + print_factors() +
                            print_program(shape_.epilogue, graph_, "epilogue", arguments_);
-    if (by_rows() && !direct() && !on_warpgroups()) programs += print_prefetch();
+    if (by_rows() && !on_warpgroups()) programs += print_prefetch();
     const DType of_scales = by_rows() && scaled() ? shape_.scales().dtype : f32;
     const std::string head =
         register_types(precision, {&shape_.x, &shape_.work, &shape_.epilogue, &wide_}) +
@@ -45,7 +46,6 @@ class Designer {
         constants() + (on_warpgroups() ? warpgroup_constants() : "") + arguments_.struct_text() +
         programs;
     const std::string function = on_warpgroups() ? "gemm_skinny_warpgroup"
-                                 : direct()      ? "gemm_skinny_direct"
                                  : by_rows()     ? "gemm_skinny_tma"
                                                  : "gemm_skinny";
     const std::string own_file = function + ".cuh";
@@ -57,7 +57,7 @@ class Designer {
       for (const std::string_view file : warpgroup_files()) files.push_back(file);
     else if (by_rows())
       files.push_back("gemm_skinny_lane.cuh");
-    if (layout_.chunk > 0) files.push_back("gemm_skinny_pdl.cuh");
+    if (by_rows()) files.push_back("gemm_skinny_pdl.cuh");
     files.push_back(own_file);
     LaunchDesign launch{{"gemm_skinny", assemble(files, head)},
                         function,
@@ -67,7 +67,7 @@ class Designer {
                         arguments_};
     launch.grid.x = static_cast<unsigned>(layout_.grid(shape_));
     launch.cluster = static_cast<unsigned>(layout_.split);
-    launch.is_dependent_launch = by_rows() && !direct();
+    launch.is_dependent_launch = by_rows();
     if (!by_rows()) {
       launch.unaligned_function = "gemm_skinny_elements";
       launch.unaligned_grid.x = static_cast<unsigned>(layout_.grid(shape_) / layout_.split);
@@ -81,15 +81,14 @@ class Designer {
   }
 
  private:
-  bool direct() const { return layout_.batch > 0; }
   bool on_warpgroups() const { return layout_.helpers > 0; }
-  bool by_rows() const { return layout_.chunk > 0 || direct(); }
+  bool by_rows() const { return layout_.chunk > 0; }
   bool scaled() const { return shape_.scale_block > 0; }
 
   std::vector<std::string_view> warpgroup_files() const {
     const bool limbs = layout_.has_limbs();
-    std::vector<std::string_view> files = {
-        "lib/ptx_wgmma_mma_async.cuh", limbs ? "gemm_skinny_limbs.cuh" : "gemm_skinny_repack.cuh"};
+    std::vector<std::string_view> files = {limbs ? "gemm_skinny_limbs.cuh"
+                                                 : "gemm_skinny_repack.cuh"};
     if (layout_.repacks_in_cta())
       files.push_back(limbs ? "gemm_skinny_limbs_in_cta.cuh" : "gemm_skinny_repack_in_cta.cuh");
     else
@@ -234,34 +233,20 @@ class Designer {
                   .box = layout_.chunk * 8 / shape_.bits() / shape_.scale_block}};
     return form;
   }
-  // Constants and the wgmma instruction of lib/ptx_wgmma_mma_async.cuh.
+  // Constants and the instruction `Mma`.
   std::string warpgroup_constants() const {
     const bool limbs = layout_.has_limbs();
-    const std::string type = shape_.type == f16 ? "f16" : "bf16";
-    const std::string limb_type = shape_.weights.dtype == u4 ? "u8" : "s8";
-    std::string text = fmt::format("typedef {} Accum;\n", limbs ? "int" : "float") +
-                       constant("kTransposeA", 0) + constant("kTransposeB", 0) +
-                       constant("kHelpers", layout_.helpers) +
-                       constant("kColumns", shape_.columns()) +
-                       constant("kAccBuffers", layout_.acc_buffers(shape_)) +
-                       constant("kRepackWarps", repack_warps()) +
-                       constant("kRepackRows", layout_.repack_rows(shape_));
-    for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
-             {"N", fmt::format("{}", shape_.columns() * layout_.planes())},
-             {"K", limbs ? "\"k32\"" : "\"k16\""},
-             {"ACCUM_TYPE", limbs ? "s32" : "f32"},
-             {"A", limbs ? limb_type : type},
-             {"B", limbs ? "s8" : type},
-             {"SCALES", limbs ? "\"\"" : "\", 1, 1\""},
-             {"MAJOR_A", limbs ? "\"\"" : "\", 0\""},
-             {"MAJOR_B", limbs ? "\"\"" : "\", 0\""},
-             {"REGISTER", limbs ? "\"r\"" : "\"f\""}})
-      text += fmt::format("#define WGMMA_{} {}\n", name, value);
-    return text;
+    const DType limb_type = shape_.weights.dtype == u4 ? u8 : i8;
+    return print_wgmma("Mma", {.a = limbs ? limb_type : shape_.type,
+                               .b = limbs ? i8 : shape_.type,
+                               .n = static_cast<int>(shape_.columns() * layout_.planes())}) +
+           constant("kHelpers", layout_.helpers) + constant("kColumns", shape_.columns()) +
+           constant("kAccBuffers", layout_.acc_buffers(shape_)) +
+           constant("kRepackWarps", repack_warps()) +
+           constant("kRepackRows", layout_.repack_rows(shape_));
   }
 
   std::string layout_constants() const {
-    if (direct()) return constant("kByRows", 1) + constant("kBatch", layout_.batch);
     if (by_rows())
       return constant("kByRows", 1) + constant("kStages", layout_.steps) +
              constant("kChunk", layout_.chunk) +
@@ -375,7 +360,7 @@ class GemmSkinnyEngine final : public CudaEngine {
       fail(ErrorCode::internal, "cuda.gemm_skinny: {}", support.reason());
     const Layout layout(config);
     KernelDesign design = Designer(graph, shape, layout).design(region.precision());
-    if (layout.chunk + layout.batch > 0) {
+    if (layout.chunk > 0) {
       const std::vector<Layout> others = cp_async_layouts(shape, device, 1);
       if (others.empty())
         fail(ErrorCode::internal, "cuda.gemm_skinny: no layout for unaligned data");

@@ -42,13 +42,6 @@ struct SkinnyCalibration {
     // next launch.
     double uneven = 0, even = 0;
   } groups;
-
-  // The direct kernel (gemm_skinny_direct.cuh).
-  struct Direct : SkinnyCosts {
-    double of_step = 0;                 // instructions per packet: addresses, loop
-    double of_short = 0, of_scale = 0;  // and for 16-bit weights; for scales
-    double l1_bytes_per_clock = 0;      // for x, which goes through L1
-  } direct;
 };
 
 // Calls use(name, constant) for each constant.
@@ -85,12 +78,6 @@ void visit_constants(Calibration& all, const Use& use) {
   use(of_groups("first"), all.groups.first);
   use(of_groups("uneven"), all.groups.uneven);
   use(of_groups("even"), all.groups.even);
-  const auto of_direct = [](const char* name) { return std::string("direct.") + name; };
-  visit_costs(of_direct, all.direct);
-  use(of_direct("of_step"), all.direct.of_step);
-  use(of_direct("of_short"), all.direct.of_short);
-  use(of_direct("of_scale"), all.direct.of_scale);
-  use(of_direct("l1_bytes_per_clock"), all.direct.l1_bytes_per_clock);
 }
 
 const SkinnyCalibration& skinny_calibration();

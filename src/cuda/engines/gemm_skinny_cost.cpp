@@ -191,30 +191,6 @@ double warpgroup_seconds(const Shape& shape, const Layout& layout, const DeviceP
                    (layout.block_rows > 0 ? own.even : 0));
 }
 
-// The direct kernel: many short CTAs.
-double direct_seconds(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  const SkinnyCalibration::Direct& own = fitted().direct;
-  const SmLoad sm_load(shape, layout, device);
-  const auto all = as_double(device.compute_units), grid = as_double(layout.grid(shape));
-  const auto warps = as_double(layout.warps_n * layout.warps_k);
-  const double m = tiles_m(shape), step_packets = as_double(2 * layout.tiles);
-  const double packets = as_double(layout.rows(shape) * shape.row_bytes()) / kWarpBytes;  // per CTA
-  const double on_the_way = std::min(grid, all * sm_load.at_once) / all * warps *
-                            as_double(2 * layout.batch) * step_packets * kWarpBytes;
-  const double weights = as_double(shape.n * shape.batches * shape.row_bytes());
-  const double memory = weights / (device.bytes_per_second * own.bandwidth_fraction *
-                                   std::min(1.0, on_the_way / kEnough));
-  const double x = units(shape) * m * 3.5 / step_packets;
-  const double packet = of_packet(shape, false) + (shape.bits() == 16 ? own.of_short : 0) + x +
-                        (is_scaled(shape) ? own.of_scale + 2 * m : 0) + own.of_step;
-  const double to_seconds = sm_load.all * packets / kClock;
-  const double of_unit = units(shape) * m;
-  return smooth_max({memory, issue_clocks(own, packet, warps * sm_load.at_once) * to_seconds,
-                     of_unit / step_packets * kWarpBytes / own.l1_bytes_per_clock * to_seconds,
-                     of_unit * fitted().product_clocks * to_seconds}) +
-         kMicro * (own.start + (std::ceil(sm_load.all / sm_load.at_once) - 1) * own.pass);
-}
-
 // The cp.async kernel: too many rows streamed at once lose bandwidth, and x is copied as well.
 double cp_async_seconds(const Shape& shape, const Layout& layout, const DeviceProps& device) {
   constexpr double kRowsAtOnce = 8192, kLossPerDoubling = 0.23;
@@ -262,7 +238,6 @@ std::int64_t SkinnyLayout::clusters_at_once(const DeviceProps& device, std::int6
 double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) const {
   if (helpers > 0) return warpgroup_seconds(shape, *this, device);
   if (chunk > 0) return tma_seconds(shape, *this, device);
-  if (batch > 0) return direct_seconds(shape, *this, device);
   return cp_async_seconds(shape, *this, device);
 }
 

@@ -60,10 +60,10 @@ bool phases_are_long_enough(const Shape& shape, const Layout& layout) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::int64_t>> SkinnyLayout::knobs() const {
-  return {{"tiles", tiles},          {"warps_n", warps_n}, {"warps_k", warps_k}, {"split", split},
-          {"blocks", blocks},        {"steps", steps},     {"phase", phase},     {"passes", passes},
-          {"chunk", chunk},          {"batch", batch},     {"helpers", helpers}, {"digits", limbs},
-          {"block_rows", block_rows}};
+  return {{"tiles", tiles},     {"warps_n", warps_n}, {"warps_k", warps_k},
+          {"split", split},     {"blocks", blocks},   {"steps", steps},
+          {"phase", phase},     {"passes", passes},   {"chunk", chunk},
+          {"helpers", helpers}, {"digits", limbs},    {"block_rows", block_rows}};
 }
 SkinnyLayout::SkinnyLayout(const Config& config)
     : tiles(config.knob("tiles")),
@@ -75,7 +75,6 @@ SkinnyLayout::SkinnyLayout(const Config& config)
       phase(config.knob("phase")),
       passes(config.knob("passes")),
       chunk(config.knob("chunk")),
-      batch(config.knob("batch")),
       helpers(config.knob("helpers")),
       limbs(config.knob("digits")),
       block_rows(config.knob("block_rows")) {}
@@ -114,7 +113,6 @@ std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
     return (has_own_reduction_smem() ? stages + accumulators : std::max(stages, accumulators)) +
            steps * kBarrierBytes;
   }
-  if (batch > 0) return accumulators;
   return steps * step_bytes(shape) + buffers_x(shape) * phase * x_bytes(shape, *this) +
          buffers_scales(shape) * scale_bytes(shape, *this) + accumulators;
 }
@@ -128,7 +126,7 @@ std::int64_t SkinnyLayout::reduction_bytes(const Shape& shape) const {
 std::int64_t SkinnyLayout::rows_per_pass(const Shape& shape) const {
   constexpr std::int64_t kTile = 8;
   if (helpers > 0 && passes == 1) return shape.m;
-  return chunk + batch > 0 && split == 1 ? std::min(shape.m, kTile) : shape.m;
+  return chunk > 0 && split == 1 ? std::min(shape.m, kTile) : shape.m;
 }
 std::int64_t SkinnyLayout::groups(const Shape& shape) const {
   return ceil_div(shape.n, rows(shape));
@@ -164,7 +162,6 @@ bool SkinnyLayout::choose_lengths(const Shape& shape, const DeviceProps& device,
 std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& device) {
   std::vector<Layout> result = warpgroup_layouts(shape, device);
   for (const Layout& layout : tma_layouts(shape, device)) result.push_back(layout);
-  for (const Layout& layout : direct_layouts(shape, device)) result.push_back(layout);
   const std::size_t others = result.empty() ? 16 : 4;
   for (const Layout& layout : cp_async_layouts(shape, device, others)) result.push_back(layout);
   return result;

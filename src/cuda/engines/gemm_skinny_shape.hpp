@@ -63,8 +63,7 @@ struct SkinnyShape {
 };
 
 // The kernel and its parameters: kernels/gemm_skinny_warpgroup.cuh if `helpers` > 0, else
-// gemm_skinny_tma.cuh if `chunk` > 0, gemm_skinny_direct.cuh if `batch` > 0, else gemm_skinny.cuh
-// (cp.async).
+// gemm_skinny_tma.cuh if `chunk` > 0, else gemm_skinny.cuh (cp.async).
 struct SkinnyLayout {
   static constexpr std::int64_t kBarrierBytes = 16;       // of a stage: two mbarriers
   static constexpr std::int64_t kGroupBarrierBytes = 24;  // three in the warpgroup kernel
@@ -76,7 +75,6 @@ struct SkinnyLayout {
   std::int64_t steps = 3, phase = 1;  // pipeline stages; steps per phase of x
   std::int64_t passes = 1;            // work units per CTA
   std::int64_t chunk = 0;             // bytes of a row per TMA stage; 0: no TMA
-  std::int64_t batch = 0;             // steps per register batch of the direct kernel
   // Warps besides the MMA warpgroups: one TMA producer warp, and repack warps for x; with only the
   // producer, a pre-pass launch repacks x. 0: not the warpgroup kernel.
   std::int64_t helpers = 0;
@@ -156,7 +154,5 @@ std::vector<SkinnyLayout> tma_layouts(const SkinnyShape& shape, const DeviceProp
                                       std::size_t most = 16);
 std::vector<SkinnyLayout> warpgroup_layouts(const SkinnyShape& shape, const DeviceProps& device,
                                             std::size_t most = 16);
-std::vector<SkinnyLayout> direct_layouts(const SkinnyShape& shape, const DeviceProps& device,
-                                         std::size_t most = 4);
 
 }  // namespace ashlar::cuda

@@ -1,5 +1,4 @@
-// Candidate layouts of the skinny GEMM with TMA bulk loads, and of the one that loads straight into
-// registers.
+// Candidate layouts of the skinny GEMM with TMA bulk loads.
 #include <algorithm>
 
 #include "base/ceil_div.hpp"
@@ -83,32 +82,6 @@ std::vector<SkinnyLayout> tma_layouts(const Shape& shape, const DeviceProps& dev
                  layout.chunk *= 2)
               consider(layout);
   return best.first(most);
-}
-
-std::vector<SkinnyLayout> direct_layouts(const Shape& shape, const DeviceProps& device,
-                                         std::size_t most) {
-  if (!shape.fits_tma(device) || shape.m > 16) return {};
-  std::vector<Layout> result;
-  Layout layout;
-  layout.steps = 1;
-  for (layout.tiles = 1; layout.tiles <= 2; ++layout.tiles)
-    for (layout.warps_k = 4; layout.warps_k <= 16; layout.warps_k *= 2)
-      for (layout.warps_n = 1; layout.warps_n * layout.warps_k <= 16; ++layout.warps_n)
-        for (layout.blocks = 1; layout.blocks <= 4; ++layout.blocks)
-          for (layout.batch = 2; layout.batch <= 4; layout.batch *= 2) {
-            const std::int64_t registers = registers_of(shape, layout) +
-                                           4 * layout.batch * 2 * layout.tiles * 4 / 2 +
-                                           (shape.scale_block > 0 ? layout.batch * 4 : 0);
-            const std::int64_t warps = layout.warps_n * layout.warps_k * layout.blocks;
-            if (warps > 32 || registers > 200 || registers * warps * 32 > (64 << 10)) continue;
-            if (layout.batch * layout.tiles > 4) continue;
-            result.push_back(layout);
-          }
-  std::stable_sort(result.begin(), result.end(), [&](const Layout& a, const Layout& b) {
-    return a.seconds(shape, device) < b.seconds(shape, device);
-  });
-  if (result.size() > most) result.resize(most);
-  return result;
 }
 
 }  // namespace ashlar::cuda

@@ -3,12 +3,12 @@
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/gemm_kernel.hpp"
 #include "cuda/engines/sm90/producer_cost.hpp"
 #include "cuda/engines/sm90/residual_prefetch.hpp"
 #include "cuda/engines/sm90/stream_k_tiles.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/engines/unaligned_fallback.hpp"
-#include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
 
@@ -131,10 +131,7 @@ class GemmSm90Engine final : public CudaEngine {
           device, region.precision());
       config.scratch_bytes =
           tails.scratch_bytes() + StreamKTiles{tile, waves, k_blocks(shape)}.scratch_bytes();
-      config.notes.runtime_compiled = true;
-      config.notes.tf32 = shape.rounds_f32;
-      config.notes.truncating_accumulation = operands != DType::i8;
-      config.notes.reduced_precision_accumulation = promotes(operands);
+      note_precision(operands, shape.rounds_f32, config);
       return config;
     };
     const auto stored = [&](const MatrixOperand& factor, std::int64_t lines) {
@@ -162,7 +159,6 @@ class GemmSm90Engine final : public CudaEngine {
     GemmTile tile = tile_of(config);
     const int steps = raw_steps(shape.a, shape.b, tile, tile.raw_bytes);
     const DType operands = shape.a.math;
-    const int stages = stage_count(tile, device);
     const TileWaves waves(tile, cluster_tiles(shape, tile), device);
 
     KernelDesign result;
@@ -204,41 +200,35 @@ class GemmSm90Engine final : public CudaEngine {
         print_residual_prefetch(shape.epilogue, tile.n, graph, arguments) + factor(shape.a, 'a') +
         factor(shape.b, 'b') + lengths_text(shape, graph, arguments);
 
-    const GemmForm form{.a = operands,
-                        .b = shape.b.math,
-                        .transpose_a = shape.a.transpose,
-                        .transpose_b = shape.b.transpose,
-                        .vector = vector_length(shape.epilogue, max_vector(shape.columns)),
-                        .rank = shape.epilogue.space.rank(),
-                        .computes_a = shape.a.computed.has_value(),
-                        .computes_b = shape.b.computed.has_value(),
-                        .has_whole_tiles = waves.whole > 0,
-                        .has_tails = !tails.empty()};
-    std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
+    GemmKernel kernel{.name = "gemm_sm90",
+                      .precision = region.precision(),
+                      .programs = {&shape.epilogue},
+                      .tile = tile,
+                      .stages = stage_count(tile, device),
+                      .constants = constant("kRawSteps", steps),
+                      .printed = printed,
+                      .tails = &tails,
+                      .tail_place = "sm90/tails_matrix.cuh"};
+    kernel.form = {.a = operands,
+                   .b = shape.b.math,
+                   .transpose_a = shape.a.transpose,
+                   .transpose_b = shape.b.transpose,
+                   .vector = vector_length(shape.epilogue, max_vector(shape.columns)),
+                   .rank = shape.epilogue.space.rank(),
+                   .computes_a = shape.a.computed.has_value(),
+                   .computes_b = shape.b.computed.has_value(),
+                   .has_whole_tiles = waves.whole > 0,
+                   .has_tails = !tails.empty()};
     for (const MatrixOperand* one : {&shape.a, &shape.b})
-      if (one->computed) programs.push_back(&one->computed->program);
-    const std::string head = register_types(region.precision(), programs) +
-                             gemm_constants(tile, form, stages) + constant("kRawSteps", steps) +
-                             tails.text() + arguments.struct_text() + printed;
-    std::vector<std::string_view> files = {"lib/epilogue_rows.cuh",
-                                           "lib/ptx_wgmma_mma_async.cuh",
-                                           tile.streams ? "sm90/stream_k.cuh" : "sm90/split_k.cuh",
-                                           "sm90/tile_scheduler.cuh",
-                                           "sm90/load_matrix.cuh",
-                                           "sm90/epilogue_matrix.cuh"};
+      if (one->computed) kernel.programs.push_back(&one->computed->program);
+    kernel.files = {"lib/epilogue_rows.cuh",
+                    tile.streams ? "sm90/stream_k.cuh" : "sm90/split_k.cuh",
+                    "sm90/tile_scheduler.cuh", "sm90/load_matrix.cuh", "sm90/epilogue_matrix.cuh"};
     if (shape.computes())
-      files.insert(files.end(), {"sm90/prologue_pieces.cuh", "sm90/dequantize_rows.cuh",
-                                 "sm90/prologue_tiles.cuh", "sm90/prologue_operands.cuh"});
-    files.push_back("sm90/warpgroups.cuh");
-    tails.add_files(files, "sm90/tails_matrix.cuh");
-    files.push_back("sm90/cluster_reduce.cuh");
-    if (tile.streams) files.push_back("sm90/stream_k_fixup.cuh");
-    files.push_back("sm90/residual_prefetch.cuh");
-    files.push_back("sm90/mainloop.cuh");
-    launch.source = {"gemm_sm90", assemble(files, head)};
-    launch.function = "gemm";
-    launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
-    launch.shared_bytes = shared_bytes(tile, stages);
+      kernel.files.insert(kernel.files.end(),
+                          {"sm90/prologue_pieces.cuh", "sm90/dequantize_rows.cuh",
+                           "sm90/prologue_tiles.cuh", "sm90/prologue_operands.cuh"});
+    kernel.set(launch);
     launch.cluster = waves.cluster;
     launch.grid.x = waves.grid;
     stream_k.add_reset(result.launches);

@@ -6,6 +6,7 @@
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/gemm_kernel.hpp"
 #include "cuda/engines/sm90/moe_rows.hpp"
 #include "cuda/engines/sm90/producer_cost.hpp"
 #include "cuda/engines/sm90/residual_prefetch.hpp"
@@ -163,10 +164,7 @@ class MoeSm90Engine final : public CudaEngine {
           device, region.precision());
       config.scratch_bytes =
           table_bytes(shape, tile) + count_bytes(shape) + list_bytes(shape) + sum_bytes(shape);
-      config.notes.runtime_compiled = true;
-      config.notes.tf32 = shape.rounds_f32;
-      config.notes.truncating_accumulation = operands != DType::i8;
-      config.notes.reduced_precision_accumulation = promotes(operands);
+      note_precision(operands, shape.rounds_f32, config);
     }
     sort_by_cost(result, device, region.precision());
     return result;
@@ -304,35 +302,31 @@ class MoeSm90Engine final : public CudaEngine {
       printed += constant("kHasKLengths", 0) + constant("kRawSteps", raw_steps) +
                  print_lengths({}, "depth_of", "args.depth", graph, arguments);
       printed += print_operand(computed(shape.weight), shape.weight.math, 'b', graph, arguments);
-      const GemmForm form{.a = shape.token.math,
-                          .b = shape.weight.math,
-                          .transpose_a = shape.token.transpose,
-                          .transpose_b = shape.weight.transpose,
-                          .vector = shape.adds()
-                                        ? shape.sum_vector()
-                                        : vector_length(shape.epilogue, max_vector(shape.columns)),
-                          .rank = space.rank(),
-                          .computes_a = shape.token.computed.has_value(),
-                          .computes_b = shape.weight.computed.has_value()};
-      const int stages = stage_count(tile, device);
-      const std::string head =
-          types({&shape.epilogue, &shape.any_token.program, &shape.any_weight.program}) +
-          gemm_constants(tile, form, stages) + arguments.struct_text() + printed;
-      std::vector<std::string_view> files = {
-          "lib/epilogue_rows.cuh",       "lib/ptx_wgmma_mma_async.cuh", "generic/moe_routing.cuh",
-          "sm90/tile_scheduler_moe.cuh", "sm90/load_matrix.cuh",        "moe/group_rows.cuh"};
-      if (shape.adds()) files.insert(files.begin(), "moe/store_accumulators.cuh");
+      GemmKernel kernel{
+          .name = "moe_sm90",
+          .precision = region.precision(),
+          .programs = {&shape.epilogue, &shape.any_token.program, &shape.any_weight.program},
+          .tile = tile,
+          .stages = stage_count(tile, device),
+          .printed = printed,
+          .files = {"lib/epilogue_rows.cuh", "generic/moe_routing.cuh",
+                    "sm90/tile_scheduler_moe.cuh", "sm90/load_matrix.cuh", "moe/group_rows.cuh"}};
+      kernel.form = {.a = shape.token.math,
+                     .b = shape.weight.math,
+                     .transpose_a = shape.token.transpose,
+                     .transpose_b = shape.weight.transpose,
+                     .vector = shape.adds()
+                                   ? shape.sum_vector()
+                                   : vector_length(shape.epilogue, max_vector(shape.columns)),
+                     .rank = space.rank(),
+                     .computes_a = shape.token.computed.has_value(),
+                     .computes_b = shape.weight.computed.has_value()};
+      if (shape.adds()) kernel.files.insert(kernel.files.begin(), "moe/store_accumulators.cuh");
       if (shape.computes())
-        files.insert(files.end(), {"sm90/prologue_pieces.cuh", "sm90/dequantize_rows.cuh",
-                                   "sm90/prologue_tiles.cuh", "sm90/prologue_operands.cuh"});
-      files.push_back("sm90/warpgroups.cuh");
-      files.push_back("sm90/cluster_reduce.cuh");
-      files.push_back("sm90/residual_prefetch.cuh");
-      files.push_back("sm90/mainloop.cuh");
-      launch.source = {"moe_sm90", assemble(files, head)};
-      launch.function = "gemm";
-      launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
-      launch.shared_bytes = shared_bytes(tile, stages);
+        kernel.files.insert(kernel.files.end(),
+                            {"sm90/prologue_pieces.cuh", "sm90/dequantize_rows.cuh",
+                             "sm90/prologue_tiles.cuh", "sm90/prologue_operands.cuh"});
+      kernel.set(launch);
       launch.grid.x = static_cast<unsigned>(std::min<std::int64_t>(
           shape.max_row_tiles(tile) * ceil_div(shape.columns, tile.n), device.compute_units));
       return launch;

@@ -6,6 +6,7 @@
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/gemm_kernel.hpp"
 #include "cuda/engines/sm90/moe_rows.hpp"
 #include "cuda/engines/sm90/producer_cost.hpp"
 #include "cuda/engines/sm90/residual_prefetch.hpp"
@@ -301,31 +302,26 @@ class MoeWgradSm90Engine final : public CudaEngine {
           constant("kHasKLengths", 0) +
           print_lengths({}, "rows_of", "args.rows", graph, arguments) +
           print_lengths({}, "columns_of", "args.columns", graph, arguments);
-      const GemmForm form{.a = shape.math(),
-                          .b = shape.b.factor.math,
-                          .transpose_a = shape.a.factor.transpose,
-                          .transpose_b = shape.b.factor.transpose,
-                          .vector = vector_length(shape.epilogue, max_vector(shape.columns)),
-                          .rank = shape.epilogue.space.rank(),
-                          .computes_a = !shape.a.uses_tma(),
-                          .computes_b = !shape.b.uses_tma(),
-                          .computes_some = true};
-      const int stages = stage_count(tile, device);
-      const std::string head =
-          types({&shape.epilogue, &shape.a.parts.program, &shape.b.parts.program}) +
-          gemm_constants(tile, form, stages) + arguments.struct_text() + printed;
-      constexpr std::array<std::string_view, 14> kFiles = {
-          "lib/epilogue_rows.cuh",      "lib/ptx_wgmma_mma_async.cuh",
-          "moe/expert_k_blocks.cuh",    "sm90/tile_scheduler.cuh",
-          "sm90/load_matrix.cuh",       "sm90/epilogue_matrix.cuh",
-          "sm90/prologue_pieces.cuh",   "moe/routed_operands.cuh",
-          "sm90/prologue_tiles.cuh",    "moe/fill_operands.cuh",
-          "sm90/warpgroups.cuh",        "sm90/cluster_reduce.cuh",
-          "sm90/residual_prefetch.cuh", "sm90/mainloop.cuh"};
-      launch.source = {"moe_wgrad_sm90", assemble(kFiles, head)};
-      launch.function = "gemm";
-      launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
-      launch.shared_bytes = shared_bytes(tile, stages);
+      GemmKernel kernel{
+          .name = "moe_wgrad_sm90",
+          .precision = region.precision(),
+          .programs = {&shape.epilogue, &shape.a.parts.program, &shape.b.parts.program},
+          .tile = tile,
+          .stages = stage_count(tile, device),
+          .printed = printed,
+          .files = {"lib/epilogue_rows.cuh", "moe/expert_k_blocks.cuh", "sm90/tile_scheduler.cuh",
+                    "sm90/load_matrix.cuh", "sm90/epilogue_matrix.cuh", "sm90/prologue_pieces.cuh",
+                    "moe/routed_operands.cuh", "sm90/prologue_tiles.cuh", "moe/fill_operands.cuh"}};
+      kernel.form = {.a = shape.math(),
+                     .b = shape.b.factor.math,
+                     .transpose_a = shape.a.factor.transpose,
+                     .transpose_b = shape.b.factor.transpose,
+                     .vector = vector_length(shape.epilogue, max_vector(shape.columns)),
+                     .rank = shape.epilogue.space.rank(),
+                     .computes_a = !shape.a.uses_tma(),
+                     .computes_b = !shape.b.uses_tma(),
+                     .computes_some = true};
+      kernel.set(launch);
       launch.grid.x =
           static_cast<unsigned>(std::min<std::int64_t>(shape.tiles(tile), device.compute_units));
       return launch;

@@ -1,5 +1,5 @@
 // Skinny GEMM: steps of a lane that loads K-major weights, x and scales from global memory straight
-// into registers.
+// into registers, to recompute accumulators (gemm_skinny_tma.cuh).
 #pragma once
 
 #include "lib/ptx_memory.cuh"

@@ -57,7 +57,7 @@ __device__ inline void recompute(const SomeArgs& args, const WarpgroupLane& lane
 // After the last chunk of a unit: finishes the accumulators, and recomputes them if any lane of the
 // warp has an invalid one.
 template <class SomeArgs>  // with `scales` where accumulators can be invalid
-__device__ inline void recompute_nonfinite(const SomeArgs& args, const ChunkIterator& iter,
+__device__ inline void recompute_nonfinite(const SomeArgs& args, const ChunkPipeline& iter,
                                            const WarpgroupLane& lane, const Coord& coord,
                                            WarpgroupAccumulators& all) {
   const bool is_invalid = !finish_accumulators(all);

@@ -4,10 +4,11 @@
 // A CTA processes kRows rows of weights and a slice of K at a time, in chunks: kChunk bytes of each
 // row, the same k of x, and the scales of these weights. Chunks go through a pipeline of kStages
 // stages. Each warp issues the loads of its share of the rows and waits for the whole chunk. A warp
-// that has read a chunk arrives on its `read` barrier; when all warps have, it issues the next load
+// that has read a chunk arrives on its empty barrier; when all warps have, it issues the next load
 // into that stage. Weights below 16 bits, which take longer to multiply, defer that by one chunk,
 // so that warps need not run in lockstep. The first chunks of the next unit follow the last of
 // this.
+#include "lib/pipeline.cuh"
 #include "lib/ptx_grid_dependency.cuh"
 #include "lib/ptx_tma.cuh"
 
@@ -236,13 +237,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     gemm_skinny_tma(const __grid_constant__ Args args) {
   uint8* const memory = shared_memory();
   float* const acc = (float*)(memory + (kOwnReductionSmem ? kStages * kStageBytes : 0));
-  Mbarrier *const full = (Mbarrier*)(memory + kAllBytes), *const read = full + kStages;
+  BufferPipeline<kStages, kStageBytes> pipeline;
+  pipeline.begin(memory, (Mbarrier*)(memory + kAllBytes));
+  Mbarrier* const full = pipeline.full;
   if (threadIdx.x == 0) {
-#pragma unroll
-    for (int s = 0; s < kStages; ++s) {
-      init_barrier(full + s, 1);
-      init_barrier(read + s, kThreads);
-    }
+    pipeline.init(1, kThreads);
     fence_barriers();
   }
   __syncthreads();
@@ -267,8 +266,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   }
 
   const int warp_k = threadIdx.x / 32 / kWarpsN;
-  int stage = 0, parity = 0;
-  int free = -1, free_parity = 0;  // the stage to refill next, if kDefersLoads
+  int free = -1, free_phase = 0;  // the stage to refill next, if kDefersLoads
 #pragma unroll 1
   for (int unit = first; unit < (int)args.units; unit += every) {
     Coord coord;
@@ -278,28 +276,26 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     float invalid = 0;
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      const uint8* const here = memory + stage * kStageBytes;
+      const uint8* const here = pipeline.buffer();
       const int64 rest = args.row_bytes - (int64)(first_chunk + chunk) * kChunk;
       const int steps = kWhole ? 0 : (int)(min((int64)kChunk, rest) / kStepBytes);
-      wait_for(full + stage, parity);
+      pipeline.consumer_wait();
 #pragma unroll kStepsTogether
       for (int s = 0; s < kSteps; ++s) {
         const int step = s * kWarpsK + warp_k;
         if (kWhole || step < steps) add_step(args, coord, here, step, accumulators, invalid);
       }
-      arrive(read + stage);
+      arrive(pipeline.empty + pipeline.stage);
       if ((!kDefersLoads || free >= 0) && producer.has_more(args)) {
-        wait_for(read + (kDefersLoads ? free : stage), kDefersLoads ? free_parity : parity);
+        wait_for(pipeline.empty + (kDefersLoads ? free : pipeline.stage),
+                 kDefersLoads ? free_phase : pipeline.phase);
         producer.load_weights(args, memory, full);
         producer.load_x_and_scales(args, memory, full);
         producer.next(args);
       }
-      free = stage;
-      free_parity = parity;
-      if (++stage == kStages) {
-        stage = 0;
-        parity ^= 1;
-      }
+      free = pipeline.stage;
+      free_phase = pipeline.phase;
+      pipeline.next();
     }
     if constexpr (kScaled && kHasOffset) {
       if (__any_sync(0xffffffffu, invalid != 0.f)) {

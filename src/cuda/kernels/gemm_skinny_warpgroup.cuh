@@ -9,14 +9,9 @@
 
 extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
     gemm_skinny_warpgroup(const __grid_constant__ Args args) {
-  uint8* const start = shared_memory();
-  // Aligned to the period of the swizzle, by an offset: a pointer rounded as an integer would lose
-  // the shared address space.
-  uint8* const memory = start + (1024 - (uint64)start % 1024) % 1024;
-  Mbarrier* const barriers = (Mbarrier*)(memory + kAllBytes);
-  const Pipeline pipeline = {memory, barriers, barriers + kStages, barriers + 2 * kStages};
+  uint8* const memory = aligned_shared_memory();
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the same for all lanes
-  ChunkIterator iter(args);
+  ChunkPipeline iter(args, memory, (Mbarrier*)(memory + kAllBytes));
   // Measured back to back: clusters gain up to 13 % if the next launch, the repack pre-pass,
   // becomes resident from the start. Without clusters that gains nothing or loses, so these CTAs
   // trigger it with their last chunk.
@@ -24,26 +19,23 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
   if (warp == kWarps) {
     // The producer warp issues the first loads before the other warps may use the barriers.
     if (threadIdx.x % 32 == 0) {
-#pragma unroll
-      for (int s = 0; s < kStages; ++s) {
-        init_barrier(pipeline.full + s, 1 + kArrivingRepackWarps * 32);
-        init_barrier(pipeline.read + s, kThreads);
-        if (kRepacksInCta) init_barrier(pipeline.x_full + s, 1);
-      }
+      iter.init(1 + kArrivingRepackWarps * 32, kThreads);
+      if constexpr (kRepacksInCta)
+        for (int s = 0; s < kStages; ++s) init_barrier(iter.x_full + s, 1);
       fence_barriers();
       fence_proxy_async();
     }
     __syncwarp();
     const int early = stages_before_pdl_wait(args);
-    ChunkIterator of_weights = iter;
+    ChunkPipeline of_weights = iter;
 #pragma unroll 1
-    for (int s = 0; s < early && of_weights.has_more(args); ++s, of_weights.next())
-      load_weights(args, of_weights, pipeline);
+    for (int s = 0; s < early && of_weights.has_more(args); ++s, of_weights.next_chunk())
+      load_weights(args, of_weights);
     wait_on_dependent_grids();
 #pragma unroll 1
-    for (int s = 0; s < kStages && iter.has_more(args); ++s, iter.next()) {
-      if (s >= early) load_weights(args, iter, pipeline);
-      load_x(args, iter, pipeline);
+    for (int s = 0; s < kStages && iter.has_more(args); ++s, iter.next_chunk()) {
+      if (s >= early) load_weights(args, iter);
+      load_x(args, iter);
     }
   }
   __syncthreads();
@@ -51,9 +43,9 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
 
   if (warp >= kWarps) {
     if (warp == kWarps)
-      load_chunks(args, iter, pipeline);
+      load_chunks(args, iter);
     else if (kRepacksInCta)
-      repack_chunks(args, iter, pipeline, warp - kWarps - 1);
+      repack_chunks(args, iter, warp - kWarps - 1);
     if constexpr (kClusterBlocks > 1) {
       cluster_wait();
       cluster_sync();  // matches the one of reduce_in_cluster()
@@ -70,11 +62,11 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
       coord.first_row = (Index)iter.unit * kRows;
       WarpgroupAccumulators acc;
 #pragma unroll 1
-      for (int chunk = 0; chunk < iter.chunks; ++chunk, iter.next_stage()) {
-        lane.stage = memory + iter.stage * kStageBytes;
-        wait_for(pipeline.full + iter.stage, iter.parity);
+      for (int chunk = 0; chunk < iter.chunks; ++chunk, iter.next()) {
+        lane.stage = iter.buffer();
+        iter.consumer_wait();
         add_stage(lane, acc);
-        arrive(pipeline.read + iter.stage);
+        arrive(iter.empty + iter.stage);
       }
       recompute_nonfinite(args, iter, lane, coord, acc);
       float* const reduction_smem = (float*)(memory + (kOwnReductionSmem ? kPipelineBytes : 0));

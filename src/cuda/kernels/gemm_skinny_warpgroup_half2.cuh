@@ -3,6 +3,8 @@
 // runs, the next part is converted.
 #pragma once
 
+#include "lib/ptx_wgmma.cuh"
+
 static const int kSlicesPerPart = kSlices < 4 ? kSlices : 4;           // slices of a part
 static const int kParts = kSlices / kSlicesPerPart;                    // of a piece
 static const int kPartWords = 2 * kSlicesPerPart / kPairs;             // of a packet
@@ -57,7 +59,7 @@ __device__ inline void multiply_part(float (&acc)[kHalf],
   wgmma_fence();
 #pragma unroll
   for (int c = 0; c < kSlicesPerPart; ++c)
-    multiply(acc, a_frags[c], advance_descriptor(x, c * kSliceBytes), true);
+    Mma::multiply(acc, a_frags[c], advance_descriptor(x, c * kSliceBytes), true);
   wgmma_commit_group();
 }
 

@@ -7,7 +7,9 @@
 // become floats.
 #pragma once
 
-static const int kLimbAccumulators = WGMMA_N / 2;  // of a piece: 4 per limb and 8 rows of x
+#include "lib/ptx_wgmma.cuh"
+
+static const int kLimbAccumulators = Mma::kN / 2;  // of a piece: 4 per limb and 8 rows of x
 // Pieces per unrolled iteration. kAccBuffers: pieces with live integer accumulators; one where
 // registers are short, in which case other warpgroups keep the tensor cores busy.
 static const int kMaxPieces = kAccBuffers == 1 ? 4 : 8;
@@ -48,7 +50,7 @@ __device__ inline void multiply_piece(int (&own)[kLimbAccumulators],
   wgmma_fence();
 #pragma unroll
   for (int c = 0; c < kSlices; ++c)
-    multiply(own, factors[c], advance_descriptor(x, c * kSliceBytes), c > 0);
+    Mma::multiply(own, factors[c], advance_descriptor(x, c * kSliceBytes), c > 0);
   wgmma_commit_group();
 }
 // Combines the limbs, the two higher ones as one integer below 2^30, scales and accumulates in f32.

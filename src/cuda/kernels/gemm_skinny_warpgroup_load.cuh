@@ -4,6 +4,7 @@
 // A stage holds a chunk: kChunk bytes of each row of the CTA, in 128-byte pieces swizzled by TMA; x
 // of the same k, repacked (gemm_skinny_repack.cuh) by the pre-pass launch or by repack warps; the
 // scales of these weights.
+#include "lib/pipeline.cuh"
 #include "lib/ptx_grid_dependency.cuh"
 #include "lib/ptx_tma.cuh"
 
@@ -24,20 +25,15 @@ static const int kArrivingRepackWarps = !kRepacksInCta                ? 0
                              : kRepackUnits < kRepackWarps ? kRepackUnits
                                                          : kRepackWarps;
 
-// Barriers of each stage. full: TMA and repack warps are done. read: all MMA threads have read it
-// (the empty barrier). x_full: TMA has loaded x that is to be repacked.
-struct Pipeline {
-  uint8* memory;
-  Mbarrier *full, *read, *x_full;
-};
+// Iterates over the chunks of a CTA, unit by unit, in the stages of the pipeline. Every warp has a
+// copy of its own. TMA and repack warps fill a stage; all MMA threads arrive on its empty barrier.
+struct ChunkPipeline : BufferPipeline<kStages, kStageBytes> {
+  Mbarrier* x_full;  // of each stage: TMA has loaded x that is to be repacked
+  int unit, every, first_chunk, chunks, chunk;
 
-// Iterates over the chunks of a CTA, unit by unit, with stage and barrier parity of each. Every
-// warp has its own copy.
-struct ChunkIterator {
-  int unit, every, first_chunk, chunks;
-  int chunk, stage, parity;
-
-  __device__ ChunkIterator(const Args& args) : chunk(0), stage(0), parity(0) {
+  __device__ ChunkPipeline(const Args& args, uint8* stages, Mbarrier* barriers) : chunk(0) {
+    begin(stages, barriers);
+    x_full = barriers + kBarriers;
     const int rank = blockIdx.x % kClusterBlocks, all = (int)args.rounds;
     const int most = (all + kClusterBlocks - 1) / kClusterBlocks;
     unit = blockIdx.x / kClusterBlocks;
@@ -46,13 +42,8 @@ struct ChunkIterator {
     chunks = min(most, all - first_chunk);
   }
   __device__ bool has_more(const Args& args) const { return unit < (int)args.units; }
-  __device__ void next_stage() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-  __device__ void next() {
-    next_stage();
+  __device__ void next_chunk() {
+    next();
     if (++chunk < chunks) return;
     chunk = 0;
     unit += every;
@@ -61,11 +52,10 @@ struct ChunkIterator {
 
 // By a whole warp: issues the TMA load of the weights. Full boxes count as transaction bytes: TMA
 // zero-fills out of bounds.
-__device__ inline void load_weights(const Args& args, const ChunkIterator& iter,
-                                    const Pipeline& pipeline) {
-  uint8* const to = pipeline.memory + iter.stage * kStageBytes;
+__device__ inline void load_weights(const Args& args, const ChunkPipeline& iter) {
+  uint8* const to = iter.buffer();
   const int chunk = iter.first_chunk + iter.chunk, row = iter.unit * kRows;
-  Mbarrier* const full = pipeline.full + iter.stage;
+  Mbarrier* const full = iter.full + iter.stage;
   if (threadIdx.x % 32 == 0) {
     arrive_and_expect_tx(full, kTmaBytes);
     const int at[3] = {0, chunk * kPieces, row};
@@ -75,12 +65,11 @@ __device__ inline void load_weights(const Args& args, const ChunkIterator& iter,
 }
 // By a whole warp: issues the TMA loads of x and of scales.
 template <class SomeArgs>  // with map_scales only where kScaled
-__device__ inline void load_x(const SomeArgs& args, const ChunkIterator& iter,
-                              const Pipeline& pipeline) {
-  uint8* const to = pipeline.memory + iter.stage * kStageBytes;
+__device__ inline void load_x(const SomeArgs& args, const ChunkPipeline& iter) {
+  uint8* const to = iter.buffer();
   const int chunk = iter.first_chunk + iter.chunk, row = iter.unit * kRows;
-  Mbarrier* const full = pipeline.full + iter.stage;
-  load_packed_x(args, chunk, to + kFirstX, full, pipeline.x_full + iter.stage);
+  Mbarrier* const full = iter.full + iter.stage;
+  load_packed_x(args, chunk, to + kFirstX, full, iter.x_full + iter.stage);
   if constexpr (kScaled) {
     const int at_scales[2] = {row, chunk * kGroups};
     if (threadIdx.x % 32 == 0) load_box(to + kFirstScale, args.map_scales, full, at_scales);
@@ -90,27 +79,26 @@ __device__ inline void load_x(const SomeArgs& args, const ChunkIterator& iter,
 // Main loop of the repack warps. Units of consecutive stages go round-robin over these warps. A
 // warp always gets the same units of a given stage: if it skipped a phase of a barrier, it could
 // not tell that phase from the next by parity.
-__device__ inline void repack_chunks(const Args& args, ChunkIterator iter, const Pipeline& pipeline,
-                                     int warp) {
+__device__ inline void repack_chunks(const Args& args, ChunkPipeline iter, int warp) {
   constexpr int kFurther = kRepackWarps - kRepackUnits % kRepackWarps;
   const StageLane lane;
 #pragma unroll 1
-  for (; iter.has_more(args); iter.next()) {
+  for (; iter.has_more(args); iter.next_chunk()) {
     const int first = (warp + iter.stage * kFurther) % kRepackWarps;
     if (first >= kRepackUnits) continue;
-    wait_for(pipeline.x_full + iter.stage, iter.parity);
-    repack(lane, first, pipeline.memory + iter.stage * kStageBytes + kFirstX);
+    wait_for(iter.x_full + iter.stage, iter.phase);
+    repack(lane, first, iter.buffer() + kFirstX);
     fence_proxy_async();
-    arrive(pipeline.full + iter.stage);
+    iter.producer_commit();
   }
 }
 // Main loop of the producer warp, after the first fill of all stages.
-__device__ inline void load_chunks(const Args& args, ChunkIterator iter, const Pipeline& pipeline) {
+__device__ inline void load_chunks(const Args& args, ChunkPipeline iter) {
 #pragma unroll 1
-  for (; iter.has_more(args); iter.next()) {
-    wait_for(pipeline.read + iter.stage, iter.parity ^ 1);
-    load_weights(args, iter, pipeline);
-    load_x(args, iter, pipeline);
+  for (; iter.has_more(args); iter.next_chunk()) {
+    iter.producer_acquire();
+    load_weights(args, iter);
+    load_x(args, iter);
   }
   launch_dependent_grids();
 }

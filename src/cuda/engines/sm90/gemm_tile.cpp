@@ -6,6 +6,7 @@
 #include "base/fail.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/text/spec_text.hpp"
+#include "cuda/text/wgmma_text.hpp"
 
 namespace ashlar::cuda {
 
@@ -26,28 +27,10 @@ int staging_bytes(const GemmTile& tile) {  // per warp
   return 16 * (staging_columns(tile) + 8) * 4;
 }
 
-// Name of an operand type in PTX.
-const char* operand_name(DType dtype) {
-  switch (dtype) {
-    case DType::f32: return "tf32";
-    case DType::f16: return "f16";
-    case DType::bf16: return "bf16";
-    case DType::e4m3: return "e4m3";
-    case DType::e5m2: return "e5m2";
-    case DType::i8: return "s8";
-    case DType::u8: return "u8";
-    default: fail(ErrorCode::internal, "cuda: tensor cores do not support {}", to_string(dtype));
-  }
-}
-
 // N of one wgmma. Wide tiles that promote use two instructions, which share the accumulators of a
 // stage.
 int instruction_columns(const GemmTile& tile, DType operands) {
   return promotes(operands) && tile.n == 256 ? 128 : tile.n;
-}
-
-std::string define(const char* name, const std::string& value) {
-  return fmt::format("#define {} {}\n", name, value);
 }
 
 // Whether split-K within clusters can cover the tail wave: at most one split tile per CTA, and
@@ -287,27 +270,17 @@ std::vector<GemmTile> gemm_tiles(DType operands, std::int64_t rows, std::int64_t
 
 std::string gemm_constants(const GemmTile& tile, const GemmForm& form, int stages) {
   const int bytes = bytes_of(form.a);
-  const bool integers = form.a == DType::i8 || form.a == DType::u8;
-  const auto major = [&](bool transpose) {
-    return bytes != 2 ? std::string("\"\"") : fmt::format("\", {}\"", transpose ? 1 : 0);
-  };
   const bool computes = form.computes_a || form.computes_b || form.computes_some;
   const int asked = (form.computes_a ? 0 : tile.m) + (form.computes_b ? 0 : tile.n);
   const char* tails = form.has_tails ? "GemmTails" : "NoTails";
-  return fmt::format("typedef {} Accum;\n", integers ? "int" : "float") +
-         fmt::format("struct {0};\ntypedef {0} TileTails;\n", tails) +
+  const Wgmma mma{.a = form.a,
+                  .b = form.b,
+                  .n = form.columns > 0 ? form.columns : instruction_columns(tile, form.a),
+                  .transpose_a = form.transpose_a,
+                  .transpose_b = form.transpose_b};
+  return print_wgmma("Mma", mma) + fmt::format("struct {0};\ntypedef {0} TileTails;\n", tails) +
          constant("kComputes", computes) + constant("kProducers", tile.producers) +
-         constant("kTmaBytes", asked * tile.depth_bytes) +
-         define("WGMMA_N",
-                fmt::format("{}",
-                            form.columns > 0 ? form.columns : instruction_columns(tile, form.a))) +
-         define("WGMMA_K", fmt::format("\"k{}\"", 32 / bytes)) +
-         define("WGMMA_ACCUM_TYPE", integers ? "s32" : "f32") +
-         define("WGMMA_A", operand_name(form.a)) + define("WGMMA_B", operand_name(form.b)) +
-         define("WGMMA_SCALES", integers ? "\"\"" : "\", 1, 1\"") +
-         define("WGMMA_MAJOR_A", major(form.transpose_a)) +
-         define("WGMMA_MAJOR_B", major(form.transpose_b)) +
-         define("WGMMA_REGISTER", integers ? "\"r\"" : "\"f\"") + constant("kTileM", tile.m) +
+         constant("kTmaBytes", asked * tile.depth_bytes) + constant("kTileM", tile.m) +
          constant("kTileN", tile.n) + constant("kBlockK", tile.depth_bytes / bytes) +
          constant("kElementBytes", bytes) + constant("kStages", stages) +
          constant("kConsumers", tile.consumers) + constant("kPingPong", tile.ping_pong) +

@@ -98,7 +98,7 @@ bool promotes(DType operands);
 // Candidate tiles for a result of `rows` x `columns`.
 std::vector<GemmTile> gemm_tiles(DType operands, std::int64_t rows, std::int64_t columns);
 
-// The instruction for lib/ptx_wgmma_mma_async.cuh, and the constants of sm90/mainloop.cuh. f32
+// The instruction `Mma` (text/wgmma_text.hpp), and the constants of sm90/mainloop.cuh. f32
 // operands are multiplied as tf32.
 struct GemmForm {
   DType a = bf16, b = bf16;

@@ -17,3 +17,10 @@ __device__ inline uint32 shared_address(const void* pointer) {
 // Defined by the emulator.
 uint8* shared_memory();
 #endif
+
+// Aligned to 1024, the period of the swizzle. The pointer is not rounded as an integer: the
+// compiler would lose its state space.
+__device__ inline uint8* aligned_shared_memory() {
+  uint8* memory = shared_memory();
+  return memory + (1024 - (uint64)memory % 1024) % 1024;
+}

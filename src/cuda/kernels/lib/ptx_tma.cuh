@@ -156,6 +156,12 @@ __device__ inline void store_box(const TensorMap& map, const void* from, const i
             &map),
         "r"(box), "r"(at[0]), "r"(at[1]), "r"(at[2])
         : "memory");
+  if constexpr (kRank == 4)
+    asm volatile(
+        "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(
+            &map),
+        "r"(box), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3])
+        : "memory");
 #endif
 }
 __device__ inline void tma_store_commit_group() {

@@ -1,5 +1,11 @@
-// Support of wgmma (warpgroup MMA, 128 threads, asynchronous, sm_90a): descriptors, fences,
-// setmaxnreg. The instruction itself is in lib/ptx_wgmma_mma_async.cuh.
+// wgmma (warpgroup MMA, 128 threads, asynchronous, sm_90a): descriptors, fences, setmaxnreg.
+//
+// The host prints one struct per instruction shape that a kernel asks for, usually one named Mma
+// (text/wgmma_text.hpp): its multiply() is wgmma.mma_async, D (64 x kN) += A B', A 64 x kK and
+// B kN x kK. Thread t of the warpgroup has rows 16 (t / 32) + t % 32 / 4 and 8 below, and of every
+// 8 columns 2 (t % 4) and the next: accum[4 j + 2 h + i] is row + 8 h, column 8 j + 2 (t % 4) + i.
+// A in registers is the fragment of mma.m16n8k16 for the warp's 16 rows: four registers for every
+// type. Descriptors name operands in shared memory.
 #pragma once
 
 #include "lib/ptx_shared.cuh"
@@ -65,6 +71,14 @@ template <int kRows, int kCount, class Accum>
 __device__ inline void fence_operand(Accum (&accum)[kRows][kCount]) {
 #pragma unroll
   for (int r = 0; r < kRows; ++r) fence_operand(accum[r]);
+}
+
+template <int kRows, int kCount, class Accum>
+__device__ inline void clear(Accum (&accum)[kRows][kCount]) {
+#pragma unroll
+  for (int r = 0; r < kRows; ++r)
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) accum[r][i] = 0;
 }
 
 // setmaxnreg moves registers between warpgroups; kCount is a multiple of 8.

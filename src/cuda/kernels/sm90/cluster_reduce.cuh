@@ -12,12 +12,12 @@ static const int kOwnColumns = kTileN / kSplits;
 // Columns that a warp reduces at a time.
 static const int kReducedColumns = kOwnColumns < kStagingColumns ? kOwnColumns : kStagingColumns;
 
-static_assert(kSplits == 1 || kTileM * kTileN * (int)sizeof(Accum) <=
+static_assert(kSplits == 1 || kTileM * kTileN * (int)sizeof(Mma::Accum) <=
                                   kStages * (kStageBytesA + kStageBytesB),
               "the sums of a tile lie where the stages were");
 
 struct alignas(16) AccumQuad {
-  Accum values[4];
+  Mma::Accum values[4];
 };
 
 // Accumulators of 16 rows of the tile; `rows` is the row index / 16.
@@ -28,7 +28,7 @@ __device__ inline AccumQuad* spilled_accumulators(uint8* memory, int rows) {
 // By a consumer warpgroup; its warps have 16 of each 64 rows from `first` * 16 on, and kTileN
 // columns per row block. No thread or TMA access to `memory` may be outstanding.
 template <int kCount, int kHalf>
-__device__ inline void spill_accumulators(uint8* memory, const Accum (&accum)[kCount][kHalf],
+__device__ inline void spill_accumulators(uint8* memory, const Mma::Accum (&accum)[kCount][kHalf],
                                           int first) {
 #pragma unroll
   for (int piece = 0; piece < kCount; ++piece) {
@@ -37,7 +37,7 @@ __device__ inline void spill_accumulators(uint8* memory, const Accum (&accum)[kC
                     piece % kOfRows * (kHalf / 4 * 32);
 #pragma unroll
     for (int j = 0; j < kHalf / 4; ++j) {
-      const Accum* four = accum[piece] + 4 * j;
+      const Mma::Accum* four = accum[piece] + 4 * j;
       to[j * 32] = {four[0], four[1], four[2], four[3]};
     }
   }
@@ -55,7 +55,7 @@ __device__ inline void cluster_reduce(const A& args, uint8* memory, uint8* stagi
     const int rows = first + number / (kOwnColumns / kReducedColumns) * 4;
     const int column = own + number % (kOwnColumns / kReducedColumns) * kReducedColumns;
     const AccumQuad* from = spilled_accumulators(memory, rows) + column / 8 * 32;
-    Accum total[kReducedColumns / 2];
+    Mma::Accum total[kReducedColumns / 2];
 #pragma unroll
     for (int block = 0; block < kSplits; ++block)
 #pragma unroll

@@ -1,7 +1,7 @@
 // Warp-specialised persistent GEMM mainloop: producer warps fill a multi-stage pipeline with
 // K-blocks by TMA (or compute operands), kConsumers warpgroups run wgmma and the epilogue. Requires
 // the generated header, sm90/tile_scheduler.cuh, lib/epilogue_rows.cuh,
-// lib/ptx_wgmma_mma_async.cuh, sm90/warpgroups.cuh, sm90/cluster_reduce.cuh,
+// sm90/warpgroups.cuh, sm90/cluster_reduce.cuh,
 // sm90/residual_prefetch.cuh, with kStreams sm90/stream_k_fixup.cuh, and a loader that defines
 //   kStageBytesA, kStageBytesB
 //   load_stage(args, work, block, a, b, barrier)  issues the TMA loads of a K-block
@@ -23,75 +23,54 @@
 static const int kArrivingLanes = kStages % kProducers == 0 ? 1 : 32;
 // Arrivals on a full barrier: the thread that issues TMA, and the producer warps that compute.
 static const int kFullArrivals = (kTmaBytes > 0) + (kComputes ? 4 * kArrivingLanes : 0);
-// A wgmma covers 64 rows and WGMMA_N columns. Instruction tiles of a warpgroup: row blocks, each
+// A wgmma covers 64 rows and Mma::kN columns. Instruction tiles of a warpgroup: row blocks, each
 // with kParts column parts.
-static const int kParts = kTileN / WGMMA_N;
+static const int kParts = kTileN / Mma::kN;
 static const int kPieces = kRowBlocks * kParts;
 
 template <class A>
 struct ProducerPrologue;
 
-struct Pipeline : PipelineState<kStages> {
+struct GemmPipeline : Pipeline<kStages> {
   uint8 *a, *b, *staging_buffers, *producer_smem;
-  Mbarrier *full, *empty, *order, *computed;
-};
+  Mbarrier *order, *computed;
 
-__device__ inline Pipeline pipeline_of(uint8* memory) {
-  Pipeline pipeline;
-  pipeline.a = memory;
-  pipeline.b = pipeline.a + kStages * kStageBytesA;
-  pipeline.staging_buffers = pipeline.b + kStages * kStageBytesB;
-  pipeline.full = (Mbarrier*)(pipeline.staging_buffers + kConsumers * 4 * kStagingBytes);
-  pipeline.empty = pipeline.full + kStages;
-  pipeline.order = pipeline.empty + kStages;
-  pipeline.computed = pipeline.order + kConsumers;
-  pipeline.producer_smem = (uint8*)(pipeline.order + (kConsumers + 2) / 2 * 2);  // a multiple of 16
-  pipeline.stage = pipeline.parity = 0;
-  return pipeline;
-}
-
-__device__ inline void start(const Pipeline& pipeline) {
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < kStages; ++s) {
-      init_barrier(pipeline.full + s, kFullArrivals);
-      init_barrier(pipeline.empty + s, 4 * kTileWarpgroups * kCluster);
-    }
-    for (int group = 0; group < kConsumers; ++group) init_barrier(pipeline.order + group, 4);
-    init_barrier(pipeline.computed, kProducers * 128);
-    fence_barriers();
+  __device__ explicit GemmPipeline(uint8* memory) {
+    a = memory;
+    b = a + kStages * kStageBytesA;
+    staging_buffers = b + kStages * kStageBytesB;
+    begin((Mbarrier*)(staging_buffers + kConsumers * 4 * kStagingBytes));
+    order = empty + kStages;
+    computed = order + kConsumers;
+    producer_smem = (uint8*)(order + (kConsumers + 2) / 2 * 2);  // a multiple of 16
   }
-  if constexpr (kCluster > 1)
-    cluster_sync_relaxed();
-  else
-    __syncthreads();
-}
+  __device__ uint8* stage_a() const { return a + stage * kStageBytesA; }
+  __device__ uint8* stage_b() const { return b + stage * kStageBytesB; }
+};
 
 // The TMA producer, one thread.
 template <class A>
-__device__ inline void produce_stages(const A& args, Pipeline pipeline) {
+__device__ inline void produce_stages(const A& args, GemmPipeline pipeline) {
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const WorkTile work = work_of(args, number);
     ResidualL2Prefetch l2_prefetch;
     for (int block = work.first; block < work.first + work.count; ++block, pipeline.next()) {
-      Mbarrier* full = pipeline.full + pipeline.stage;
-      wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
-      arrive_and_expect_tx(full, kTmaBytes);
-      load_stage(args, work, block, pipeline.a + pipeline.stage * kStageBytesA,
-                 pipeline.b + pipeline.stage * kStageBytesB, full);
+      Mbarrier* full = pipeline.producer_acquire(kTmaBytes);
+      load_stage(args, work, block, pipeline.stage_a(), pipeline.stage_b(), full);
       if constexpr (kResidualStages > 0) l2_prefetch.block(args, work, block - work.first);
     }
     if constexpr (kResidualStages > 0) {
       for (int part = 0; part < kResidualStages; ++part, pipeline.next()) {
-        wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
-        load_residual(args, work, part, pipeline.a + pipeline.stage * kStageBytesA,
-                        pipeline.b + pipeline.stage * kStageBytesB, pipeline.full + pipeline.stage);
+        pipeline.producer_acquire();
+        load_residual(args, work, part, pipeline.stage_a(), pipeline.stage_b(),
+                      pipeline.full + pipeline.stage);
       }
     }
   }
 }
 // A producer warpgroup that computes operands; several take stages round-robin.
 template <class A>
-__device__ inline void produce_computed_stages(const A& args, Pipeline pipeline, int group) {
+__device__ inline void produce_computed_stages(const A& args, GemmPipeline pipeline, int group) {
   const bool issues_tma = kTmaBytes > 0 && threadIdx.x % 128 == 0;
   ProducerPrologue<A> prologue(args, pipeline.producer_smem, group);
   int turn = 0;
@@ -99,40 +78,28 @@ __device__ inline void produce_computed_stages(const A& args, Pipeline pipeline,
     const WorkTile work = work_of(args, number);
     for (int block = work.first; block < work.first + work.count; ++block, pipeline.next()) {
       if (kProducers > 1 && turn++ % kProducers != group) continue;
-      uint8* a = pipeline.a + pipeline.stage * kStageBytesA;
-      uint8* b = pipeline.b + pipeline.stage * kStageBytesB;
+      uint8 *a = pipeline.stage_a(), *b = pipeline.stage_b();
       Mbarrier* full = pipeline.full + pipeline.stage;
       prologue.stage(args, work, block, a, b, [&](bool uses_tma = true) {
-        wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
+        pipeline.producer_acquire();
         if (!issues_tma) return;
         arrive_and_expect_tx(full, uses_tma ? kTmaBytes : 0);
         if (uses_tma) load_stage(args, work, block, a, b, full);
       });
       fence_proxy_async();
       __syncwarp();
-      if (threadIdx.x % 32 < kArrivingLanes) arrive(full);
+      if (threadIdx.x % 32 < kArrivingLanes) pipeline.producer_commit();
     }
-  }
-}
-
-// Called by a whole warp that has read the stage: arrives on its empty barrier in every CTA whose
-// multicast loads write to it.
-__device__ inline void release(const Pipeline& pipeline, int stage) {
-  const int lane = threadIdx.x % 32;
-  if constexpr (kCluster > 1) {
-    if (lane < kCluster) arrive_remote(pipeline.empty + stage, lane);
-  } else {
-    if (lane == 0) arrive(pipeline.empty + stage);
   }
 }
 
 // Issues the wgmma of one stage for kCount instruction tiles. `accumulate`: false overwrites.
 template <int kCount>
-__device__ inline void issue_mma(const Pipeline& pipeline, int first_row_block, int first_piece,
-                                      bool accumulate, Accum (&accum)[kCount][WGMMA_N / 2]) {
-  const uint64 a = tile_descriptor<kTransposeA>(pipeline.a + pipeline.stage * kStageBytesA +
+__device__ inline void issue_mma(const GemmPipeline& pipeline, int first_row_block, int first_piece,
+                                      bool accumulate, Mma::Fragment (&accum)[kCount]) {
+  const uint64 a = tile_descriptor<kTransposeA>(pipeline.stage_a() +
                                                 first_row_block * rows_step<kTransposeA>());
-  const uint64 b = tile_descriptor<kTransposeB>(pipeline.b + pipeline.stage * kStageBytesB);
+  const uint64 b = tile_descriptor<kTransposeB>(pipeline.stage_b());
   fence_operand(accum);
   wgmma_fence();
 #pragma unroll
@@ -140,12 +107,12 @@ __device__ inline void issue_mma(const Pipeline& pipeline, int first_row_block, 
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const int row_block = (first_piece + i) / kParts, part = (first_piece + i) % kParts;
-      multiply(accum[i],
-               advance_descriptor(
-                   a, row_block * rows_step<kTransposeA>() + k * k_step<kTransposeA>()),
-               advance_descriptor(b, part * (WGMMA_N / 64) * rows_step<kTransposeB>() +
-                                         k * k_step<kTransposeB>()),
-               accumulate || k > 0);
+      Mma::multiply(accum[i],
+                    advance_descriptor(
+                        a, row_block * rows_step<kTransposeA>() + k * k_step<kTransposeA>()),
+                    advance_descriptor(b, part * (Mma::kN / 64) * rows_step<kTransposeB>() +
+                                              k * k_step<kTransposeB>()),
+                    accumulate || k > 0);
     }
   wgmma_commit_group();
   fence_operand(accum);
@@ -153,10 +120,9 @@ __device__ inline void issue_mma(const Pipeline& pipeline, int first_row_block, 
 
 // Waits for the residual stages of the tile while its last wgmma run, and only then signals the
 // order barrier: the next warpgroup may wait only on stages whose previous phase is complete.
-__device__ inline void wait_for_residual(Pipeline pipeline, const OrderBarrier& order) {
+__device__ inline void wait_for_residual(GemmPipeline pipeline, const OrderBarrier& order) {
   if constexpr (kResidualStages > 0) {
-    for (int part = 0; part < kResidualStages; ++part, pipeline.next())
-      wait_for(pipeline.full + pipeline.stage, pipeline.parity);
+    for (int part = 0; part < kResidualStages; ++part, pipeline.next()) pipeline.consumer_wait();
     order.arrive_next(pipeline.order);
   }
 }
@@ -165,17 +131,14 @@ __device__ inline void wait_for_residual(Pipeline pipeline, const OrderBarrier& 
 // 128) are promoted to f32, one instruction tile after the other. The other warpgroups keep the
 // tensor cores busy in the meantime.
 template <class DuringMma>
-__device__ inline void mma_k_blocks_promoted(Pipeline& pipeline, const WorkTile& work,
+__device__ inline void mma_k_blocks_promoted(GemmPipeline& pipeline, const WorkTile& work,
                                              const OrderBarrier& order, int first_row_block,
-                                             Accum (&accum)[kPieces][WGMMA_N / 2],
+                                             Mma::Fragment (&accum)[kPieces],
                                              DuringMma during_mma) {
-#pragma unroll
-  for (int piece = 0; piece < kPieces; ++piece)
-#pragma unroll
-    for (int i = 0; i < WGMMA_N / 2; ++i) accum[piece][i] = 0;
-  Accum of_stage[1][WGMMA_N / 2];
+  clear(accum);
+  Mma::Fragment of_stage[1];
   for (int block = 0; block < work.count; ++block, pipeline.next()) {
-    wait_for(pipeline.full + pipeline.stage, pipeline.parity);
+    pipeline.consumer_wait();
     if (kResidualStages == 0 && block == work.count - 1) order.arrive_next(pipeline.order);
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
@@ -183,9 +146,9 @@ __device__ inline void mma_k_blocks_promoted(Pipeline& pipeline, const WorkTile&
       if (block == 0 && piece == 0) during_mma();
       wgmma_wait_group<0>();
       fence_operand(of_stage);
-      if (piece == kPieces - 1) release(pipeline, pipeline.stage);
+      if (piece == kPieces - 1) pipeline.consumer_release<kCluster>(pipeline.stage);
 #pragma unroll
-      for (int i = 0; i < WGMMA_N / 2; ++i) accum[piece][i] += of_stage[0][i];
+      for (int i = 0; i < Mma::kN / 2; ++i) accum[piece][i] += of_stage[0][i];
     }
   }
   wait_for_residual(pipeline, order);
@@ -195,27 +158,27 @@ __device__ inline void mma_k_blocks_promoted(Pipeline& pipeline, const WorkTile&
 // stage have been issued. `during_mma` runs once, while the first wgmma are in flight. Returns the
 // stage that the last wgmma read; finish_mma waits for them and releases it.
 template <class DuringMma>
-__device__ inline int mma_k_blocks(Pipeline& pipeline, const WorkTile& work,
+__device__ inline int mma_k_blocks(GemmPipeline& pipeline, const WorkTile& work,
                                    const OrderBarrier& order, int first_row_block,
-                                   Accum (&accum)[kPieces][WGMMA_N / 2], DuringMma during_mma) {
+                                   Mma::Fragment (&accum)[kPieces], DuringMma during_mma) {
   int before = -1;
   for (int block = 0; block < work.count; ++block, pipeline.next()) {
-    wait_for(pipeline.full + pipeline.stage, pipeline.parity);
+    pipeline.consumer_wait();
     if (kResidualStages == 0 && block == work.count - 1) order.arrive_next(pipeline.order);
     issue_mma(pipeline, first_row_block, 0, block > 0, accum);
     if (block == 0) during_mma();
     wgmma_wait_group<1>();
-    if (before >= 0) release(pipeline, before);
+    if (before >= 0) pipeline.consumer_release<kCluster>(before);
     before = pipeline.stage;
   }
   wait_for_residual(pipeline, order);
   return before;
 }
-__device__ inline void finish_mma(const Pipeline& pipeline, int stage,
-                                    Accum (&accum)[kPieces][WGMMA_N / 2]) {
+__device__ inline void finish_mma(const GemmPipeline& pipeline, int stage,
+                                    Mma::Fragment (&accum)[kPieces]) {
   wgmma_wait_group<0>();
   fence_operand(accum);
-  if (stage >= 0) release(pipeline, stage);
+  if (stage >= 0) pipeline.consumer_release<kCluster>(stage);
 }
 
 // 16 rows of a warp for lib/epilogue_tma_store.cuh, which loads per-column operands and computes
@@ -226,10 +189,10 @@ __device__ inline void finish_mma(const Pipeline& pipeline, int stage,
 // before the epilogue waits for its staging buffers.
 static const bool kDefersMmaWait = kStoreBuffers > 0 && !kComputes;
 template <bool kIsWhole>
-struct SubtileRows : ResidualRows<Pipeline> {
+struct SubtileRows : ResidualRows<GemmPipeline> {
   static const bool kWhole = kIsWhole;
   uint8* boxes;
-  Accum (&accum)[kPieces][WGMMA_N / 2];
+  Mma::Fragment (&accum)[kPieces];
   bool is_first;  // first row block of the warp
   int stage;      // read by the last wgmma
 
@@ -240,23 +203,22 @@ struct SubtileRows : ResidualRows<Pipeline> {
 
 // Before stages are reused as scratch: waits until all consumer warps have released all stages and
 // all computing producer threads have arrived.
-__device__ inline void drain_pipeline(Pipeline pipeline) {
+__device__ inline void drain_pipeline(GemmPipeline pipeline) {
   if constexpr (kComputes) wait_for(pipeline.computed, 0);
-  for (int s = 0; s < kStages; ++s, pipeline.next())
-    wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
+  for (int s = 0; s < kStages; ++s, pipeline.next()) pipeline.producer_acquire();
 }
 
 // Warp index in its warpgroup, broadcast so that the compiler sees a warp-uniform value and keeps
 // addresses and bounds in uniform registers.
 __device__ inline int own_warp() { return __shfl_sync(~0u, (int)threadIdx.x / 32 % 4, 0); }
 __device__ inline int first_row_block_of(int group) { return kPingPong ? 0 : group * kRowBlocks; }
-__device__ inline uint8* staging_of(const Pipeline& pipeline, int group) {
+__device__ inline uint8* staging_of(const GemmPipeline& pipeline, int group) {
   return pipeline.staging_buffers + (group * 4 + threadIdx.x / 32 % 4) * kStagingBytes;
 }
 
 // A consumer warpgroup. The accumulators of a split tile are spilled to the pipeline stages.
 template <class A>
-__device__ inline void consume(const A& args, Pipeline pipeline, int group) {
+__device__ inline void consume(const A& args, GemmPipeline pipeline, int group) {
   const int warp = own_warp();
   uint8* staging = staging_of(pipeline, group);
   const int first_row_block = first_row_block_of(group);
@@ -274,7 +236,7 @@ __device__ inline void consume(const A& args, Pipeline pipeline, int group) {
     const auto during_mma = [&] {
       if (finishes) prefetch_residual<true>(args, work, first_row_block * 64, staging);
     };
-    Accum accum[kPieces][WGMMA_N / 2];
+    Mma::Fragment accum[kPieces];
     order.wait(pipeline.order);
     if (work.count == 0) {
       order.arrive_next(pipeline.order);
@@ -286,12 +248,7 @@ __device__ inline void consume(const A& args, Pipeline pipeline, int group) {
     else
       last_stage = mma_k_blocks(pipeline, work, order, first_row_block, accum, during_mma);
     if constexpr (!kDefersMmaWait) finish_mma(pipeline, last_stage, accum);
-    if (kHasEmptyWork && !kPromotes && work.count == 0) {
-#pragma unroll
-      for (int piece = 0; piece < kPieces; ++piece)
-#pragma unroll
-        for (int i = 0; i < WGMMA_N / 2; ++i) accum[piece][i] = 0;
-    }
+    if (kHasEmptyWork && !kPromotes && work.count == 0) clear(accum);
     if constexpr (kSplits > 1) {
       if (!kHasWholeTiles || is_split_tile(args, number)) {
         drain_pipeline(pipeline);
@@ -311,14 +268,14 @@ __device__ inline void consume(const A& args, Pipeline pipeline, int group) {
       const auto finish = [&](auto rows_of) {
 #pragma unroll
         for (int r = 0; r < kRowBlocks; ++r)
-          epilogue_tile_rows(args, work, rows_of(r), *(Accum(*)[kTileN / 2]) accum[r * kParts],
+          epilogue_tile_rows(args, work, rows_of(r), *(Mma::Accum(*)[kTileN / 2]) accum[r * kParts],
                            work.m + (first_row_block + r) * 64 + warp * 16, tails);
       };
       if constexpr (kDefersMmaWait) {
         const auto bounds = bounds_of(args, work);
         const int rows_end = (first_row_block + kRowBlocks) * 64;
         const auto residual = [&](int r) {
-          return ResidualRows<Pipeline>{pipeline, first_row_block + r, r == kRowBlocks - 1};
+          return ResidualRows<GemmPipeline>{pipeline, first_row_block + r, r == kRowBlocks - 1};
         };
         if (bounds.first_row + work.m + rows_end <= bounds.row_end &&
             bounds.first_column + kTileN <= bounds.column_end)
@@ -340,14 +297,10 @@ __device__ inline void consume(const A& args, Pipeline pipeline, int group) {
   wait_for_results();
 }
 
-// Warpgroup index, broadcast so that the compiler sees a warp-uniform value and keeps descriptors
-// in uniform registers.
-__device__ inline int own_group() { return __shfl_sync(~0u, (int)threadIdx.x / 128, 0); }
-
 // Split-K: all threads of the cluster call it at one point of the program and with the same
 // register count, after the accumulators of the split tile have been spilled.
 template <class A>
-__device__ inline void finish_split_tile(const A& args, const Pipeline& pipeline) {
+__device__ inline void finish_split_tile(const A& args, const GemmPipeline& pipeline) {
   cluster_sync();
   const int group = own_group();  // recomputed, not kept in a register
   if (group >= kConsumers || (kPingPong && group != waves_before_split(args) % kConsumers)) return;
@@ -358,11 +311,12 @@ __device__ inline void finish_split_tile(const A& args, const Pipeline& pipeline
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     gemm(const __grid_constant__ Args args) {
-  uint8* memory = shared_memory();
-  // no integer round trip: the compiler must still know the state space
-  memory += (1024 - (uint64)memory % 1024) % 1024;
-  Pipeline pipeline = pipeline_of(memory);
-  start(pipeline);
+  GemmPipeline pipeline(aligned_shared_memory());
+  start_barriers([&] {
+    pipeline.init(kFullArrivals, 4 * kTileWarpgroups * kCluster);
+    for (int group = 0; group < kConsumers; ++group) init_barrier(pipeline.order + group, 4);
+    init_barrier(pipeline.computed, kProducers * 128);
+  });
   const int group = own_group();
   if (group >= kConsumers) {
     if constexpr (kConsumers > 1) setmaxnreg_dec<kProducerRegisters>();

@@ -3,9 +3,9 @@
 // loaded once for all taps as in sm90/mainloop_halo.cuh, and each group multiplies its own slice of
 // the row. The filters of a pack of groups stay in shared memory while a CTA processes its tiles,
 // which are consecutive. Requires sm90/tile_scheduler_conv.cuh, lib/epilogue_rows.cuh,
-// lib/ptx_wgmma_mma_async.cuh, sm90/load_im2col.cuh, sm90/warpgroups.cuh and the generated header,
+// sm90/load_im2col.cuh, sm90/warpgroups.cuh, sm90/conv_pipelines.cuh and the generated header,
 // which defines
-//   kGroupsPerTile  groups of a pack; each has WGMMA_N columns of the kTileN
+//   kGroupsPerTile  groups of a pack; each has Mma::kN columns of the kTileN
 //   kGroupBytes     K of one group in bytes: kGroupsPerTile of them are kRowBytes, 32 to 128
 //   kTapCount, tap_row(tap), tap_place(tap)  row offset of a tap, its index in the filter
 //   kStages         stages of filters, one pack each
@@ -15,45 +15,11 @@
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
 
-static const int kPartBytes = WGMMA_N * kGroupBytes;  // of one tap of one group
+static const int kPartBytes = Mma::kN * kGroupBytes;  // of one tap of one group
 static const int kGroupFilterBytes = kTapCount * kPartBytes;
 static const int kFilterBytes = kGroupsPerTile * kGroupFilterBytes;
 
-struct Pipeline {
-  uint8 *windows, *filters, *staging_buffers;
-  Mbarrier *full, *empty, *full_window, *empty_window;
-  PipelineState<kStages> filter;
-  PipelineState<kWindowStages> window;
-};
-
-__device__ inline Pipeline pipeline_of(uint8* memory) {
-  Pipeline pipeline;
-  pipeline.windows = memory;
-  pipeline.filters = pipeline.windows + kWindowStages * kStageBytesA;
-  pipeline.staging_buffers = pipeline.filters + kStages * kFilterBytes;
-  pipeline.full = (Mbarrier*)(pipeline.staging_buffers + kConsumers * 4 * kStagingBytes);
-  pipeline.empty = pipeline.full + kStages;
-  pipeline.full_window = pipeline.empty + kStages;
-  pipeline.empty_window = pipeline.full_window + kWindowStages;
-  pipeline.filter = {0, 0};
-  pipeline.window = {0, 0};
-  return pipeline;
-}
-
-__device__ inline void start(const Pipeline& pipeline) {
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < kStages; ++s) {
-      init_barrier(pipeline.full + s, 1);
-      init_barrier(pipeline.empty + s, 4 * kConsumers);
-    }
-    for (int s = 0; s < kWindowStages; ++s) {
-      init_barrier(pipeline.full_window + s, 1);
-      init_barrier(pipeline.empty_window + s, 4);
-    }
-    fence_barriers();
-  }
-  __syncthreads();
-}
+typedef ConvPipelines<kFilterBytes> Pipelines;
 
 // A CTA processes tiles work_begin(block) to work_begin(block + 1) - 1.
 __device__ inline int work_begin(const Args& args, int block) {
@@ -61,7 +27,7 @@ __device__ inline int work_begin(const Args& args, int block) {
 }
 
 // The TMA producer, one thread.
-__device__ inline void produce(const Args& args, Pipeline pipeline) {
+__device__ inline void produce(const Args& args, Pipelines pipeline) {
   const int end = work_begin(args, blockIdx.x + 1);
   int group_pack = -1;
   for (int number = work_begin(args, blockIdx.x); number < end; ++number, pipeline.window.next()) {
@@ -69,33 +35,26 @@ __device__ inline void produce(const Args& args, Pipeline pipeline) {
     if (work.group != group_pack) {
       if (group_pack >= 0) pipeline.filter.next();
       group_pack = work.group;
-      const int stage = pipeline.filter.stage;
-      wait_for(pipeline.empty + stage, pipeline.filter.parity ^ 1);
-      arrive_and_expect_tx(pipeline.full + stage, kFilterBytes);
+      Mbarrier* full = pipeline.filter.producer_acquire(kFilterBytes);
 #pragma unroll 1
       for (int side = 0; side < kGroupsPerTile; ++side) {
         const int at[3] = {
-            0, (group_pack * kGroupsPerTile + side) * (kColumnsContiguous ? kGroupK : WGMMA_N), 0};
-        load_box(pipeline.filters + stage * kFilterBytes + side * kGroupFilterBytes,
-                 args.map_filters, pipeline.full + stage, at);
+            0, (group_pack * kGroupsPerTile + side) * (kColumnsContiguous ? kGroupK : Mma::kN), 0};
+        load_box(pipeline.filter.buffer() + side * kGroupFilterBytes, args.map_filters, full, at);
       }
     }
-    const int stage = pipeline.window.stage;
-    wait_for(pipeline.empty_window + stage, pipeline.window.parity ^ 1);
-    arrive_and_expect_tx(pipeline.full_window + stage, kStageBytesA);
-    load_window(args, work, 0, pipeline.windows + stage * kStageBytesA,
-                pipeline.full_window + stage);
+    Mbarrier* full = pipeline.window.producer_acquire(kStageBytesA);
+    load_window(args, work, 0, pipeline.window.buffer(), full);
   }
 }
 
 // All wgmma of a tile: each reads 64 rows of its group's slice of the window and the filters of a
 // tap.
-__device__ inline void mma_window(const Pipeline& pipeline,
-                                       Accum (&accum)[kRowBlocks][kGroupsPerTile][WGMMA_N / 2]) {
-  const int kColumnBytes = WGMMA_N * kElementBytes;
-  const uint64 window = smem_descriptor<kRowBytes>(
-      pipeline.windows + pipeline.window.stage * kStageBytesA, 0, 8 * kRowBytes);
-  const uint8* filters = pipeline.filters + pipeline.filter.stage * kFilterBytes;
+__device__ inline void mma_window(const Pipelines& pipeline,
+                                       Mma::Fragment (&accum)[kRowBlocks][kGroupsPerTile]) {
+  const int kColumnBytes = Mma::kN * kElementBytes;
+  const uint64 window = smem_descriptor<kRowBytes>(pipeline.window.buffer(), 0, 8 * kRowBytes);
+  const uint8* filters = pipeline.filter.buffer();
   const uint64 filter = kTransposeB ? smem_descriptor<kColumnBytes>(filters, 0, 8 * kColumnBytes)
                                     : smem_descriptor<kGroupBytes>(filters, 0, 8 * kGroupBytes);
   const int kStep = kTransposeB ? kInstructionK * kColumnBytes : 32;
@@ -110,12 +69,12 @@ __device__ inline void mma_window(const Pipeline& pipeline,
       for (int side = 0; side < kGroupsPerTile; ++side)
 #pragma unroll
         for (int r = 0; r < kRowBlocks; ++r)
-          multiply(accum[r][side],
-                   advance_descriptor(window, (tap_row(tap) + r * 64) * kRowBytes +
-                                                  side * kGroupBytes + k * 32),
-                   advance_descriptor(filter, side * kGroupFilterBytes +
-                                                  tap_place(tap) * kPartBytes + k * kStep),
-                   tap + k > 0);
+          Mma::multiply(accum[r][side],
+                        advance_descriptor(window, (tap_row(tap) + r * 64) * kRowBytes +
+                                                       side * kGroupBytes + k * 32),
+                        advance_descriptor(filter, side * kGroupFilterBytes +
+                                                       tap_place(tap) * kPartBytes + k * kStep),
+                        tap + k > 0);
   wgmma_commit_group();
   wgmma_wait_group<0>();
 #pragma unroll
@@ -124,9 +83,8 @@ __device__ inline void mma_window(const Pipeline& pipeline,
 
 // A consumer warpgroup: every kConsumers-th tile of the CTA. It follows the filter stages of all
 // packs, also of those of which it has no tile.
-__device__ inline void consume(const Args& args, Pipeline pipeline, int group) {
+__device__ inline void consume(const Args& args, Pipelines pipeline, int group) {
   const int warp = threadIdx.x / 32 % 4;
-  const bool arrives = threadIdx.x % 32 == 0;
   uint8* staging = pipeline.staging_buffers + (group * 4 + warp) * kStagingBytes;
   const int begin = work_begin(args, blockIdx.x), end = work_begin(args, blockIdx.x + 1);
   TileTails tails;
@@ -135,23 +93,23 @@ __device__ inline void consume(const Args& args, Pipeline pipeline, int group) {
     const WorkTile work = work_of(args, number);
     if (work.group != group_pack) {
       if (group_pack >= 0) {
-        if (arrives) arrive(pipeline.empty + pipeline.filter.stage);
+        pipeline.filter.consumer_release(pipeline.filter.stage);
         pipeline.filter.next();
       }
       group_pack = work.group;
-      wait_for(pipeline.full + pipeline.filter.stage, pipeline.filter.parity);
+      pipeline.filter.consumer_wait();
     }
     const bool is_own = turn == group;
     turn = turn + 1 < kConsumers ? turn + 1 : 0;
     if (!is_own) continue;
-    wait_for(pipeline.full_window + pipeline.window.stage, pipeline.window.parity);
-    Accum accum[kRowBlocks][kGroupsPerTile][WGMMA_N / 2];
+    pipeline.window.consumer_wait();
+    Mma::Fragment accum[kRowBlocks][kGroupsPerTile];
     mma_window(pipeline, accum);
-    if (arrives) arrive(pipeline.empty_window + pipeline.window.stage);
+    pipeline.window.consumer_release(pipeline.window.stage);
     tails.begin_tile(args, work);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r)
-      epilogue_tile_rows(args, work, staging, (const Accum(&)[kTileN / 2])accum[r],
+      epilogue_tile_rows(args, work, staging, (const Mma::Accum(&)[kTileN / 2])accum[r],
                        work.m + r * 64 + warp * 16, tails);
     tails.end_tile(args, staging, group);
   }
@@ -160,13 +118,12 @@ __device__ inline void consume(const Args& args, Pipeline pipeline, int group) {
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     gemm(const __grid_constant__ Args args) {
-  uint8* memory = shared_memory();
-  // no integer round trip: the compiler must still know the state space
-  memory += (1024 - (uint64)memory % 1024) % 1024;
-  Pipeline pipeline = pipeline_of(memory);
-  start(pipeline);
-  // Warp-uniform for the compiler: descriptors stay in uniform registers.
-  const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
+  Pipelines pipeline(aligned_shared_memory());
+  start_barriers([&] {
+    pipeline.filter.init(1, 4 * kConsumers);
+    pipeline.window.init(1, 4);
+  });
+  const int group = own_group();
   if (group == kConsumers) {
     setmaxnreg_dec<kProducerRegisters>();
     if (threadIdx.x == kConsumers * 128) produce(args, pipeline);

@@ -83,9 +83,9 @@ __device__ inline void load_residual(const A& args, const WorkTile& work, int pa
 }
 
 // Where in the pipeline the residual of a warp's 16 rows is.
-template <class Pipeline>
+template <class StagePipeline>
 struct ResidualRows {
-  const Pipeline& pipeline;  // at the first residual stage of the tile
+  const StagePipeline& pipeline;  // at the first residual stage of the tile
   int row_block;     // of the tile
   bool is_last;      // last row block of the warp
 
@@ -104,6 +104,6 @@ struct ResidualRows {
   __device__ void has_read(int box) const {
     if (is_last &&
         (box % kResidualBoxes == kResidualBoxes - 1 || box == kTileN / kResidualBoxColumns - 1))
-      release(pipeline, stage_of(box));
+      pipeline.template consumer_release<kCluster>(stage_of(box));
   }
 };

@@ -11,7 +11,8 @@
 static const int kFlags = kTileM / 16;  // per CTA
 
 __device__ inline uint8* partials_of_range(const Args& args, int range) {
-  return (uint8*)args.parts + (int64)block_of_range(range) * (kTileM * kTileN * (int)sizeof(Accum));
+  return (uint8*)args.parts +
+         (int64)block_of_range(range) * (kTileM * kTileN * (int)sizeof(Mma::Accum));
 }
 __device__ inline uint32* flag_of_range(const Args& args, int range, int first) {
   return (uint32*)args.flags + block_of_range(range) * kFlags + first;
@@ -20,7 +21,7 @@ __device__ inline uint32* flag_of_range(const Args& args, int range, int first) 
 // By a consumer warpgroup; its warps have 16 of each 64 rows from `first` * 16 on. The previous
 // launch has reset the flags.
 template <int kCount, int kHalf>
-__device__ inline void publish_partials(const Args& args, const Accum (&accum)[kCount][kHalf],
+__device__ inline void publish_partials(const Args& args, const Mma::Accum (&accum)[kCount][kHalf],
                                         int first) {
   spill_accumulators(partials_of_range(args, own_range()), accum, first);
   __syncwarp();
@@ -43,7 +44,8 @@ __device__ inline void await_flag(const uint32* flag) {
 // Adds the same rows of the following ranges, as far as these hold K-blocks of the last tile of
 // this CTA's range.
 template <int kCount, int kHalf>
-__device__ inline void add_partials(const Args& args, Accum (&accum)[kCount][kHalf], int first) {
+__device__ inline void add_partials(const Args& args, Mma::Accum (&accum)[kCount][kHalf],
+                                    int first) {
   const int stages = (int)args.tile_stages, own = own_range();
   const int tile_end = (range_begin(args, own + 1) + stages - 1) / stages * stages;
 #pragma unroll 1
@@ -59,7 +61,7 @@ __device__ inline void add_partials(const Args& args, Accum (&accum)[kCount][kHa
       for (int j = 0; j < kHalf / 4; ++j) {
         const uint4 words = StreamPiece<16>::load(from + j * 32);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) accum[piece][4 * j + i] += ((const Accum*)&words)[i];
+        for (int i = 0; i < 4; ++i) accum[piece][4 * j + i] += ((const Mma::Accum*)&words)[i];
       }
     }
   }

@@ -1,8 +1,9 @@
-// What producer and consumer warpgroups share in every mainloop: register budgets, pipeline state,
-// the order barrier of the ping-pong schedule, shared-memory descriptors. Requires the generated
+// What producer and consumer warpgroups share in every mainloop: register budgets, the order
+// barrier of the ping-pong schedule, shared-memory descriptors. Requires the generated
 // header (kConsumers, kPingPong, kBlockK, kElementBytes, kBlocksPerSm, kProducers in warpgroups,
-// kComputes: whether producers compute operands) and lib/ptx_wgmma_mma_async.cuh.
-#include "lib/ptx_mbarrier.cuh"
+// kComputes: whether producers compute operands; the instruction `Mma`).
+#include "lib/pipeline.cuh"
+#include "lib/ptx_cluster.cuh"
 #include "lib/ptx_wgmma.cuh"
 
 static const int kThreads = (kConsumers + kProducers) * 128;
@@ -18,24 +19,23 @@ static const int kLeftRegisters =
     8 * 8;
 static const int kConsumerRegisters = kLeftRegisters < 240 ? kLeftRegisters : 240;
 
-// Stage index and mbarrier parity of a pipeline of kCount stages. The producer and every consumer
-// advance a copy of their own through the same sequence.
-template <int kCount>
-struct PipelineState {
-  int stage, parity;
+// Warpgroup index, broadcast so that the compiler sees a warp-uniform value and keeps descriptors
+// in uniform registers.
+__device__ inline int own_group() { return __shfl_sync(~0u, (int)threadIdx.x / 128, 0); }
 
-  __device__ void next() {
-    if (++stage < kCount) return;
-    stage = 0;
-    parity ^= 1;
+// By all threads of the cluster: one thread of each CTA calls init(), which initialises its
+// barriers, before any thread passes.
+template <class Init>
+__device__ inline void start_barriers(Init init) {
+  if (threadIdx.x == 0) {
+    init();
+    fence_barriers();
   }
-  // Skips `count` stages that belong to another warpgroup.
-  __device__ void skip(int count) {
-    stage += count;
-    parity ^= stage / kCount & 1;
-    stage %= kCount;
-  }
-};
+  if constexpr (kCluster > 1)
+    cluster_sync_relaxed();
+  else
+    __syncthreads();
+}
 
 // Order barrier of the ping-pong schedule: consumer warpgroups with tiles of their own run their
 // mainloops one after the other. An mbarrier distinguishes only the current phase from the previous

@@ -1,6 +1,6 @@
 // Wgrad (backward-filter convolution) as a GEMM whose K runs over pixels: dw[k][tap][c] = sum over
 // pixels of dy[pixel][k] * x[pixel + tap][c]. This file: work decomposition and TMA loads. Requires
-// the generated header and lib/ptx_wgmma_mma_async.cuh; wgrad_mma.cuh or wgrad_transposed.cuh
+// the generated header, which defines the instruction `Mma`; wgrad_mma.cuh or wgrad_transposed.cuh
 // follow.
 //
 // A stage holds kSegments segments of images: kRows rows of kDyWidth pixels of dy, and the pixels
@@ -11,6 +11,7 @@
 // filters with its own channels are stored. CTAs split K (the pixels): each stores partials to the
 // workspace, and the next launch adds them.
 #include "lib/divide.cuh"
+#include "lib/pipeline.cuh"
 #include "lib/ptx_memory.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
@@ -84,18 +85,6 @@ __device__ inline void for_work(const Args& args, const WorkTile& own, Use use) 
   }
 }
 
-struct Pipeline {
-  uint8* stages;
-  Mbarrier *full, *empty;
-  int stage, parity;
-
-  __device__ void next(int count) {
-    if (++stage < count) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
-
 // Coordinates of the first pixel of a segment.
 struct SegmentCoord {
   int w, h, d, n;
@@ -157,14 +146,17 @@ __device__ inline void store_pair(float* to, int channel, float first, float sec
   }
 }
 
-// Aligned to 1024, the period of the swizzle. The pointer is not rounded as an integer: the
-// compiler would lose its state space.
-__device__ inline uint8* aligned_shared_memory() {
-  uint8* memory = shared_memory();
-  return memory + (1024 - (uint64)memory % 1024) % 1024;
-}
-
-// Called by a whole warp that has read the stage: arrives on its empty barrier.
-__device__ inline void release(const Pipeline& pipeline, int stage) {
-  if (threadIdx.x % 32 == 0) arrive(pipeline.empty + stage);
+// Roles of a CTA after its barriers are initialised: the warps of the last warpgroup are producers,
+// produce(own) takes the CTA's work; the others call consume(work, warpgroup) for each piece of it.
+template <class Produce, class Consume>
+__device__ inline void run_warpgroups(const Args& args, Produce produce, Consume consume) {
+  const WorkTile own = own_work(args);
+  const int group = threadIdx.x / 128;
+  if (group == kConsumers) {
+    if constexpr (kConsumers > 1) setmaxnreg_dec<kProducerRegisters>();
+    produce(own);
+  } else {
+    if constexpr (kConsumers > 1) setmaxnreg_inc<kConsumerRegisters>();
+    for_work(args, own, [&](const WorkTile& work) { consume(work, group); });
+  }
 }

@@ -10,6 +10,7 @@ static const int kSplitWarps = 4 * kConsumers;  // warps
 static const int kDyPieceBytes = kDyPieceRows * kDyWidth * 256;
 static const int kXPieceBytes = kXPieceRows * kXWidth * 256;
 static const int kRawBytes = kDyPieceBytes > kXPieceBytes ? kDyPieceBytes : kXPieceBytes;
+typedef BufferPipeline<kRawSlots, kRawBytes> RawPipeline;
 
 // Visits all slots of a stage in load order: use(is_dy, segment, box, row).
 template <class Use>
@@ -26,22 +27,20 @@ __device__ inline void for_pieces(Use use) {
 }
 
 // The TMA producer, one thread. `raw` is the pipeline of f32 slots.
-__device__ inline void produce(const Args& args, const WorkTile& work, Pipeline& raw) {
+__device__ inline void produce(const Args& args, const WorkTile& work, RawPipeline& raw) {
   SegmentCoord coord(args, work.first * kSegments);
   int current = 0;  // segment of the stage at which `coord` is
   for (int i = 0; i < work.count; ++i) {
     for_pieces([&](bool is_dy, int segment, int box, int row) {
       if (segment != current) coord.advance(args);
       current = segment;
-      Mbarrier* full = raw.full + raw.stage;
-      uint8* to = raw.stages + raw.stage * kRawBytes;
-      wait_for(raw.empty + raw.stage, raw.parity ^ 1);
-      arrive_and_expect_tx(full, is_dy ? kDyPieceBytes : kXPieceBytes);
+      uint8* to = raw.buffer();
+      Mbarrier* full = raw.producer_acquire(is_dy ? kDyPieceBytes : kXPieceBytes);
       if (is_dy)
         load_dy(args, work, coord, box * 64, row, to, full);
       else
         load_x(args, work, coord, box * 64, row, to, full);
-      raw.next(kRawSlots);
+      raw.next();
     });
     coord.advance(args);
     current = 0;
@@ -95,13 +94,12 @@ __device__ inline void split_piece(const uint8* raw, uint8* box, int first, int 
 }
 
 // A warp's share of the next stage.
-__device__ inline void fill_stage(Pipeline& pipeline, Pipeline& raw, int warp) {
-  const bool leads = threadIdx.x % 32 == 0;
-  uint8 *dy = pipeline.stages + pipeline.stage * kStageBytes, *x = dy + kDyBoxes * kDyBoxBytes;
-  wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
+__device__ inline void fill_stage(StagePipeline& pipeline, RawPipeline& raw, int warp) {
+  uint8 *dy = pipeline.buffer(), *x = dy + kDyBoxes * kDyBoxBytes;
+  pipeline.producer_acquire();
   for_pieces([&](bool is_dy, int segment, int box, int row) {
-    const uint8* from = raw.stages + raw.stage * kRawBytes;
-    wait_for(raw.full + raw.stage, raw.parity);
+    const uint8* from = raw.buffer();
+    raw.consumer_wait();
     if (is_dy)
       split_piece(from, dy + box * kDyBoxBytes, segment * kSegmentGroups * 8 + row * kDyWidth,
                   min(kDyPieceRows, kRows - row) * kDyWidth, warp);
@@ -109,31 +107,31 @@ __device__ inline void fill_stage(Pipeline& pipeline, Pipeline& raw, int warp) {
       split_piece(from, x + box * kXBoxBytes, segment * kXPitch + row * kXWidth,
                   min(kXPieceRows, kXRows - row) * kXWidth, warp);
     __syncwarp();
-    if (leads) arrive(raw.empty + raw.stage);
-    raw.next(kRawSlots);
+    raw.consumer_release(raw.stage);
+    raw.next();
   });
   fence_proxy_async();
   __syncwarp();
-  if (leads) arrive(pipeline.full + pipeline.stage);
-  pipeline.next(kStages);
+  if (threadIdx.x % 32 == 0) pipeline.producer_commit();
+  pipeline.next();
 }
 
 // All stages of a work tile; `pipeline` is at the next stage to read, `filled` at the next to fill.
 // With kParts == 3 each stage has accumulators of its own, which are added with rounding to
 // nearest: tensor cores truncate when they accumulate.
-__device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipeline& raw,
+__device__ inline void mma_stages(const WorkTile& work, StagePipeline& pipeline, RawPipeline& raw,
                                   int first_box, int tap_row,
-                                  Accum (&totals)[kRowBlocks][WGMMA_N / 2]) {
+                                  Mma::Fragment (&totals)[kRowBlocks]) {
   const int warp = threadIdx.x / 32;
-  Pipeline filled = pipeline;
+  StagePipeline filled = pipeline;
   if constexpr (kParts == 3) clear(totals);
   if (work.count > 0) fill_stage(filled, raw, warp);
   int before = -1;
-  for (int i = 0; i < work.count; ++i, pipeline.next(kStages)) {
-    const uint8* stage = pipeline.stages + pipeline.stage * kStageBytes;
-    wait_for(pipeline.full + pipeline.stage, pipeline.parity);
+  for (int i = 0; i < work.count; ++i, pipeline.next()) {
+    const uint8* stage = pipeline.buffer();
+    pipeline.consumer_wait();
     if constexpr (kParts == 3) {
-      Accum accum[kRowBlocks][WGMMA_N / 2];
+      Mma::Fragment accum[kRowBlocks];
       fence_operand(accum);
       wgmma_fence();
       mma_stage(stage, first_box, tap_row, accum, false);
@@ -142,11 +140,11 @@ __device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipe
       if (i + 1 < work.count) fill_stage(filled, raw, warp);
       wgmma_wait_group<0>();
       fence_operand(accum);
-      release(pipeline, pipeline.stage);
+      pipeline.consumer_release(pipeline.stage);
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
 #pragma unroll
-        for (int j = 0; j < WGMMA_N / 2; ++j) totals[r][j] += accum[r][j];
+        for (int j = 0; j < Mma::kN / 2; ++j) totals[r][j] += accum[r][j];
     } else {
       fence_operand(totals);
       wgmma_fence();
@@ -154,57 +152,45 @@ __device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipe
       wgmma_commit_group();
       fence_operand(totals);
       wgmma_wait_group<1>();
-      if (before >= 0) release(pipeline, before);
+      if (before >= 0) pipeline.consumer_release(before);
       before = pipeline.stage;
       if (i + 1 < work.count) fill_stage(filled, raw, warp);
     }
   }
   wgmma_wait_group<0>();
   fence_operand(totals);
-  if (before >= 0) release(pipeline, before);
+  if (before >= 0) pipeline.consumer_release(before);
   if (kParts < 3 && work.count == 0) clear(totals);
 }
 
 // A consumer warpgroup.
-__device__ inline void consume(const Args& args, const WorkTile& work, Pipeline& pipeline,
-                               Pipeline& raw, int group) {
+__device__ inline void consume(const Args& args, const WorkTile& work, StagePipeline& pipeline,
+                               RawPipeline& raw, int group) {
   const int first_box = group / kTapRows * kRowBlocks, tap_row = group % kTapRows;
-  Accum accum[kRowBlocks][WGMMA_N / 2];
+  Mma::Fragment accum[kRowBlocks];
   mma_stages(work, pipeline, raw, first_box, tap_row, accum);
   store_partials(args, work, first_box, tap_row, accum);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     wgrad(const __grid_constant__ Args args) {
-  Pipeline pipeline, raw;
-  pipeline.stages = aligned_shared_memory();
-  raw.stages = pipeline.stages + kStages * kStageBytes;
-  pipeline.full = (Mbarrier*)(raw.stages + kRawSlots * kRawBytes);
-  pipeline.empty = pipeline.full + kStages;
-  raw.full = pipeline.empty + kStages;
-  raw.empty = raw.full + kRawSlots;
-  pipeline.stage = pipeline.parity = raw.stage = raw.parity = 0;
+  StagePipeline pipeline;
+  RawPipeline raw;
+  uint8 *stages = aligned_shared_memory(), *slots = stages + kStages * kStageBytes;
+  pipeline.begin(stages, (Mbarrier*)(slots + kRawSlots * kRawBytes));
+  raw.begin(slots, pipeline.empty + kStages);
   if (threadIdx.x == 0) {
-    for (int s = 0; s < kStages; ++s) {
-      init_barrier(pipeline.full + s, kSplitWarps);
-      init_barrier(pipeline.empty + s, 4 * kConsumers);
-    }
-    for (int s = 0; s < kRawSlots; ++s) {
-      init_barrier(raw.full + s, 1);
-      init_barrier(raw.empty + s, kSplitWarps);
-    }
+    pipeline.init(kSplitWarps, 4 * kConsumers);
+    raw.init(1, kSplitWarps);
     fence_barriers();
   }
-  clear_rests(pipeline.stages);
+  clear_rests(stages);
   __syncthreads();
-  const WorkTile own = own_work(args);
-  const int group = threadIdx.x / 128;
-  if (group == kConsumers) {
-    if constexpr (kConsumers > 1) setmaxnreg_dec<kProducerRegisters>();
-    if (threadIdx.x == kConsumers * 128)
-      for_work(args, own, [&](const WorkTile& work) { produce(args, work, raw); });
-  } else {
-    if constexpr (kConsumers > 1) setmaxnreg_inc<kConsumerRegisters>();
-    for_work(args, own, [&](const WorkTile& work) { consume(args, work, pipeline, raw, group); });
-  }
+  run_warpgroups(
+      args,
+      [&](const WorkTile& own) {
+        if (threadIdx.x == kConsumers * 128)
+          for_work(args, own, [&](const WorkTile& work) { produce(args, work, raw); });
+      },
+      [&](const WorkTile& work, int group) { consume(args, work, pipeline, raw, group); });
 }

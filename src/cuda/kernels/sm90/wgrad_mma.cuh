@@ -12,6 +12,7 @@ static const int kDyBoxBytes = kGroups * 1024;
 static const int kXBoxBytes = kSegments * kXPitch * 128;
 static const int kPartBytes = kDyBoxes * kDyBoxBytes + kXBoxes * kXBoxBytes;
 static const int kStageBytes = kParts * kPartBytes;
+typedef BufferPipeline<kStages, kStageBytes> StagePipeline;
 
 // Zero-fills the pixels of all stages that no TMA load writes, once per launch.
 __device__ inline void clear_rests(uint8* stages) {
@@ -60,7 +61,7 @@ __device__ constexpr int x_part(int product) {
 // registers: zeroed accumulators are written by non-wgmma instructions, and the compiler then
 // serialises the wgmma of different row blocks.
 __device__ inline void mma_stage(const uint8* stage, int first_box, int tap_row,
-                                      Accum (&accum)[kRowBlocks][WGMMA_N / 2], bool accumulate) {
+                                      Mma::Fragment (&accum)[kRowBlocks], bool accumulate) {
   const int kXStride = kTapsAcross > 1 ? kDilationW * 128 : kXBoxBytes;
   const uint64 dy = smem_descriptor<128>(stage + first_box * kDyBoxBytes, kDyBoxBytes, 1024);
   const uint64 x = smem_descriptor<128>(
@@ -71,7 +72,7 @@ __device__ inline void mma_stage(const uint8* stage, int first_box, int tap_row,
     for (int step = 0; step < kGroups / 2; ++step)
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
-        multiply(
+        Mma::multiply(
             accum[r],
             advance_descriptor(dy, dy_part(product) * kPartBytes + r * kDyBoxBytes + step * 2048),
             advance_descriptor(x, x_part(product) * kPartBytes) + x_step(step),
@@ -80,7 +81,7 @@ __device__ inline void mma_stage(const uint8* stage, int first_box, int tap_row,
 
 // Stores the accumulators of 64 filters, or zeros, to [split][filter][tap][channel].
 __device__ inline void store_partials(const Args& args, const WorkTile& work, int split, int box,
-                                 int tap_row, const Accum (&accum)[WGMMA_N / 2]) {
+                                 int tap_row, const Mma::Fragment& accum) {
   const bool is_zero = kBlocks > 0 && split > work.split;
   const int lane = threadIdx.x % 32, tap_h = work.tap_h + tap_row;
   if (tap_h >= kWindowH) return;
@@ -92,7 +93,7 @@ __device__ inline void store_partials(const Args& args, const WorkTile& work, in
     const int64 row = (int64)split * (int)args.all_filters + filter;
     const int first_channel = kGroupsPerTile > 1 ? k / kGroupFilters * kGroupChannels : 0;
 #pragma unroll
-    for (int j = 0; j < WGMMA_N / 8; ++j) {
+    for (int j = 0; j < Mma::kN / 8; ++j) {
       const int across = kTapsAcross > 1 ? j / 8 : 0, column = (j - across * 8) * 8;
       const int tap_w = work.tap_w + across, c = work.c + column + lane % 4 * 2;
       const int own = c - first_channel;
@@ -110,23 +111,11 @@ __device__ inline void store_partials(const Args& args, const WorkTile& work, in
 
 // For all boxes of a warpgroup; zero-fills the slots that the tile does not use.
 __device__ inline void store_partials(const Args& args, const WorkTile& work, int first_box,
-                                      int tap_row, const Accum (&accum)[kRowBlocks][WGMMA_N / 2]) {
+                                      int tap_row, const Mma::Fragment (&accum)[kRowBlocks]) {
   const int end = kBlocks > 0 ? work.end_split : work.split + 1;
 #pragma unroll 1
   for (int split = work.split; split < end; ++split)
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r)
       store_partials(args, work, split, first_box + r, tap_row, accum[r]);
-}
-
-template <int kCount>
-__device__ inline void clear(Accum (&accum)[kRowBlocks][kCount]) {
-#pragma unroll
-  for (int r = 0; r < kRowBlocks; ++r)
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) accum[r][i] = 0;
-}
-__device__ inline void fence_operand(Accum (&accum)[kRowBlocks][WGMMA_N / 2]) {
-#pragma unroll
-  for (int r = 0; r < kRowBlocks; ++r) fence_operand(accum[r]);
 }

@@ -25,16 +25,16 @@ static const int kDyBoxBytes = kRows * kDyWidth * 256;  // 64 filters
 static const int kStageBytes = 2 * kXBoxes * kXBoxBytes + kDyBoxes * kDyBoxBytes;
 static const int kStepsBytes = kDyBoxes * 64 * 128;  // 4 steps of all filters, transposed
 static const int kTransposedBytes = (kSteps + 3) / 4 * kStepsBytes;
+typedef BufferPipeline<kStages, kStageBytes> StagePipeline;
+typedef BufferPipeline<kTransposedSlots, kTransposedBytes> TransposedPipeline;
 
 // The TMA producer, one thread. Stages: boxes of x, then of dy.
-__device__ inline void produce(const Args& args, const WorkTile& work, Pipeline& pipeline) {
+__device__ inline void produce(const Args& args, const WorkTile& work, StagePipeline& pipeline) {
   const int kBytes = 2 * kXBoxes * kXRows * kXWidth * 128 + kDyBoxes * kDyBoxBytes;
   SegmentCoord coord(args, work.first);
-  for (int i = 0; i < work.count; ++i, pipeline.next(kStages), coord.advance(args)) {
-    Mbarrier* full = pipeline.full + pipeline.stage;
-    wait_for(pipeline.empty + pipeline.stage, pipeline.parity ^ 1);
-    arrive_and_expect_tx(full, kBytes);
-    uint8 *x = pipeline.stages + pipeline.stage * kStageBytes, *dy = x + 2 * kXBoxes * kXBoxBytes;
+  for (int i = 0; i < work.count; ++i, pipeline.next(), coord.advance(args)) {
+    Mbarrier* full = pipeline.producer_acquire(kBytes);
+    uint8 *x = pipeline.buffer(), *dy = x + 2 * kXBoxes * kXBoxBytes;
 #pragma unroll
     for (int box = 0; box < kDyBoxes; ++box)
       load_dy(args, work, coord, box * 64, 0, dy + box * kDyBoxBytes, full);
@@ -51,16 +51,16 @@ __device__ constexpr int filter_of(int column) {
 
 // Transposes dy, one warp. A lane has 4 filters of the first or the second 4 runs: 16 values of a
 // step. Eight lanes read 128 bytes of a pixel and write to eight columns with different swizzles.
-__device__ inline void transpose_dy(const WorkTile& work, Pipeline& pipeline, Pipeline& transposed,
-                                    int warp) {
+__device__ inline void transpose_dy(const WorkTile& work, StagePipeline& pipeline,
+                                    TransposedPipeline& transposed, int warp) {
   const int lane = threadIdx.x % 32, half = lane / 16, piece = lane % 16;
   const int column = piece / 8 * 32 + piece % 8;
-  for (int i = 0; i < work.count; ++i, pipeline.next(kStages), transposed.next(kTransposedSlots)) {
-    const uint8* from = pipeline.stages + pipeline.stage * kStageBytes + 2 * kXBoxes * kXBoxBytes +
-                        half * kDyFour * 256 + piece * 16;
-    uint8* to = transposed.stages + transposed.stage * kTransposedBytes + column * 128;
-    wait_for(pipeline.full + pipeline.stage, pipeline.parity);
-    wait_for(transposed.empty + transposed.stage, transposed.parity ^ 1);
+  for (int i = 0; i < work.count; ++i, pipeline.next(), transposed.next()) {
+    const uint8* from =
+        pipeline.buffer() + 2 * kXBoxes * kXBoxBytes + half * kDyFour * 256 + piece * 16;
+    uint8* to = transposed.buffer() + column * 128;
+    pipeline.consumer_wait();
+    transposed.producer_acquire();
 #pragma unroll 1
     for (int at = warp; at < kDyBoxes * kSteps; at += kTransposeWarps) {
       const int box = at / kSteps, step = at - box * kSteps;
@@ -78,10 +78,8 @@ __device__ inline void transpose_dy(const WorkTile& work, Pipeline& pipeline, Pi
     }
     fence_proxy_async();
     __syncwarp();
-    if (lane == 0) {
-      arrive(pipeline.empty + pipeline.stage);
-      arrive(transposed.full + transposed.stage);
-    }
+    pipeline.consumer_release(pipeline.stage);
+    if (lane == 0) transposed.producer_commit();
   }
 }
 
@@ -112,7 +110,7 @@ __device__ inline void load_pixel(const uint8* stage, int at, uint32 (&x)[4]) {
   x[3] = second.y;
 }
 
-typedef Accum Accums[kTapsAcross][WGMMA_N / 2];
+typedef Mma::Fragment Accums[kTapsAcross];
 
 // K steps whose wgmma may be in flight while the thread continues. Three warpgroups alternate on
 // the tensor cores and need none: a step takes 96 clocks or more, and the other two fill the gap.
@@ -120,48 +118,44 @@ typedef Accum Accums[kTapsAcross][WGMMA_N / 2];
 static const int kPending = kConsumers > 2 ? 0 : 1;
 
 // All stages of a work tile. The registers of a pixel are free when its last wgmma is complete.
-__device__ inline void mma_stages(const WorkTile& work, Pipeline& pipeline, Pipeline& transposed,
-                                  int at, Accums& accum) {
+__device__ inline void mma_stages(const WorkTile& work, StagePipeline& pipeline,
+                                  TransposedPipeline& transposed, int at, Accums& accum) {
   const int kPixels = kSteps + kTapsAcross - 1;
   const int kAhead = kTapsAcross;  // pixels that are loaded while the wgmma of a step run
   int before = -1;
-  for (int i = 0; i < work.count; ++i, pipeline.next(kStages), transposed.next(kTransposedSlots)) {
-    const uint8* stage = pipeline.stages + pipeline.stage * kStageBytes;
-    const uint64 dy =
-        smem_descriptor<128>(transposed.stages + transposed.stage * kTransposedBytes, 0, 1024);
+  for (int i = 0; i < work.count; ++i, pipeline.next(), transposed.next()) {
+    const uint8* stage = pipeline.buffer();
+    const uint64 dy = smem_descriptor<128>(transposed.buffer(), 0, 1024);
     uint32 x[kPixels][4];
-    wait_for(pipeline.full + pipeline.stage, pipeline.parity);
+    pipeline.consumer_wait();
 #pragma unroll
     for (int pixel = 0; pixel < kAhead && pixel < kPixels; ++pixel)
       load_pixel(stage, at + pixel * kStepPixels * 128, x[pixel]);
-    wait_for(transposed.full + transposed.stage, transposed.parity);
+    transposed.consumer_wait();
     fence_operand(accum);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       wgmma_fence();
 #pragma unroll
       for (int tap = 0; tap < kTapsAcross; ++tap)
-        multiply(accum[tap], x[step + tap],
-                 advance_descriptor(dy, step / 4 * kStepsBytes + step % 4 * 32), i > 0 || step > 0);
+        Mma::multiply(accum[tap], x[step + tap],
+                      advance_descriptor(dy, step / 4 * kStepsBytes + step % 4 * 32),
+                      i > 0 || step > 0);
       wgmma_commit_group();
       if (step + kAhead < kPixels)
         load_pixel(stage, at + (step + kAhead) * kStepPixels * 128, x[step + kAhead]);
       wgmma_wait_group<kPending>();
-      if (step == 0 && before >= 0) release(transposed, before);
+      if (step == 0 && before >= 0) transposed.consumer_release(before);
     }
     fence_operand(accum);
     __syncwarp();
-    release(pipeline, pipeline.stage);
+    pipeline.consumer_release(pipeline.stage);
     before = transposed.stage;
   }
   wgmma_wait_group<0>();
   fence_operand(accum);
-  if (before >= 0) release(transposed, before);
-  if (work.count == 0)
-#pragma unroll
-    for (int tap = 0; tap < kTapsAcross; ++tap)
-#pragma unroll
-      for (int j = 0; j < WGMMA_N / 2; ++j) accum[tap][j] = 0;
+  if (before >= 0) transposed.consumer_release(before);
+  if (work.count == 0) clear(accum);
 }
 
 // Stores the accumulators of 64 channels to [split][filter][tap][channel]: a thread has two
@@ -172,7 +166,7 @@ __device__ inline void store_partials(const Args& args, const WorkTile& work, in
   const bool is_zero = kBlocks > 0 && split > work.split;
   if (tap_h >= kWindowH) return;
 #pragma unroll
-  for (int column = 0; column < WGMMA_N / 4; ++column) {
+  for (int column = 0; column < Mma::kN / 4; ++column) {
     const int pair = column / 2, own_column = pair * 8 + threadIdx.x % 4 * 2 + column % 2;
     const int k = work.k + own_column / 64 * 64 + filter_of(own_column % 64);
     const int filter = work.group * (int)args.filters + k;
@@ -195,8 +189,8 @@ __device__ inline void store_partials(const Args& args, const WorkTile& work, in
 }
 
 // A consumer warpgroup: a box of 64 channels, a row of taps.
-__device__ inline void consume(const Args& args, const WorkTile& work, Pipeline& pipeline,
-                               Pipeline& transposed, int group) {
+__device__ inline void consume(const Args& args, const WorkTile& work, StagePipeline& pipeline,
+                               TransposedPipeline& transposed, int group) {
   const int box = group / kTapRows, tap_row = group % kTapRows;
   const int lane = threadIdx.x % 32, channel = channel_of(threadIdx.x % 128);
   const int pixel = lane % 4 * kXRun + tap_row * kDilationH * kXWidth;
@@ -211,39 +205,26 @@ __device__ inline void consume(const Args& args, const WorkTile& work, Pipeline&
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     wgrad(const __grid_constant__ Args args) {
-  Pipeline pipeline, transposed;
-  pipeline.stages = aligned_shared_memory();
-  transposed.stages = pipeline.stages + kStages * kStageBytes;
-  pipeline.full = (Mbarrier*)(transposed.stages + kTransposedSlots * kTransposedBytes);
-  pipeline.empty = pipeline.full + kStages;
-  transposed.full = pipeline.empty + kStages;
-  transposed.empty = transposed.full + kTransposedSlots;
-  pipeline.stage = pipeline.parity = transposed.stage = transposed.parity = 0;
+  StagePipeline pipeline;
+  TransposedPipeline transposed;
+  uint8 *stages = aligned_shared_memory(), *slots = stages + kStages * kStageBytes;
+  pipeline.begin(stages, (Mbarrier*)(slots + kTransposedSlots * kTransposedBytes));
+  transposed.begin(slots, pipeline.empty + kStages);
   if (threadIdx.x == 0) {
-    for (int s = 0; s < kStages; ++s) {
-      init_barrier(pipeline.full + s, 1);
-      init_barrier(pipeline.empty + s, 4 * kConsumers + kTransposeWarps);
-    }
-    for (int s = 0; s < kTransposedSlots; ++s) {
-      init_barrier(transposed.full + s, kTransposeWarps);
-      init_barrier(transposed.empty + s, 4 * kConsumers);
-    }
+    pipeline.init(1, 4 * kConsumers + kTransposeWarps);
+    transposed.init(kTransposeWarps, 4 * kConsumers);
     fence_barriers();
   }
   __syncthreads();
-  const WorkTile own = own_work(args);
-  const int group = threadIdx.x / 128;
-  if (group == kConsumers) {
-    if constexpr (kConsumers > 1) setmaxnreg_dec<kProducerRegisters>();
-    const int warp = threadIdx.x / 32 % 4;
-    if (warp < kTransposeWarps)
-      for_work(args, own,
-               [&](const WorkTile& work) { transpose_dy(work, pipeline, transposed, warp); });
-    else if (threadIdx.x % 32 == 0)
-      for_work(args, own, [&](const WorkTile& work) { produce(args, work, pipeline); });
-  } else {
-    if constexpr (kConsumers > 1) setmaxnreg_inc<kConsumerRegisters>();
-    for_work(args, own,
-             [&](const WorkTile& work) { consume(args, work, pipeline, transposed, group); });
-  }
+  run_warpgroups(
+      args,
+      [&](const WorkTile& own) {
+        const int warp = threadIdx.x / 32 % 4;
+        if (warp < kTransposeWarps)
+          for_work(args, own,
+                   [&](const WorkTile& work) { transpose_dy(work, pipeline, transposed, warp); });
+        else if (threadIdx.x % 32 == 0)
+          for_work(args, own, [&](const WorkTile& work) { produce(args, work, pipeline); });
+      },
+      [&](const WorkTile& work, int group) { consume(args, work, pipeline, transposed, group); });
 }
