@@ -81,7 +81,7 @@ void list_kernels(const std::vector<Suite>& suites, const Request& request,
   for (const Suite& suite : suites) {
     listener.print(fmt::format("{} on {}\n", suite.name, device.props().description));
     for (const Case& one : suite.cases) {
-      const EnginesUsed used = engines_used(explanation(
+      const EnginesUsed used = engines_used(inspect(
           one.problem.build(), device, plan_options(one.problem, {.engine = request.engine})));
       listener.print(fmt::format("  {:<44}{} region{}  {}\n", one.name, used.regions,
                                  used.regions == 1 ? " " : "s", used.engines));

@@ -96,7 +96,7 @@ Verdict ask_oracle(const Graph& graph, const Memory& memory, const PlanNotes& no
   double worst = 0;
   for (const Expected& expected : evaluate_reference(graph, readable, notes)) {
     const Comparison comparison =
-        compare(graph.tensor(expected.tensor), memory.at(expected.tensor), expected);
+        expected.compare(graph.tensor(expected.tensor), memory.at(expected.tensor));
     if (comparison.worst_error > 0)
       worst = std::max(worst, comparison.worst_error / comparison.worst_bound);
     if (!comparison.ok) return {false, "WRONG: " + comparison.summary};

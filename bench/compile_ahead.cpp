@@ -25,7 +25,7 @@ void add_case(const Case& one, const Device& device, const PlanRequest& asked,
   if (one.check_prepare) add(*one.check_prepare);
   // Tuning may choose another engine later; its kernel for the check is compiled then.
   const auto used =
-      engines_used(explanation(graph, device, plan_options(one.problem, {.engine = asked.engine})));
+      engines_used(inspect(graph, device, plan_options(one.problem, {.engine = asked.engine})));
   if (one.check) add(*one.check, {.engine = used.main_engine});
   for (const TensorId id : graph.bound_tensors())
     if (const Tensor& tensor = graph.tensor(id); tensor.kind == TensorKind::output)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ashlar/inspect.hpp>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -62,11 +63,9 @@ Plan plan_with(const Json& plan, std::size_t region, const Trial& trial,
   return Plan::from_json(changed.dump(), constants);
 }
 
-std::size_t region_with_most_candidates(const std::vector<RegionTrials>& regions) {
-  const auto found = std::max_element(regions.begin(), regions.end(),
-                                      [](const RegionTrials& a, const RegionTrials& b) {
-                                        return a.trials.size() < b.trials.size();
-                                      });
+std::size_t region_with_most_candidates(const std::vector<RegionInspection>& regions) {
+  const auto found = std::ranges::max_element(
+      regions, {}, [](const RegionInspection& region) { return region.candidates.size(); });
   return static_cast<std::size_t>(found - regions.begin());
 }
 
@@ -74,7 +73,8 @@ std::size_t region_with_most_candidates(const std::vector<RegionTrials>& regions
 struct Tried {
   Json plan;
   std::size_t region = 0;
-  RegionTrials trials;
+  std::string region_name;
+  std::vector<Trial> trials;
 
   Tried(const Case& problem, const MeasureOptions& options) {
     const CompileOptions wishes = plan_options(
@@ -82,9 +82,11 @@ struct Tried {
     const Graph graph = problem.problem.build();
     const Device device = options.gpu->device();
     plan = Json::parse(compile(graph, device, wishes).to_json());
-    std::vector<RegionTrials> regions = candidates(graph, device, wishes);
+    std::vector<RegionInspection> regions =
+        inspect(graph, device, wishes, {.candidates = true}).regions;
     region = region_with_most_candidates(regions);
-    trials = std::move(regions[region]);
+    region_name = std::move(regions[region].name);
+    trials = std::move(regions[region].candidates);
   }
 };
 
@@ -140,7 +142,7 @@ void compile_configs_ahead(const std::vector<Suite>& suites, const MeasureOption
   std::vector<std::pair<const Tried*, const Trial*>> configs;
   for (const auto& one : tried)
     if (one)
-      for (const Trial& trial : one->trials.trials) configs.emplace_back(one.get(), &trial);
+      for (const Trial& trial : one->trials) configs.emplace_back(one.get(), &trial);
   std::mutex mutex;
   std::size_t done = 0;
   on_all_cores(configs.size(), [&](std::size_t i) {
@@ -162,11 +164,11 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
   std::optional<BackToBack> back_to_back;
   if (problem.problem.back_to_back) back_to_back.emplace(gpu, graph, tensors, traffic(graph));
 
-  CaseConfigs result{problem.name, tried.trials.region, {}, {}};
+  CaseConfigs result{problem.name, tried.region_name, {}, {}};
   std::vector<std::vector<double>> first;
-  for (const Trial& trial : tried.trials.trials) {
+  for (const Trial& trial : tried.trials) {
     ConfigTime& one = result.configs.emplace_back(ConfigTime{trial});
-    progress(fmt::format("{} of {}: {} {}", result.configs.size(), tried.trials.trials.size(),
+    progress(fmt::format("{} of {}: {} {}", result.configs.size(), tried.trials.size(),
                          trial.engine, trial.config_text()));
     try {
       const Plan changed = plan_with(tried.plan, tried.region, trial, constants);
@@ -175,7 +177,7 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
         changed.run(pointers, workspace.data(), stream);
       };
       Side side([&] { run_on(tensors.pointers()); }, &gpu);
-      synchronize(gpu.device());
+      gpu.device().synchronize();
       const auto results = results_of(gpu, graph, tensors);
       if (first.empty()) first = results;
       one.difference = difference(graph, results, first);

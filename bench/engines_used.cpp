@@ -15,11 +15,11 @@ void append(std::string& list, std::string_view separator, std::string_view item
 
 }  // namespace
 
-EnginesUsed engines_used(const Explanation& explanation) {
+EnginesUsed engines_used(const Inspection& inspection) {
   EnginesUsed used;
-  used.regions = static_cast<int>(explanation.regions.size());
+  used.regions = static_cast<int>(inspection.regions.size());
   std::vector<std::string_view> listed;
-  for (const RegionExplanation& region : explanation.regions) {
+  for (const RegionInspection& region : inspection.regions) {
     if (std::find(listed.begin(), listed.end(), region.engine) == listed.end()) {
       listed.push_back(region.engine);
       append(used.engines, " + ", region.engine);

@@ -1,7 +1,7 @@
 // What a record says about a plan: its regions, engines and configurations.
 #pragma once
 
-#include <ashlar/explanation.hpp>
+#include <ashlar/inspect.hpp>
 #include <string>
 
 namespace ashlar::bench {
@@ -13,6 +13,6 @@ struct EnginesUsed {
   std::string main_engine;  // the first that is not .pointwise, else the first; empty: no region
   bool is_slow = false;     // a region runs on a reference engine: minutes for large problems
 };
-EnginesUsed engines_used(const Explanation& explanation);
+EnginesUsed engines_used(const Inspection& inspection);
 
 }  // namespace ashlar::bench

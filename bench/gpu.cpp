@@ -101,7 +101,7 @@ void Gpu::flush() const { flush_->run(); }
 
 void Gpu::require_alive() const {
   flush();
-  synchronize(device_);
+  device_.synchronize();
 }
 
 bool Gpu::repeat(const ashlar::Memory& memory, std::int64_t pattern) const {

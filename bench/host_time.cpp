@@ -91,12 +91,12 @@ double run_seconds(const Device& device) {
   void* const pointers[] = {x.data(), y.data()};
   std::vector<double> times;
   for (int batch = 0; batch < kBatches; ++batch) {
-    synchronize(device);
+    device.synchronize();
     const Clock::time_point start = Clock::now();
     for (int i = 0; i < kRuns; ++i) plan.run(pointers, workspace.data());
     times.push_back(seconds_since(start) / kRuns);
   }
-  synchronize(device);
+  device.synchronize();
   return median(times);
 }
 

@@ -119,7 +119,7 @@ Measurement measure(const Case& problem, const MeasureOptions& options,
   if (problem.alone) alone.emplace(*problem.alone, options, nullptr, nullptr);
   result.arithmetic = arithmetic(contest.graph);
   result.traffic = traffic(contest.graph);
-  const EnginesUsed used = engines_used(contest.ours.plan().explanation());
+  const EnginesUsed used = engines_used(contest.ours.plan().inspect());
   result.engine = used.engines;
   result.config = used.configs;
   result.kernels = used.regions;

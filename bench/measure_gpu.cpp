@@ -171,7 +171,7 @@ template <class Runs>
 void run_whole(const Gpu& gpu, Runs& side, const char* whose) {
   try {
     side.run();
-    synchronize(gpu.device());
+    gpu.device().synchronize();
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{} at full size: {}", whose, error.what()));
   }
@@ -353,7 +353,7 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
     prepared = preparation->tensors.outputs(preparation->graph);
   }
   const Running ours(problem.problem, options, prepared);
-  const EnginesUsed used = engines_used(ours.runner.plan().explanation());
+  const EnginesUsed used = engines_used(ours.runner.plan().inspect());
   result.engine = used.engines;
   result.config = used.configs;
   result.kernels = used.regions;
@@ -381,7 +381,7 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
   const auto make_naive = [&] {
     if (!naive && result.arithmetic > kMaxNaiveWork) return naive.get();
     if (!naive) naive = std::make_unique<Naive>(problem.problem, ours, gpu);
-    if (engines_used(naive->runner.plan().explanation()).is_slow) naive.reset();
+    if (engines_used(naive->runner.plan().inspect()).is_slow) naive.reset();
     return naive.get();
   };
   // tf32 keeps 11 significant bits of the operands, and the sides round differently.

@@ -23,7 +23,7 @@ CheckReport check_outputs(const TensorMemory& memory, const PlanNotes& notes) {
   std::int64_t compared = 0;
   for (const Expected& expected : evaluate_reference(graph, readable, notes)) {
     const void* actual = memory.at(memory.position_of(expected.tensor));
-    const Comparison comparison = compare(graph.tensor(expected.tensor), actual, expected);
+    const Comparison comparison = expected.compare(graph.tensor(expected.tensor), actual);
     report.details.push_back(comparison.summary);
     compared += comparison.compared;
     const bool worse =

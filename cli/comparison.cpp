@@ -14,7 +14,7 @@ namespace {
 // Of the nominal peak, that an idle machine reaches whatever its clock is.
 constexpr double kIdleShare = 0.25;
 
-bool is_same(const Explanation& one, const Explanation& other) {
+bool is_same(const Inspection& one, const Inspection& other) {
   return std::equal(one.regions.begin(), one.regions.end(), other.regions.begin(),
                     other.regions.end(), [](const auto& a, const auto& b) {
                       return a.name == b.name && a.engine == b.engine && a.config == b.config;
@@ -33,9 +33,9 @@ std::vector<double> medians_of(const std::vector<std::vector<double>>& runs) {
 }
 
 // `flops_f32` and `bytes_per_second`: of the machine as it was measured, or the device's.
-void add_rooflines(const Explanation& plan, const Graph& graph, double flops_f32,
+void add_rooflines(const Inspection& plan, const Graph& graph, double flops_f32,
                    double bytes_per_second, Measured& measured) {
-  for (const RegionExplanation& region : plan.regions) {
+  for (const RegionInspection& region : plan.regions) {
     Roofline one = nominal_roofline(region);
     one.arithmetic_seconds *= plan.device.flops_f32 / flops_f32;
     one.memory_seconds = one.bytes / bytes_per_second;
@@ -56,7 +56,7 @@ std::string describe(const Rival& rival, double plan_seconds) {
 
 }  // namespace
 
-Roofline nominal_roofline(const RegionExplanation& region) {
+Roofline nominal_roofline(const RegionInspection& region) {
   return {region.flops, region.bytes, region.arithmetic_seconds, region.memory_seconds};
 }
 
@@ -64,7 +64,7 @@ Measured measure_side_by_side(const Runner& runner, const TensorMemory& memory,
                               const CompileOptions& options, double budget, Progress& progress) {
   const Graph& graph = memory.graph();
   const Device device(runner.plan().device());
-  const Explanation plan = runner.plan().explanation();
+  const Inspection plan = runner.plan().inspect();
   Measured measured;
   measured.unfused.name = "unfused";
   std::vector<std::function<double()>> sides = {[&] { return runner.seconds_of_run(); }};
@@ -77,7 +77,7 @@ Measured measure_side_by_side(const Runner& runner, const TensorMemory& memory,
     CompileOptions without = options;
     without.fuse = false;
     unfused.emplace(compile(graph, device, without), memory);
-    const Explanation apart = unfused->plan().explanation();
+    const Inspection apart = unfused->plan().inspect();
     if (is_same(plan, apart)) {
       measured.unfused.note = "the same plan: there is nothing to fuse";
     } else {

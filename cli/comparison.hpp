@@ -2,7 +2,7 @@
 // and the roofline.
 #pragma once
 
-#include <ashlar/explanation.hpp>
+#include <ashlar/inspect.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,7 +41,7 @@ struct Measured {
 };
 
 // The rooflines by the device's nominal rates, for plans that were not timed.
-Roofline nominal_roofline(const RegionExplanation& region);
+Roofline nominal_roofline(const RegionInspection& region);
 
 // Spends about `budget` seconds.
 Measured measure_side_by_side(const Runner& runner, const TensorMemory& memory,

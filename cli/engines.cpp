@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ashlar/plan.hpp>
+#include <ashlar/inspect.hpp>
+#include <ashlar/operations.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,7 +10,6 @@
 
 #include "commands.hpp"
 #include "compile_flags.hpp"
-#include "op_probes.hpp"
 
 namespace ashlar::cli {
 
@@ -31,7 +31,7 @@ int print_engines(const std::string& device_name) {
   return kExitOk;
 }
 
-// How the regions of an operation's probe are computed, and the engines of all of them, each once.
+// How the regions of an operation's sample are computed, and the engines of all of them, each once.
 struct Coverage {
   // By the best engine of each region, of these the slowest; none: the dtype is not defined.
   std::optional<ComputeMethod> method;
@@ -39,21 +39,22 @@ struct Coverage {
   auto operator<=>(const Coverage&) const = default;
 };
 
-Coverage coverage_of(const OpProbe& probe, DType dtype, const Device& device) {
+Coverage coverage_of(const std::string& operation, DType dtype, const Device& device) {
   Coverage coverage;
-  std::vector<RegionEngines> regions;
+  std::vector<RegionInspection> regions;
   try {
-    regions = engines_for(make_probe(probe, dtype), device);
+    regions = inspect(sample_graph(operation, dtype), device).regions;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_graph) throw;
     return coverage;
   }
-  for (const RegionEngines& region : regions) {
+  for (const RegionInspection& region : regions) {
     ComputeMethod best = ComputeMethod::reference;
-    for (const EngineInfo& engine : region.engines) {
+    for (const EngineAttempt& engine : region.attempts) {
+      if (!engine.is_supported) continue;
       best = std::max(best, engine.method);
-      if (std::find(coverage.ids.begin(), coverage.ids.end(), engine.id) == coverage.ids.end())
-        coverage.ids.push_back(engine.id);
+      if (std::find(coverage.ids.begin(), coverage.ids.end(), engine.engine) == coverage.ids.end())
+        coverage.ids.push_back(engine.engine);
     }
     coverage.method = std::min(coverage.method.value_or(best), best);
   }
@@ -63,23 +64,23 @@ Coverage coverage_of(const OpProbe& probe, DType dtype, const Device& device) {
 // For every operation, its dtypes grouped by the engines that run them.
 int print_operations(const std::string& device_name) {
   const Device device = device_name.empty() ? Device::best() : Device::named(device_name);
-  std::map<ComputeMethod, int, std::greater<>> operations;  // by the method of their best dtypes
-  for (const OpProbe& probe : op_probes()) {
+  std::map<ComputeMethod, int, std::greater<>> methods;  // by the method of their best dtypes
+  for (const OperationInfo& operation : ashlar::operations()) {
     std::map<Coverage, std::string, std::greater<>> groups;
     for (const DType dtype : kAllDTypes) {
-      std::string& names = groups[coverage_of(probe, dtype, device)];
+      std::string& names = groups[coverage_of(operation.name, dtype, device)];
       names += fmt::format("{}{}", names.empty() ? "" : " ", to_string(dtype));
     }
-    fmt::print("{}\n", probe.op);
-    if (const auto method = groups.begin()->first.method) ++operations[*method];
+    fmt::print("{}\n", operation.name);
+    if (const auto method = groups.begin()->first.method) ++methods[*method];
     for (const auto& [coverage, dtypes] : groups)
       fmt::print("  {:<21}  {}{}\n", coverage.method ? to_string(*coverage.method) : "not defined",
                  dtypes, coverage.method ? fmt::format(": {}", fmt::join(coverage.ids, ", ")) : "");
   }
   std::string summary;
-  for (const auto& [method, count] : operations)
+  for (const auto& [method, count] : methods)
     summary += fmt::format("{} {} by {}", summary.empty() ? ":" : ",", count, to_string(method));
-  fmt::print("{} operations on {}{}\n", op_probes().size(), device.props().name, summary);
+  fmt::print("{} operations on {}{}\n", ashlar::operations().size(), device.props().name, summary);
   return kExitOk;
 }
 

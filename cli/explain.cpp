@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <ashlar/explanation.hpp>
+#include <ashlar/inspect.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -22,7 +22,7 @@ struct ExplainFlags : CompileFlags {
 };
 
 std::string headline(const GraphReport& report, const std::string& counter) {
-  const Explanation& plan = report.explanation;
+  const Inspection& plan = report.inspection;
   return fmt::format("{}{} on {} ({}): {} operation{} in {} region{}\n", counter, plan.graph.name(),
                      plan.device.name, plan.device.description, plan.operations,
                      plan.operations == 1 ? "" : "s", plan.regions.size(),
@@ -31,7 +31,7 @@ std::string headline(const GraphReport& report, const std::string& counter) {
 
 // With a page, standard output gets what was measured and checked only.
 void print_report(const GraphReport& report, bool is_brief, const std::string& counter) {
-  fmt::print("{}", is_brief ? headline(report, counter) : report.explanation.to_text());
+  fmt::print("{}", is_brief ? headline(report, counter) : report.inspection.to_text());
   if (report.check) {
     fmt::print("{}\n", report.check->headline);
     if (!is_brief || !report.check->ok)

@@ -14,14 +14,14 @@ GraphReport report_graph(Graph graph, const Device& device, const CompileOptions
   const std::string name = report.given.name();
   progress.stage(fmt::format("compiling {}", name));
   if (!request.check && !request.time) {
-    report.explanation = explanation(report.given, device, options);
+    report.inspection = inspect(report.given, device, options);
     return report;
   }
   require_memory(report.given, request.check);
   TensorMemory memory(report.given);
   fill_inputs(memory, {}, request.seed);
   const Runner runner(compile(report.given, device, options), memory);
-  report.explanation = runner.plan().explanation();
+  report.inspection = runner.plan().inspect();
   if (request.check) {
     progress.stage(fmt::format("checking {} in double precision", name));
     runner.run();

@@ -1,7 +1,7 @@
 // One graph, explained and, where asked for, run, checked and timed: what `ashlar explain` shows.
 #pragma once
 
-#include <ashlar/explanation.hpp>
+#include <ashlar/inspect.hpp>
 #include <optional>
 
 #include "checking.hpp"
@@ -11,7 +11,7 @@ namespace ashlar::cli {
 
 struct GraphReport {
   Graph given;  // as it was read
-  Explanation explanation;
+  Inspection inspection;
   std::optional<CheckReport> check;
   std::optional<Measured> measured;
   std::string timing;  // lines that say what was measured

@@ -87,7 +87,8 @@ int tune_graphs(const TuneFlags& flags) {
         progress.stage(fmt::format("{}: {}", one.name, what));
       };
       progress.stage(fmt::format("planning {}", one.name));
-      const std::vector<RegionTrials> regions = tune(Graph::from_json(one.graph), device, request);
+      const std::vector<RegionTrials> regions =
+          autotune(Graph::from_json(one.graph), device, request);
       progress.pause();
       for (const RegionTrials& region : regions)
         if (!region.trials.empty()) print_region(one.name, region, gains);

@@ -1,3 +1,4 @@
+#include <ashlar/version.h>
 #include <fmt/format.h>
 
 #include <ashlar/device.hpp>

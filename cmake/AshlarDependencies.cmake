@@ -1,6 +1,7 @@
 # Dependencies, named as Debian and Ubuntu package them.
 
-find_package(Threads REQUIRED)
+# GLOBAL: programs of a project that adds this one link them with the archive.
+find_package(Threads REQUIRED GLOBAL)
 include(AshlarFindHighway)
 find_package(fmt 9 CONFIG REQUIRED)
 # Header-only: src/base/fmt_once.cpp compiles fmt's functions once into the library.
@@ -28,7 +29,7 @@ set(ASHLAR_HAVE_OPENMP OFF)
 if(ASHLAR_SANITIZE STREQUAL "thread")
   target_compile_definitions(ashlar_build_flags INTERFACE ASHLAR_NO_OPENMP)
 else()
-  find_package(OpenMP COMPONENTS CXX)
+  find_package(OpenMP COMPONENTS CXX GLOBAL)
   if(OpenMP_CXX_FOUND)
     set(ASHLAR_HAVE_OPENMP ON)
   else()

@@ -14,8 +14,7 @@ add_library(ashlar_test_base INTERFACE)
 target_include_directories(ashlar_test_base INTERFACE
   "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
 target_compile_definitions(ashlar_test_base INTERFACE
-  ASHLAR_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-  ASHLAR_VERSION="${PROJECT_VERSION}")
+  ASHLAR_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 # The library is optimised as users get it; the tests themselves need not be.
 target_compile_options(ashlar_test_base INTERFACE -O1)
 target_link_libraries(ashlar_test_base INTERFACE
@@ -182,6 +181,13 @@ foreach(part RANGE 1)
     LABELS "cuda;emulated" COST 110 TIMEOUT ${ashlar_test_timeout})
 endforeach()
 
+if(TARGET cudnn_tests)
+  add_test(NAME emulated.cudnn.calls COMMAND ${ashlar_emulated} "$<TARGET_FILE:cudnn_tests>"
+           --gtest_brief=1 "--gtest_filter=Gpu*")
+  set_tests_properties(emulated.cudnn.calls PROPERTIES
+    LABELS "cudnn;emulated" COST 40 TIMEOUT ${ashlar_test_timeout})
+endif()
+
 # On the emulated GPU: the first case of every operation on every CUDA engine, and a few random graphs;
 # with --long all cases and more graphs.
 function(add_emulated_test name program short shards part)
@@ -223,7 +229,8 @@ endif()
 # records. The checkers themselves are tested on small inputs with planted faults.
 find_program(ASHLAR_PYTHON3 python3)
 foreach(check IN ITEMS tools/check_style.py tools/performance_page.py
-                      tests/lint/check_link_layers_test.py tests/lint/check_style_test.py
+                      tests/lint/check_ashlar_library_test.py tests/lint/check_link_layers_test.py
+                      tests/lint/check_style_test.py
                       tests/lint/compare_cpu_test.py tests/lint/compare_cudnn_headers_test.py
                       tests/lint/compare_kernels_test.py tests/lint/merge_configs_test.py
                       tests/lint/performance_page_test.py)
@@ -258,7 +265,7 @@ foreach(check IN ITEMS compile exports match)
     LABELS cudnn TIMEOUT 120 SKIP_REGULAR_EXPRESSION "^skipped: ")
 endforeach()
 
-# libcudnn.so.9 as a file: exported symbols, versions, dependencies, size.
+# libashlar.so.0 and libcudnn.so.9 as files: exported symbols, versions, dependencies, size.
 set(ashlar_library_options)
 if(ASHLAR_SANITIZE)
   set(ashlar_library_options --no-size)
@@ -268,4 +275,20 @@ if(ASHLAR_PYTHON3)
            COMMAND "${ASHLAR_PYTHON3}" "${PROJECT_SOURCE_DIR}/tools/check_cudnn_library.py"
                    "$<TARGET_FILE:cudnn>" ${ashlar_library_options})
   set_tests_properties(cudnn.library PROPERTIES LABELS cudnn TIMEOUT 120)
+endif()
+if(ASHLAR_PYTHON3 AND TARGET ashlar_shared)
+  add_test(NAME install.library
+           COMMAND "${ASHLAR_PYTHON3}" "${PROJECT_SOURCE_DIR}/tools/check_ashlar_library.py"
+                   "$<TARGET_FILE:ashlar_shared>" ${ashlar_library_options})
+  set_tests_properties(install.library PROPERTIES LABELS install TIMEOUT 120)
+endif()
+
+# The installed library in other projects. A program of another project has no sanitizer's runtime.
+if(ASHLAR_PYTHON3 AND TARGET ashlar_shared AND ASHLAR_INSTALL AND NOT ASHLAR_SANITIZE)
+  enable_language(C)
+  add_test(NAME install.use
+           COMMAND "${ASHLAR_PYTHON3}" "${PROJECT_SOURCE_DIR}/tests/install/install_test.py"
+                   --build "${PROJECT_BINARY_DIR}" --generator "${CMAKE_GENERATOR}"
+                   --cc "${CMAKE_C_COMPILER}" --cxx "${CMAKE_CXX_COMPILER}")
+  set_tests_properties(install.use PROPERTIES LABELS install COST 60 TIMEOUT ${ashlar_test_timeout})
 endif()

@@ -46,6 +46,27 @@ def defined_exports(library):
     return exports
 
 
+def dynamic_problems(library, soname, with_needed):
+    """The name that programs record, and the libraries needed."""
+    dynamic = output_of("readelf", "-d", library)
+    found = re.search(r"\(SONAME\).*\[(.*)\]", dynamic)
+    if not found or found.group(1) != soname:
+        yield f"SONAME: got {found.group(1) if found else 'none'}, expected {soname}"
+    for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic) if with_needed else ():
+        if needed not in ALLOWED:
+            yield f"needs {needed}, expected only {', '.join(sorted(ALLOWED))}"
+
+
+def size_problems(library, largest):
+    with tempfile.TemporaryDirectory() as folder:
+        stripped = pathlib.Path(folder) / "stripped.so"
+        output_of("strip", "-o", str(stripped), library)
+        size = stripped.stat().st_size
+    if size >= largest:
+        yield f"{size} bytes stripped, expected less than {largest}"
+    print(f"{size / 1e6:.1f} MB stripped")
+
+
 def problems(library, with_size):
     expected, defined = listed_exports(), defined_exports(library)
     for name in sorted(expected.keys() - defined.keys()):
@@ -55,21 +76,10 @@ def problems(library, with_size):
     for name in sorted(expected.keys() & defined.keys()):
         if expected[name] != defined[name]:
             yield f"{name}: has version {defined[name]}, expected {expected[name]}"
-    dynamic = output_of("readelf", "-d", library)
-    soname = re.search(r"\(SONAME\).*\[(.*)\]", dynamic)
-    if not soname or soname.group(1) != "libcudnn.so.9":
-        yield f"SONAME: got {soname.group(1) if soname else 'none'}, expected libcudnn.so.9"
+    print(f"{len(defined)} names exported")
+    yield from dynamic_problems(library, "libcudnn.so.9", with_size)
     if with_size:
-        for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
-            if needed not in ALLOWED:
-                yield f"needs {needed}, expected only {', '.join(sorted(ALLOWED))}"
-        with tempfile.TemporaryDirectory() as folder:
-            stripped = pathlib.Path(folder) / "stripped.so"
-            output_of("strip", "-o", str(stripped), library)
-            size = stripped.stat().st_size
-        if size >= LARGEST:
-            yield f"{size} bytes stripped, expected less than {LARGEST}"
-        print(f"{len(defined)} names exported, {size / 1e6:.1f} MB stripped")
+        yield from size_problems(library, LARGEST)
 
 
 def main():

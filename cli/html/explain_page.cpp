@@ -1,5 +1,6 @@
 #include "explain_page.hpp"
 
+#include <ashlar/version.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +22,8 @@ struct GraphFacts {
 };
 GraphFacts graph_facts(const GraphReport& report) {
   if (report.measured) return {report.measured->plan.median, report.measured->roofline.seconds()};
-  GraphFacts facts{report.explanation.seconds(), 0};
-  for (const RegionExplanation& region : report.explanation.regions)
+  GraphFacts facts{report.inspection.seconds(), 0};
+  for (const RegionInspection& region : report.inspection.regions)
     facts.roofline += region.roofline_seconds();
   return facts;
 }
@@ -56,8 +57,8 @@ std::string summary_table(std::span<const GraphReport> reports) {
     html += fmt::format(
         "<tr><td class=\"text\"><a href=\"#g{}\">{}</a></td><td>{}</td><td>{}</td><td>{}</td>"
         "<td class=\"text\">{}</td>",
-        i + 1, escaped(report.given.name()), report.explanation.operations,
-        report.explanation.regions.size(), time_text(facts.seconds),
+        i + 1, escaped(report.given.name()), report.inspection.operations,
+        report.inspection.regions.size(), time_text(facts.seconds),
         share_markup(facts.seconds > 0 ? facts.roofline / facts.seconds : 0));
     if (report.measured)
       html += fmt::format("<td>{}</td><td>{}</td>", ratio(report.measured->unfused, facts.seconds),
@@ -70,7 +71,7 @@ std::string summary_table(std::span<const GraphReport> reports) {
 // --- one graph
 
 std::string fact_list(const GraphReport& report) {
-  const Explanation& plan = report.explanation;
+  const Inspection& plan = report.inspection;
   std::string html = "<ul class=\"facts\">";
   const auto add = [&](const std::string& markup) { html += "<li>" + markup + "</li>"; };
   add(counted(static_cast<std::size_t>(plan.operations), "operation"));
@@ -137,16 +138,16 @@ std::string bars(const GraphReport& report) {
               report.measured && report.measured->roofline.is_compute_bound() ? "compute bound"
               : report.measured                                               ? "memory bound"
                                                                               : "sum of regions");
-  if (report.explanation.notes.winograd)
+  if (report.inspection.notes.winograd)
     note += " Winograd multiplies less than the roofline counts: its share may pass 100 %.";
   return html + fmt::format("</tbody></table><p class=\"faint\"><small>{}</small></p></div>\n",
                             escaped(note));
 }
 
-std::string legend(const Explanation& plan) {
+std::string legend(const Inspection& plan) {
   std::string html = "<ul class=\"legend\">";
   std::set<ComputeMethod> methods;
-  for (const RegionExplanation& region : plan.regions) methods.insert(region.method);
+  for (const RegionInspection& region : plan.regions) methods.insert(region.method);
   for (const ComputeMethod method : methods)
     html += fmt::format("<li><i class=\"method {}\"></i>region by {}</li>", css_class(method),
                         to_string(method));
@@ -158,8 +159,8 @@ std::string legend(const Explanation& plan) {
 
 Figure figure_of(const GraphReport& report, const std::string& id) {
   std::vector<RegionCaption> captions;
-  for (std::size_t i = 0; i < report.explanation.regions.size(); ++i) {
-    const RegionExplanation& region = report.explanation.regions[i];
+  for (std::size_t i = 0; i < report.inspection.regions.size(); ++i) {
+    const RegionInspection& region = report.inspection.regions[i];
     const RegionFacts facts = facts_of(report, i);
     captions.push_back(
         {fmt::format("{} \xC2\xB7 {}", i + 1, region.engine.empty() ? "no engine" : region.engine),
@@ -167,16 +168,16 @@ Figure figure_of(const GraphReport& report, const std::string& id) {
                      report.measured ? "" : " estimated", facts.share() * 100),
          fmt::format("#{}-r{}", id, i + 1)});
   }
-  return region_figure(report.explanation, captions);
+  return region_figure(report.inspection, captions);
 }
 
 // What the planner changed before it partitioned the graph, with the graph as it was.
 std::string rewrites(const GraphReport& report) {
-  if (report.explanation.rewrites.empty()) return {};
+  if (report.inspection.rewrites.empty()) return {};
   std::string html =
       fmt::format("<details><summary>Rewritten before partitioning: {}</summary><ul>",
-                  counted(report.explanation.rewrites.size(), "change"));
-  for (const std::string& note : report.explanation.rewrites)
+                  counted(report.inspection.rewrites.size(), "change"));
+  for (const std::string& note : report.inspection.rewrites)
     html += fmt::format("<li>{}</li>", escaped(note));
   return html + fmt::format(
                     "</ul></details><details><summary>The graph as written: {}</summary>"
@@ -195,7 +196,7 @@ std::string section(const GraphReport& report, std::size_t number, bool has_head
       "{}</div>\n{}<h3>Regions in execution order</h3>\n{}{}</section>\n",
       id, has_heading ? fmt::format("<h2>{}</h2>", escaped(report.given.name())) : "",
       fact_list(report), figure.width > kPageWidth ? " wide" : "", figure.svg, bars(report),
-      legend(report.explanation), region_table(report, id), rewrites(report));
+      legend(report.inspection), region_table(report, id), rewrites(report));
 }
 
 constexpr const char* kMarkers =
@@ -207,7 +208,7 @@ constexpr const char* kMarkers =
 }  // namespace
 
 std::string explain_page(std::span<const GraphReport> reports) {
-  const DeviceProps& device = reports.front().explanation.device;
+  const DeviceProps& device = reports.front().inspection.device;
   const bool is_single = reports.size() == 1;
   const std::string title = is_single
                                 ? fmt::format("{} on {}", reports.front().given.name(), device.name)

@@ -109,7 +109,7 @@ std::string svg_of(double width, double height, const std::string& label, const 
 bool has_memory(const Tensor& tensor) { return tensor.kind != TensorKind::constant; }
 
 // The tensors in memory, or views of them, that an operation reads, each once. `storage` as in
-// Explanation; null: every tensor has its own memory.
+// Inspection; null: every tensor has its own memory.
 std::vector<TensorId> read_by(const Graph& graph, NodeId id, const std::vector<TensorId>* storage) {
   std::vector<TensorId> read;
   for (const TensorId input : graph.nodes()[static_cast<std::size_t>(id)].inputs) {
@@ -131,7 +131,7 @@ double input_offset(std::size_t i, std::size_t count) {
 // One region: its operations, with a port for every tensor that it reads or writes in memory.
 class RegionBox {
  public:
-  RegionBox(const Explanation& whole, const RegionExplanation& region, const RegionCaption& caption)
+  RegionBox(const Inspection& whole, const RegionInspection& region, const RegionCaption& caption)
       : region_(region), caption_(caption) {
     std::map<NodeId, int> box_of;
     std::map<TensorId, int> writer;  // by the tensor that owns the memory
@@ -193,7 +193,7 @@ class RegionBox {
   }
 
  private:
-  static TensorId owner(const Explanation& whole, TensorId id) {
+  static TensorId owner(const Inspection& whole, TensorId id) {
     return whole.storage[static_cast<std::size_t>(id)];
   }
   int add(Label label) {
@@ -218,7 +218,7 @@ class RegionBox {
     return fmt::format("<a href=\"{}\">{}</a>\n", escaped(caption_.link), svg);
   }
 
-  const RegionExplanation& region_;
+  const RegionInspection& region_;
   const RegionCaption& caption_;
   Drawing inner_;
   std::vector<Label> labels_;                // the first boxes
@@ -243,12 +243,12 @@ std::string css_class(ComputeMethod method) {
   return "reference";
 }
 
-Figure region_figure(const Explanation& explanation, const std::vector<RegionCaption>& captions) {
+Figure region_figure(const Inspection& inspection, const std::vector<RegionCaption>& captions) {
   std::vector<RegionBox> regions;
   Drawing outer;
   std::map<TensorId, Traffic> memory;
-  for (std::size_t i = 0; i < explanation.regions.size(); ++i) {
-    const RegionBox& box = regions.emplace_back(explanation, explanation.regions[i], captions[i]);
+  for (std::size_t i = 0; i < inspection.regions.size(); ++i) {
+    const RegionBox& box = regions.emplace_back(inspection, inspection.regions[i], captions[i]);
     outer.boxes.push_back({box.width(), box.height()});
     for (const auto& [tensor, port] : box.entries())
       memory[tensor].readers.push_back(static_cast<int>(i));
@@ -257,7 +257,7 @@ Figure region_figure(const Explanation& explanation, const std::vector<RegionCap
   }
   std::vector<Label> pills;
   for (const auto& [tensor, traffic] : memory) {
-    const Label& pill = pills.emplace_back(tensor_label(explanation.graph.tensor(tensor)));
+    const Label& pill = pills.emplace_back(tensor_label(inspection.graph.tensor(tensor)));
     const int at = static_cast<int>(outer.boxes.size());
     outer.boxes.push_back({pill.width(), pill.height()});
     // A region that updates memory in place is drawn as its writer; memory that is written again
@@ -287,7 +287,7 @@ Figure region_figure(const Explanation& explanation, const std::vector<RegionCap
     body += i < regions.size() ? regions[i].draw(x, y) : pills[i - regions.size()].draw(x, y);
   }
   return {svg_of(outer.width, outer.height,
-                 fmt::format("{} in fusion regions", explanation.graph.name()), body),
+                 fmt::format("{} in fusion regions", inspection.graph.name()), body),
           outer.width + 2 * kMargin, outer.height + 2 * kMargin};
 }
 

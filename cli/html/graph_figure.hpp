@@ -2,7 +2,7 @@
 // operations that one kernel computes.
 #pragma once
 
-#include <ashlar/explanation.hpp>
+#include <ashlar/inspect.hpp>
 #include <string>
 #include <vector>
 
@@ -19,7 +19,7 @@ struct Figure {
 };
 
 // `captions` by region.
-Figure region_figure(const Explanation& explanation, const std::vector<RegionCaption>& captions);
+Figure region_figure(const Inspection& inspection, const std::vector<RegionCaption>& captions);
 // The graph by itself.
 Figure plain_figure(const Graph& graph);
 

@@ -12,7 +12,7 @@ namespace ashlar::cli::html {
 
 namespace {
 
-std::string boundary_lines(const Explanation& plan, const RegionExplanation& region,
+std::string boundary_lines(const Inspection& plan, const RegionInspection& region,
                            const std::string& id) {
   std::string html;
   for (const RegionBoundary& boundary : region.boundaries)
@@ -25,7 +25,7 @@ std::string boundary_lines(const Explanation& plan, const RegionExplanation& reg
 }
 
 // Engines that were asked, behind a line that counts them.
-std::string attempt_list(const RegionExplanation& region) {
+std::string attempt_list(const RegionInspection& region) {
   int slower = 0, refused = 0, others = 0;
   std::string rows;
   for (const EngineAttempt& attempt : region.attempts) {
@@ -48,8 +48,8 @@ std::string attempt_list(const RegionExplanation& region) {
 }
 
 std::string region_rows(const GraphReport& report, std::size_t index, const std::string& id) {
-  const Explanation& plan = report.explanation;
-  const RegionExplanation& region = plan.regions[index];
+  const Inspection& plan = report.inspection;
+  const RegionInspection& region = plan.regions[index];
   const RegionFacts facts = facts_of(report, index);
   const Roofline& roof = facts.roofline;
   std::string html = fmt::format(
@@ -92,7 +92,7 @@ std::string share_markup(double share) {
 RegionFacts facts_of(const GraphReport& report, std::size_t region) {
   if (report.measured)
     return {report.measured->region_seconds[region], report.measured->regions[region]};
-  const RegionExplanation& one = report.explanation.regions[region];
+  const RegionInspection& one = report.inspection.regions[region];
   return {one.seconds, nominal_roofline(one)};
 }
 
@@ -104,7 +104,7 @@ std::string region_table(const GraphReport& report, const std::string& id) {
       "<th class=\"text\">of roofline</th><th>arithmetic</th><th>memory</th><th>FLOP/B</th></tr>"
       "</thead><tbody>\n",
       report.measured ? "measured" : "estimated");
-  for (std::size_t i = 0; i < report.explanation.regions.size(); ++i)
+  for (std::size_t i = 0; i < report.inspection.regions.size(); ++i)
     html += region_rows(report, i, id);
   return html + "</tbody></table></div>\n";
 }

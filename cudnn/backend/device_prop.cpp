@@ -1,6 +1,6 @@
 #include "backend/device_prop.hpp"
 
-#include <ashlar/runtime.hpp>
+#include <ashlar/device.hpp>
 #include <nlohmann/json.hpp>
 
 #include "backend/finalize.hpp"
@@ -60,7 +60,7 @@ Device device_from_json(const std::string& text) try {
   props.name = read.at("name");
   props.description = read.at("description");
   visit_numbers(props, [&](const char* key, auto& value) { read.at(key).get_to(value); });
-  const Device here = props.kind == DeviceKind::cpu ? Device::cpu() : current_device();
+  const Device here = props.kind == DeviceKind::cpu ? Device::cpu() : Device::current();
   return are_alike(props, here.props()) ? here : Device(props);
 } catch (const json::exception& error) {
   fail(CUDNN_STATUS_BAD_PARAM,
@@ -84,7 +84,7 @@ FinishedRef finalize_device(const Record& record) {
     const auto handle = static_cast<cudnnHandle_t>(record.pointer(CUDNN_ATTR_DEVICEPROP_HANDLE));
     return std::make_shared<DeviceProp>(object(handle, "CUDNN_ATTR_DEVICEPROP_HANDLE").device);
   }
-  const Device here = current_device();
+  const Device here = Device::current();
   if (!record.has(CUDNN_ATTR_DEVICEPROP_DEVICE_ID) || here.props().kind == DeviceKind::cpu)
     return std::make_shared<DeviceProp>(here);
   const std::int64_t id = record.integer(CUDNN_ATTR_DEVICEPROP_DEVICE_ID);

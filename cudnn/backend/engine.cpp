@@ -1,6 +1,6 @@
 #include "backend/engine.hpp"
 
-#include <ashlar/runtime.hpp>
+#include <ashlar/device.hpp>
 
 #include "backend/device_prop.hpp"
 #include "backend/finalize.hpp"
@@ -61,7 +61,7 @@ RecordRef workspace_knob_info() {
 Device device_for(const Record* device_prop, const OperationGraph& graph, std::int64_t sm_count) {
   DeviceProps props = device_prop != nullptr ? finished<DeviceProp>(*device_prop).device.props()
                       : graph.device         ? graph.device->props()
-                                             : current_device().props();
+                                             : Device::current().props();
   if (sm_count > 0 && sm_count < props.compute_units)
     props.compute_units = static_cast<int>(sm_count);
   return Device(props);

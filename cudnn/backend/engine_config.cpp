@@ -47,8 +47,9 @@ std::optional<AttributeValue> EngineConfig::computed(cudnnBackendAttributeName_t
       return std::vector<std::int64_t>{bytes};
     }
     case CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED:
-      return std::vector<std::int64_t>{
-          shared_memory(engine().operation_graph().graph, engine().device, options)};
+      return std::vector<std::int64_t>{inspect(engine().operation_graph().graph, engine().device,
+                                               options, {.shared_memory = true})
+                                           .shared_bytes()};
     case CUDNN_ATTR_ENGINECFG_INTERMEDIATE_INFO: return std::vector<RecordRef>{};
     default: return {};
   }

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <ashlar/check.hpp>
-#include <ashlar/cuda_graph.hpp>
+#include <ashlar/plan.hpp>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -166,9 +166,10 @@ cudnnStatus_t cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,
                                             cudaGraph_t graph) {
   return guarded(__func__, [&] {
     required(graph, "graph");
-    with_plan(handle, executionPlan, variantPack,
-              [&](const cudnnContext&, const BoundPlan& bound, std::span<void* const> pointers,
-                  void* workspace) { ashlar::populate(graph, *bound.plan, pointers, workspace); });
+    with_plan(
+        handle, executionPlan, variantPack,
+        [&](const cudnnContext&, const BoundPlan& bound, std::span<void* const> pointers,
+            void* workspace) { bound.plan->populate_cuda_graph(graph, pointers, workspace); });
   });
 }
 
@@ -179,6 +180,6 @@ cudnnStatus_t cudnnBackendUpdateCudaGraph(cudnnHandle_t handle,
     required(graph, "graph");
     with_plan(handle, executionPlan, variantPack,
               [&](const cudnnContext&, const BoundPlan& bound, std::span<void* const> pointers,
-                  void* workspace) { ashlar::update(graph, *bound.plan, pointers, workspace); });
+                  void* workspace) { bound.plan->update_cuda_graph(graph, pointers, workspace); });
   });
 }

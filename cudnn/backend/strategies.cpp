@@ -50,6 +50,13 @@ CompileOptions with_engine(const std::string& id) {
 
 }  // namespace
 
+Outline outline(const Graph& graph, const Device& device, const CompileOptions& options) {
+  const Inspection plan = inspect(graph, device, options);
+  Outline outline{plan.notes, plan.workspace_bytes, plan.seconds(), {}};
+  for (const RegionInspection& region : plan.regions) outline.engines.push_back(region.engine);
+  return outline;
+}
+
 std::vector<Strategy> list_strategies(const Graph& graph, const Device& device) {
   StrategyList list(graph, device);
   list.add("automatic", {});
@@ -58,10 +65,11 @@ std::vector<Strategy> list_strategies(const Graph& graph, const Device& device) 
   list.add("strict", strict);
   strict.deterministic = true;
   list.add("strict, deterministic", strict);
-  const auto heaviest = static_cast<std::size_t>(list.first().outline.heaviest);
-  if (const auto regions = engines_for(graph, device); heaviest < regions.size())
-    for (const EngineInfo& engine : regions[heaviest].engines)
-      if (!engine.is_reference) list.add(engine.id, with_engine(engine.id));
+  const Inspection plan = inspect(graph, device);
+  if (const RegionInspection* heaviest = plan.heaviest())
+    for (const EngineAttempt& attempt : heaviest->attempts)
+      if (attempt.is_supported && attempt.method != ComputeMethod::reference)
+        list.add(attempt.engine, with_engine(attempt.engine));
   CompileOptions unfused;
   unfused.fuse = false;
   list.add("unfused", unfused);

@@ -3,11 +3,20 @@
 // engine.
 #pragma once
 
-#include <ashlar/outline.hpp>
+#include <ashlar/inspect.hpp>
 #include <string>
 #include <vector>
 
 namespace ashlar::cudnn {
+
+// What a client asks about a plan.
+struct Outline {
+  PlanNotes notes;
+  std::int64_t workspace_size = 0;
+  double seconds = 0.0;              // estimated time of one run
+  std::vector<std::string> engines;  // engine ids by region
+};
+Outline outline(const Graph& graph, const Device& device, const CompileOptions& options);
 
 struct Strategy {
   std::string label;  // "automatic", "cpu.conv_tiles"

@@ -12,7 +12,7 @@ namespace {
 using Work = std::function<void()>;
 using Capture = int (*)(cudaStream_t, void (*)(void*), void*, void (*)(void*));
 
-// ashlar_hostrt_capture of cudnn/hostrt; null when it is not loaded. The process may load it after
+// ashlar_hostrt_capture of tools/hostrt; null when it is not loaded. The process may load it after
 // libcudnn, so a miss is not cached.
 Capture find_hostrt_capture() {
   static std::atomic<Capture> known{nullptr};

@@ -1,5 +1,5 @@
 // Stream capture without a GPU. With a GPU, the driver captures launches. Without one, libcudart is
-// the host runtime of cudnn/hostrt, which records the work into its graph. libcudnn does not link
+// the host runtime of tools/hostrt, which records the work into its graph. libcudnn does not link
 // against it; it looks the function up in the library that the process has loaded.
 #pragma once
 

@@ -1,6 +1,6 @@
 #include "core/handle.hpp"
 
-#include <ashlar/runtime.hpp>
+#include <ashlar/device.hpp>
 
 #include "core/guarded.hpp"
 #include "core/objects.hpp"
@@ -12,7 +12,7 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   return guarded(__func__, [&] {
     const std::string& requested = settings().device;
     const ashlar::Device device =
-        requested.empty() ? ashlar::current_device() : ashlar::Device::named(requested);
+        requested.empty() ? ashlar::Device::current() : ashlar::Device::named(requested);
     create_object(handle, "handle", cudnnContext{device});
   });
 }

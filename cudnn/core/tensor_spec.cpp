@@ -47,7 +47,7 @@ bool is_laid_out(const Tensor& tensor, const Dims& strides) {
 }  // namespace
 
 Value add_output(Graph& graph, std::string name, Value value, const TensorSpec& spec) {
-  Result result;
+  OutputSpec result;
   if (spec.vector == 1) {
     // Set only where they differ: to change an output that is not its node's first one costs a
     // copy.

@@ -2,6 +2,8 @@
 // versions always pass.
 #include <cudnn.h>
 
+#include <ashlar/memory.hpp>
+
 #include "core/guarded.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
@@ -38,11 +40,18 @@ cudnnStatus_t cudnnOpsVersionCheck() { return CUDNN_STATUS_SUCCESS; }
 cudnnStatus_t cudnnCnnVersionCheck() { return CUDNN_STATUS_SUCCESS; }
 cudnnStatus_t cudnnAdvVersionCheck() { return CUDNN_STATUS_SUCCESS; }
 
-// Kernels report no errors asynchronously: every failure is the status of the call.
+// Only computations of cuda.host fail after the call that enqueued them. A blocking query waits for
+// the handle's stream and reports such a failure; so does the next call that uses the engine.
 cudnnStatus_t cudnnQueryRuntimeError(cudnnHandle_t handle, cudnnStatus_t* pending,
-                                     cudnnErrQueryMode_t, cudnnRuntimeTag_t*) {
+                                     cudnnErrQueryMode_t mode, cudnnRuntimeTag_t*) {
   return guarded(__func__, [&] {
-    object(handle, "handle");
+    const auto& context = object(handle, "handle");
     *required(pending, "pending") = CUDNN_STATUS_SUCCESS;
+    if (mode != CUDNN_ERRQUERY_BLOCKING) return;
+    try {
+      context.device.synchronize(context.stream);
+    } catch (const ashlar::Error& error) {
+      *pending = report("cudnnQueryRuntimeError", CUDNN_STATUS_EXECUTION_FAILED, error.what());
+    }
   });
 }

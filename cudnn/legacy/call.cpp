@@ -61,7 +61,7 @@ void Call::output(Graph& graph, const std::string& name, Value value, const Tens
     const TensorId known = graph.find_tensor(scalar);
     return known != kNoTensor ? graph.value(known) : graph.scalar(scalar, blend.type, rank);
   };
-  Result in_blend_type;
+  OutputSpec in_blend_type;
   in_blend_type.dtype = in_blend_type.compute = blend.type;
   const auto combined = [&](PointwiseMode mode, Value a, Value b) {
     return graph.pointwise(mode, std::array{a, b}, {}, in_blend_type);
@@ -76,7 +76,7 @@ void Call::output(Graph& graph, const std::string& name, Value value, const Tens
   add_output(graph, name, value, spec);
 }
 
-Call& Call::bind(std::string_view name, const void* pointer) {
+Call& Call::bind(std::string_view name, BoundPointer pointer) {
   binding_->set(name, pointer);
   const bool is_blended = blends_[0].beta.value != 0.0 || blends_[1].beta.value != 0.0;
   if (is_blended)

@@ -57,7 +57,7 @@ class Call {
 
   // Binds a pointer by tensor name, after compile(). The old contents of a blended output are bound
   // with it.
-  Call& bind(std::string_view name, const void* pointer);
+  Call& bind(std::string_view name, BoundPointer pointer);
   std::int64_t workspace_size() const { return plan_->workspace_size(); }
   const Plan& plan() const { return *plan_; }
   const Device& device() const { return context_.device; }

@@ -89,7 +89,7 @@ void add_to_key(Call& call, const Convolution& conv, ConvStrategy strategy) {
 }
 
 Value convolved(Graph& graph, const Convolution& conv, Value a, Value b) {
-  Result in_compute;
+  OutputSpec in_compute;
   in_compute.dtype = in_compute.compute = conv.compute;
   in_compute.dims = conv.result().dims;
   if (conv.result().vector == 1) in_compute.layout = Layout(conv.result().strides);

@@ -57,7 +57,7 @@ Value convolved(Graph& graph, const Convolution& conv, Value a, Value b);
 
 // Pointers to the three tensors.
 struct ConvMemory {
-  const void *x, *w, *y;
+  BoundPointer x, w, y;
 };
 
 // Whether the caller's workspace is large enough and aligned for the plan.

@@ -155,7 +155,7 @@ std::vector<AlgorithmReport> measured_algorithms(cudnnHandle_t handle, const Con
   const Memory workspace = zeros(static_cast<std::int64_t>(maximum));
   std::vector<AlgorithmReport> reports =
       measured_algorithms(handle, conv, {x.data(), w.data(), y.data()}, workspace.data(), maximum);
-  synchronize(device, object(handle, "handle").stream);  // before the buffers are freed
+  device.synchronize(object(handle, "handle").stream);  // before the buffers are freed
   return reports;
 }
 

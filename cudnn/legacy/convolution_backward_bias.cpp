@@ -26,7 +26,7 @@ cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void* alp
     call.compile([&](Graph& graph) {
       Dims axes = {0};
       for (int axis = 2; axis < from.dims.rank(); ++axis) axes.push_back(axis);
-      ashlar::Result sum;
+      ashlar::OutputSpec sum;
       sum.dtype = sum.compute = from.dtype == ashlar::f64 ? ashlar::f64 : ashlar::f32;
       call.output(graph, "db",
                   graph.reduce(add_input(graph, "dy", from), ashlar::ReductionMode::add, axes, sum),

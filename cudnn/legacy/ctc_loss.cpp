@@ -2,7 +2,7 @@
 // normalization the gradient is with respect to the logits. Without it, the gradient is with
 // respect to the probabilities, and equals the probability itself where no path passes. A sequence
 // that is too short for its labels has cost 0; its gradient is 0 or not written.
-#include <ashlar/runtime.hpp>
+#include <ashlar/device.hpp>
 #include <bit>
 #include <limits>
 #include <vector>
@@ -119,7 +119,7 @@ class CtcCall {
     Op op;
     op.input = is_normalized ? CtcInput::probabilities : CtcInput::logits;
     op.zero_infinity = !keeps_old && !is_normalized;
-    std::vector<Wanted> wanted = {{Op::loss, compute}};
+    std::vector<Wanted<Op>> wanted = {{Op::loss, compute}};
     if (problem.gradients) wanted.push_back({Op::gradient, compute});
     const auto out =
         graph.apply(op,
@@ -201,7 +201,7 @@ void run_with_host_labels(cudnnHandle_t handle, const Problem& problem, const Ho
   required(workspace, "workspace");
   const std::vector<int> numbers = host.concatenated();
   int* device = reinterpret_cast<int*>(static_cast<std::byte*>(workspace) + ctc.workspace_size());
-  enqueue_upload(ctc.call().device(), device, numbers, ctc.call().stream());
+  ctc.call().device().enqueue_upload(device, numbers, ctc.call().stream());
   const int *label_lengths = device, *input_lengths = device + host.sequences;
   const int* labels = input_lengths + host.sequences;
   run(ctc, problem, probs, labels, label_lengths, input_lengths, costs, gradients, workspace,

@@ -1,6 +1,6 @@
 #include "legacy/dropout.hpp"
 
-#include <ashlar/runtime.hpp>
+#include <ashlar/device.hpp>
 
 #include "legacy/call.hpp"
 #include "legacy/set_object.hpp"
@@ -68,7 +68,7 @@ void forward(cudnnHandle_t handle, const cudnnDropoutStruct& dropout, const Shap
   call.compile([&](Graph& graph) {
     Op op;
     op.probability = static_cast<double>(dropout.probability);
-    std::vector<Operand> operands = {{Op::x, add_input(graph, "x", shapes.from)}};
+    std::vector<Operand<Op>> operands = {{Op::x, add_input(graph, "x", shapes.from)}};
     if (draws(dropout)) {
       operands.push_back({Op::seed_tensor, graph.input("seed", {1}, i64)});
       operands.push_back({Op::offset_tensor, graph.input("offset", {1}, i64)});
@@ -111,7 +111,7 @@ bool draws(const cudnnDropoutStruct& dropout) {
 }
 
 DropoutState state_of(const cudnnDropoutStruct& dropout) {
-  const auto* states = static_cast<const std::int64_t*>(dropout.states);
+  auto* states = static_cast<std::int64_t*>(dropout.states);
   if (states == nullptr)
     fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
          "dropoutDesc.states: got null, expected device memory because the dropout probability is "
@@ -127,7 +127,7 @@ void advance(cudnnHandle_t handle, const cudnnDropoutStruct& dropout, std::int64
     graph.output("next", offset + graph.scalar("step", i64, 1));
   });
   const std::int64_t step = (elements + kDrawsPerOffset - 1) / kDrawsPerOffset;
-  const void* offset = state_of(dropout).offset;  // one element, read before it is written
+  void* offset = state_of(dropout).offset;  // one element, read before it is written
   call.bind("offset", offset).bind("step", &step).bind("next", offset).run();
 }
 
@@ -166,8 +166,7 @@ cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnH
     set(descriptor, probability, states, states_bytes, seed);
     const std::int64_t start[] = {static_cast<std::int64_t>(seed), 0};
     static_assert(sizeof(start) == kDropoutStatesBytes);
-    if (states != nullptr)
-      ashlar::upload(context.device, states, start, sizeof(start), context.stream);
+    if (states != nullptr) context.device.upload(states, start, sizeof(start), context.stream);
   });
 }
 

@@ -20,7 +20,7 @@ namespace ashlar::cudnn {
 // original stopped.
 struct DropoutState {
   const void* seed;
-  const void* offset;
+  void* offset;
 };
 inline constexpr std::size_t kDropoutStatesBytes = 2 * sizeof(std::int64_t);
 

@@ -192,7 +192,7 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_des
         for (Value& word : words) word = graph.pointwise(PointwiseMode::identity, std::array{word});
         filling = graph.concat(words, rank - 1);
       }
-      ashlar::Result same_type;
+      ashlar::OutputSpec same_type;
       same_type.dtype = to.spec.dtype;
       add_output(graph, "y", filled_like(graph, before, filling, same_type), to.spec);
     });

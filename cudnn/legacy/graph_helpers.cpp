@@ -10,10 +10,10 @@ DType compute_of(DType data) {
   return data == f64 || data == i32 || data == u32 || data == i64 ? f64 : f32;
 }
 
-Result in(DType type) {
-  Result result;
-  result.dtype = result.compute = type;
-  return result;
+OutputSpec in(DType type) {
+  OutputSpec spec;
+  spec.dtype = spec.compute = type;
+  return spec;
 }
 
 Value unary(Graph& graph, PointwiseMode mode, Value x, DType type) {
@@ -37,12 +37,12 @@ Value without_nan(Graph& graph, Value x, Value instead, DType type) {
   return select(graph, graph.pointwise(PointwiseMode::cmp_eq, std::array{x, x}), x, instead, type);
 }
 
-Value filled_like(Graph& graph, Value like, Value single, const Result& result) {
+Value filled_like(Graph& graph, Value like, Value single, const OutputSpec& spec) {
   const Value index = graph.pointwise(PointwiseMode::gen_index, std::array{like});
   const Value everywhere = graph.pointwise(PointwiseMode::cmp_ge,
                                            std::array{index, constant_like(graph, 0.0, like, i32)});
   return graph.pointwise(PointwiseMode::binary_select, std::array{single, single, everywhere}, {},
-                         result);
+                         spec);
 }
 
 TensorSpec broadcast_spec(TensorSpec spec, const Dims& dims, const char* parameter) {

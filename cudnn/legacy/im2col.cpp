@@ -55,7 +55,7 @@ cudnnStatus_t cudnnIm2Col(cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, 
       const std::int64_t elements = element_count(windows.window);
       if (conv.mode == CUDNN_CONVOLUTION && elements > 1)
         patches = reversed(graph, patches, elements);
-      ashlar::Result packed;
+      ashlar::OutputSpec packed;
       packed.layout = ashlar::row_major;
       graph.output("columns", graph.transpose(patches, {1, 0, 2}), packed);
     });

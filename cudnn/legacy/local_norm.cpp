@@ -202,7 +202,7 @@ cudnnStatus_t cudnnDivisiveNormalizationBackward(
       if (has_means) mean = add_input(graph, "means", x_spec);
       if (!has_means && wants_dmeans)
         mean = filled_like(graph, input, constant_like(graph, 0.0, input, type), in(type));
-      std::vector<ashlar::Wanted> wanted = {Op::dx};
+      std::vector<ashlar::Wanted<Op>> wanted = {Op::dx};
       if (wants_dmeans) wanted.emplace_back(Op::dmeans, type);
       const auto results =
           graph.apply(with<Op>(norm), {{Op::x, input}, {Op::dy, gradient}, {Op::means, mean}},

@@ -24,9 +24,9 @@ void prepare(Call& call, const NormGradient& norm, bool has_saved) {
       dy = gradient_before_activation(graph, norm.kind, dy, norm.x_spec);
     if (norm.kind.ops == NormOps::add_activation) add_output(graph, "dz", dy, *norm.dz_spec);
     const Value x = channels.input("x", norm.x_spec);
-    std::vector<Operand> operands = {{Op::x, x},
-                                     {Op::dy, channels.flattened(dy)},
-                                     {Op::scale, channels.input("scale", norm.params_spec)}};
+    std::vector<Operand<Op>> operands = {{Op::x, x},
+                                         {Op::dy, channels.flattened(dy)},
+                                         {Op::scale, channels.input("scale", norm.params_spec)}};
     if (has_saved) {
       operands.push_back({Op::mean, channels.input("saved_mean", norm.stats_spec)});
       operands.push_back({Op::inv_variance, channels.input("saved_inv_std", norm.stats_spec)});

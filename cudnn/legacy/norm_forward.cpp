@@ -1,5 +1,5 @@
 // Batch normalization forward: inference and training.
-#include <ashlar/runtime.hpp>
+#include <ashlar/device.hpp>
 
 #include "legacy/graph_helpers.hpp"
 #include "legacy/norm_graph.hpp"
@@ -21,11 +21,11 @@ void prepare(Call& call, const NormTraining& norm, bool has_running, bool has_sa
     Op op;
     op.mode = NormMode::batch;
     const Value x = channels.input("x", norm.x_spec);
-    std::vector<Operand> operands = {{Op::x, x},
-                                     {Op::scale, channels.input("scale", norm.params_spec)},
-                                     {Op::bias, channels.input("bias", norm.params_spec)},
-                                     {Op::epsilon_tensor, scalar_input(graph, "epsilon", x)}};
-    std::vector<Wanted> wanted = {{Op::y, compute}};
+    std::vector<Operand<Op>> operands = {{Op::x, x},
+                                         {Op::scale, channels.input("scale", norm.params_spec)},
+                                         {Op::bias, channels.input("bias", norm.params_spec)},
+                                         {Op::epsilon_tensor, scalar_input(graph, "epsilon", x)}};
+    std::vector<Wanted<Op>> wanted = {{Op::y, compute}};
     if (has_saved) {
       wanted.push_back(Op::out_mean);
       wanted.push_back(Op::out_inv_variance);
@@ -119,7 +119,7 @@ void NormTraining::run(cudnnHandle_t handle) const {
     // averaging factor of 1 the old values are not read and may be NaN.
     if (momentum == 1.0)
       for (void* running : {running_mean, running_variance})
-        fill(call.device(), running, std::byte{0}, byte_size(stats_spec), call.stream());
+        call.device().enqueue_fill(running, std::byte{0}, byte_size(stats_spec), call.stream());
     call.bind("running_mean", running_mean).bind("next_running_mean", running_mean);
     call.bind("running_variance", running_variance).bind("next_running_variance", running_variance);
     call.bind("momentum", factor.as(compute));

@@ -18,9 +18,9 @@ using namespace ashlar::cudnn;
 using ashlar::Dims;
 using ashlar::DType;
 using ashlar::Graph;
+using ashlar::OutputSpec;
 using ashlar::ResampleAttributes;
 using ashlar::ResampleMode;
-using ashlar::Result;
 using ashlar::Value;
 
 namespace {
@@ -113,7 +113,7 @@ Value maximum_index(Graph& graph, const Pooling& pooling, const TensorSpec& spec
   ResampleForward forward;
   static_cast<ResampleAttributes&>(forward) = attributes_of(pooling);
   const DType index = element_count(pooling.window) <= 256 ? ashlar::u8 : ashlar::i32;
-  Result maxima = in(type);
+  OutputSpec maxima = in(type);
   maxima.dtype = spec.dtype;
   return graph.apply(forward, {{ResampleForward::x, pooling_input(graph, pooling, spec, type)}},
                      {ResampleForward::y, {ResampleForward::index, index}},
@@ -258,7 +258,7 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, cudnnPoolingDescriptor_
         index = maximum_index(graph, how, x_spec, type);
       else if (is_max(how))
         input = pooling_input(graph, how, x_spec, type);
-      Result result = in(type);
+      OutputSpec result = in(type);
       result.dims = dx_spec.dims;
       const Value gradient = graph.resample_backward(add_input(graph, "dy", dy_spec),
                                                      attributes_of(how), result, input, index);

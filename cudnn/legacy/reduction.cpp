@@ -23,10 +23,10 @@ using namespace ashlar::cudnn;
 using ashlar::Dims;
 using ashlar::DType;
 using ashlar::Graph;
+using ashlar::OutputSpec;
 using ashlar::PointwiseMode;
 using ashlar::Reduction;
 using ashlar::ReductionMode;
-using ashlar::Result;
 using ashlar::Value;
 
 namespace {
@@ -91,14 +91,14 @@ double neutral_of(cudnnReduceTensorOp_t op) {
 void output_indices(Graph& graph, Value index, const Reduce& how) {
   const std::int64_t count = element_count(index.dims());
   if (how.indices_type == CUDNN_32BIT_INDICES || how.indices_type == CUDNN_64BIT_INDICES) {
-    Result packed;
+    OutputSpec packed;
     packed.layout = ashlar::row_major;
     graph.output("indices", index, packed);
     return;
   }
   const Value list = graph.reshape(index, {count, 1});
   const Value base = constant_like(graph, 256.0, list, ashlar::i32);
-  Result byte = in(ashlar::i32);
+  OutputSpec byte = in(ashlar::i32);
   byte.dtype = ashlar::u8;
   const auto low_byte = [&](Value number) {
     return graph.pointwise(PointwiseMode::mod, std::array{number, base}, {}, byte);
@@ -119,9 +119,9 @@ void build_reduction(Call& call, Graph& graph, const Reduce& how, const TensorSp
     x = without_nan(graph, x, constant_like(graph, neutral_of(how.op), x, type), type);
   Reduction reduction;
   reduction.mode = mode_of(how.op);
-  Result result = in(type);
+  OutputSpec result = in(type);
   result.dims = c.dims;
-  std::vector<ashlar::Wanted> wanted = {Reduction::y};
+  std::vector<ashlar::Wanted<Reduction>> wanted = {Reduction::y};
   if (gives_indices(how)) {
     const bool is_wide = how.indices_type == CUDNN_64BIT_INDICES;
     wanted.emplace_back(Reduction::index, is_wide ? ashlar::i64 : ashlar::i32);

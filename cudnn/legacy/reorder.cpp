@@ -67,7 +67,7 @@ cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t handle, cudnnFilterDescrip
       Call call(handle, name);
       call.key(spec).key(moves);
       call.compile([&](Graph& graph) {
-        ashlar::Result packed;
+        ashlar::OutputSpec packed;
         packed.layout = ashlar::row_major;
         graph.output("to", ashlar::pointwise(ashlar::PointwiseMode::identity, build(graph)),
                      packed);

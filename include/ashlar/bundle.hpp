@@ -12,6 +12,8 @@
 
 namespace ashlar {
 
+#pragma GCC visibility push(default)
+
 struct BundleContents {
   std::string architecture;  // "sm_90a"
   std::string version;       // of Ashlar
@@ -52,5 +54,7 @@ class BundleBuilder {
   struct Data;
   std::unique_ptr<Data> data_;
 };
+
+#pragma GCC visibility pop
 
 }  // namespace ashlar

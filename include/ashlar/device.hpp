@@ -1,12 +1,16 @@
-// The device that a plan is compiled for.
+// The device that a plan is compiled for, and copies to and from its memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace ashlar {
+
+#pragma GCC visibility push(default)
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 
@@ -42,10 +46,30 @@ class Device {
   static std::vector<std::string> known_names();
   explicit Device(DeviceProps props);
 
+  // The GPU whose context is current in the calling thread, else best(). Creates no context.
+  static Device current();
+
   const DeviceProps& props() const { return props_; }
+
+  // Copies between host memory and memory of the device (both host memory for the CPU), ordered
+  // after earlier work of the stream and complete on return. `stream`, here and below, is a
+  // CUstream, null for the default stream; the CPU ignores it. Throw Error(device) for driver
+  // errors.
+  void upload(void* to, const void* from_host, std::int64_t bytes, void* stream = nullptr) const;
+  void download(void* to_host, const void* from, std::int64_t bytes, void* stream = nullptr) const;
+  // Stream-ordered and asynchronous: may not have completed on return. `words` (lengths, offsets,
+  // labels) may be reused on return. Both may be captured into a CUDA graph, which keeps the
+  // values.
+  void enqueue_upload(void* to, std::span<const std::int32_t> words, void* stream = nullptr) const;
+  void enqueue_fill(void* to, std::byte value, std::int64_t bytes, void* stream = nullptr) const;
+  // Blocks until all work enqueued on the stream is complete. Returns immediately on the CPU.
+  // Throws Error(device) for a device that is not present.
+  void synchronize(void* stream = nullptr) const;
 
  private:
   DeviceProps props_;
 };
+
+#pragma GCC visibility pop
 
 }  // namespace ashlar

@@ -12,6 +12,8 @@ namespace ashlar {
 
 inline constexpr int kMaxRank = 8;
 
+#pragma GCC visibility push(default)
+
 class Dims {
  public:
   Dims() = default;
@@ -68,12 +70,14 @@ class Layout {
   Dims strides_;
 };
 
-inline const Layout row_major{Layout::Order::row_major};
-// Axis 1 (channels) varies fastest, then the last axis, and so on: NHWC for dims given as NCHW.
-inline const Layout channels_last{Layout::Order::channels_last};
-
 // Packed strides for `dims` with the axis order of the strides `like` (same rank): the layout that
 // a result inherits from its operand.
 Dims packed_strides_like(const Dims& dims, const Dims& like);
+
+#pragma GCC visibility pop
+
+inline const Layout row_major{Layout::Order::row_major};
+// Axis 1 (channels) varies fastest, then the last axis, and so on: NHWC for dims given as NCHW.
+inline const Layout channels_last{Layout::Order::channels_last};
 
 }  // namespace ashlar

@@ -52,7 +52,9 @@ inline constexpr std::array kAllDTypes = {f64,  f32,  f16, bf16,    e4m3,       
                                           u32,  i4,   u4,  boolean, complex_f32, complex_f64};
 
 // The name used in text and JSON: "f32", "e4m3", "bool", ...
+#pragma GCC visibility push(default)
 std::string_view to_string(DType dtype);
+#pragma GCC visibility pop
 
 constexpr int bit_width(DType dtype) {
   switch (dtype) {

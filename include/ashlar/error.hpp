@@ -6,6 +6,8 @@
 
 namespace ashlar {
 
+#pragma GCC visibility push(default)
+
 enum class ErrorCode {
   invalid_graph,     // the graph contradicts itself or an operation's rules
   invalid_argument,  // an argument of the call is invalid
@@ -28,5 +30,7 @@ class Error : public std::runtime_error {
  private:
   ErrorCode code_;
 };
+
+#pragma GCC visibility pop
 
 }  // namespace ashlar

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,13 @@ namespace ashlar {
 using TensorId = std::int32_t;  // position in Graph::tensors()
 using NodeId = std::int32_t;    // position in Graph::nodes()
 inline constexpr TensorId kNoTensor = -1;
+
+// Of the library: not exported.
+struct GraphData;
+struct GraphAccess;
+class BorrowedGraph;
+
+#pragma GCC visibility push(default)
 
 enum class TensorKind : std::uint8_t {
   input,         // read from memory bound at run()
@@ -56,7 +64,7 @@ struct Node {
 };
 
 // Properties of an operation's first output; everything unset is inferred.
-struct Result {
+struct OutputSpec {
   std::string name = {};              // of the node and of its output
   std::optional<DType> dtype = {};    // default: dtype of the first non-scalar operand
   Dims dims = {};                     // required only where they cannot be inferred
@@ -80,30 +88,66 @@ class Value {
  private:
   friend class Graph;
   friend class BorrowedGraph;
-  Value(struct GraphData* graph, TensorId id) : graph_(graph), id_(id) {}
-  struct GraphData* graph_ = nullptr;
+  Value(GraphData* graph, TensorId id) : graph_(graph), id_(id) {}
+  GraphData* graph_ = nullptr;
   TensorId id_ = kNoTensor;
 };
 
-// An operand of Graph::apply: slot is the operation's In.
+// An operand of Graph::apply. Slots are typed: a number or the slot of another operation does not
+// compile. The operands of Concat all have its one slot, in order.
+template <Operation O>
 struct Operand {
-  int slot;
+  typename O::In slot;
   Value value;  // empty: the optional operand is absent
 };
-// An output requested from Graph::apply: slot is the operation's Out.
+// An output requested from Graph::apply.
+template <Operation O>
 struct Wanted {
-  Wanted(int out, std::optional<DType> type = {}, Dims extents = {})
+  Wanted(typename O::Out out, std::optional<DType> type = {}, Dims extents = {})
       : slot(out), dtype(type), dims(extents) {}
-  int slot;
+  typename O::Out slot;
   std::optional<DType> dtype;
   Dims dims;
+};
+// What Graph::apply returns: the outputs of one node, empty where not requested. Converts to the
+// first one, which is always computed.
+template <Operation O>
+class Outputs {
+ public:
+  explicit Outputs(std::vector<Value> values) : values_(std::move(values)) {}
+  Value operator[](typename O::Out slot) const { return values_[static_cast<std::size_t>(slot)]; }
+  operator Value() const { return values_.front(); }
+  const std::vector<Value>& all() const& { return values_; }  // by slot
+  std::vector<Value> all() && { return std::move(values_); }
+
+ private:
+  std::vector<Value> values_;
+};
+
+// The same with slots as numbers, for Graph::apply_any.
+struct AnyOperand {
+  int slot;
+  Value value;
+};
+struct AnyWanted {
+  int slot;
+  std::optional<DType> dtype = {};
+  Dims dims = {};
 };
 
 struct NormResults {
   Value y, mean, inv_variance, next_running_mean, next_running_var;
 };
+struct NormOperands {
+  Value scale = {}, bias = {}, mean = {}, inv_variance = {}, running_mean = {}, running_var = {};
+  Value epsilon = {}, momentum = {};  // one element each; override the attributes
+};
 struct NormGradients {
   Value dx, dscale, dbias;
+};
+struct NormGradientOperands {
+  Value scale = {}, mean = {}, inv_variance = {};
+  Value epsilon = {};
 };
 struct AttentionOperands {
   Value bias = {}, seq_len_q = {}, seq_len_kv = {}, dropout_seed = {}, dropout_offset = {},
@@ -130,8 +174,8 @@ class Graph {
   Value ragged_input(std::string name, Dims dims, DType dtype, const Layout& layout, Value offsets);
   Value scalar(std::string name, DType dtype = f32, int rank = 4);
   Value constant(double value, DType dtype = f32, int rank = 4);
-  // Marks a computed tensor as an output and names it. `result` may change its dtype and layout.
-  Value output(std::string name, Value value, const Result& result = {});
+  // Marks a computed tensor as an output and names it. `spec` may change its dtype and layout.
+  Value output(std::string name, Value value, const OutputSpec& spec = {});
   // Makes an output ragged: batch b starts at element offsets[b].
   void set_ragged(Value tensor, Value offsets);
   // Uids of inputs, scalars and outputs must be distinct. The default is the tensor's id plus one.
@@ -141,48 +185,54 @@ class Graph {
   // Adds any operation, with operands by slot:
   //   auto out = graph.apply(GenStats{}, {{GenStats::x, x}}, {GenStats::sum, GenStats::sq_sum});
   //   out[GenStats::sum]
-  // The returned vector is indexed by output slot; outputs that were not requested are empty.
-  // `result` describes slot 0, which is always computed. The methods below are shorthands for the
+  // `spec` describes slot 0, which is always computed. The methods below are shorthands for the
   // common operations.
-  std::vector<Value> apply(Op op, const std::vector<Operand>& inputs,
-                           const std::vector<Wanted>& outputs, const Result& result = {});
-  Value conv(Value x, Value w, const ConvAttributes& = {}, const Result& = {}, Value z = {});
-  Value conv_backward_data(Value dy, Value w, const ConvAttributes&, const Result&, Value z = {});
-  Value conv_backward_filter(Value x, Value dy, const ConvAttributes&, const Result&, Value z = {});
-  Value matmul(Value a, Value b, const Result& = {});
+  template <Operation O>
+  [[gnu::visibility("hidden")]] Outputs<O> apply(
+      O op, const std::type_identity_t<std::vector<Operand<O>>>& inputs,
+      const std::type_identity_t<std::vector<Wanted<O>>>& outputs = {},
+      const OutputSpec& spec = {});
+  Value conv(Value x, Value w, const ConvAttributes& = {}, const OutputSpec& = {}, Value z = {});
+  Value conv_backward_data(Value dy, Value w, const ConvAttributes&, const OutputSpec&,
+                           Value z = {});
+  Value conv_backward_filter(Value x, Value dy, const ConvAttributes&, const OutputSpec&,
+                             Value z = {});
+  Value matmul(Value a, Value b, const OutputSpec& = {});
   Value pointwise(PointwiseMode mode, std::span<const Value> operands, Pointwise attributes = {},
-                  const Result& = {});
-  Value reduce(Value x, ReductionMode mode, Dims axes = {}, const Result& = {});
-  Value resample(Value x, const ResampleAttributes&, const Result& = {});
+                  const OutputSpec& = {});
+  Value reduce(Value x, ReductionMode mode, Dims axes = {}, const OutputSpec& = {});
+  Value resample(Value x, const ResampleAttributes&, const OutputSpec& = {});
   std::pair<Value, Value> resample_with_index(Value x, const ResampleAttributes&,
                                               DType index = i32);
-  Value resample_backward(Value dy, const ResampleAttributes&, const Result&, Value x = {},
+  Value resample_backward(Value dy, const ResampleAttributes&, const OutputSpec&, Value x = {},
                           Value index = {});
   // The statistics are outputs in the training phase only; batch norm updates running statistics if
   // they are given.
-  NormResults norm(Value x, Value scale, Value bias, const NormForward& = {}, const Result& = {},
-                   Value running_mean = {}, Value running_var = {}, Value mean = {},
-                   Value inv_variance = {});
-  NormGradients norm_backward(Value x, Value dy, Value scale, const NormBackward&, Value mean = {},
-                              Value inv_variance = {}, const Result& = {});
-  Value softmax(Value x, const SoftmaxAttributes& = {}, const Result& = {});
-  Value softmax_backward(Value y, Value dy, const SoftmaxAttributes& = {}, const Result& = {});
+  NormResults norm(Value x, const NormForward& = {}, const NormOperands& = {},
+                   const OutputSpec& = {});
+  NormGradients norm_backward(Value x, Value dy, const NormBackward& = {},
+                              const NormGradientOperands& = {}, const OutputSpec& = {});
+  Value softmax(Value x, const SoftmaxAttributes& = {}, const OutputSpec& = {});
+  Value softmax_backward(Value y, Value dy, const SoftmaxAttributes& = {}, const OutputSpec& = {});
   // Returns {o, stats}; stats is empty unless with_stats.
   std::pair<Value, Value> attention(Value q, Value k, Value v, const AttentionAttributes& = {},
                                     const AttentionOperands& = {}, bool with_stats = false,
-                                    const Result& = {});
+                                    const OutputSpec& = {});
   AttentionGradients attention_backward(Value q, Value k, Value v, Value o, Value d_o, Value stats,
                                         const AttentionAttributes& = {},
                                         const AttentionOperands& = {}, bool with_dbias = false);
-  Value rng(Dims dims, const Rng&, const Result& = {}, Value seed = {}, Value offset = {});
-  Value reshape(Value x, Dims dims, const Result& = {});
-  Value transpose(Value x, Dims permutation, const Result& = {});
-  Value slice(Value x, Dims start, Dims limit, Dims step = {}, const Result& = {});
-  Value concat(std::span<const Value> inputs, std::int64_t axis, const Result& = {});
+  Value rng(Dims dims, const Rng&, const OutputSpec& = {}, Value seed = {}, Value offset = {});
+  Value reshape(Value x, Dims dims, const OutputSpec& = {});
+  Value transpose(Value x, Dims permutation, const OutputSpec& = {});
+  Value slice(Value x, Dims start, Dims limit, Dims step = {}, const OutputSpec& = {});
+  Value concat(std::span<const Value> inputs, std::int64_t axis, const OutputSpec& = {});
 
-  // --- low-level form, used by the JSON reader and the C API. Outputs may leave dims and strides
-  // empty and set infer_dtype; add_node infers them. Returns the new id; on error throws and leaves
-  // the graph unchanged.
+  // --- low-level forms, for callers that learn the operation at run time: the JSON reader, the C
+  // API. apply_any is apply() with slots as numbers; it returns the outputs by slot. The outputs of
+  // add_node may leave dims and strides empty and set infer_dtype; add_node infers them. Returns
+  // the new id; on error throws and leaves the graph unchanged.
+  std::vector<Value> apply_any(Op op, std::span<const AnyOperand> inputs,
+                               std::span<const AnyWanted> outputs, const OutputSpec& spec = {});
   TensorId add_tensor(Tensor tensor);
   NodeId add_node(Node node);
 
@@ -212,12 +262,24 @@ class Graph {
   friend struct GraphAccess;
   // Throws Error(invalid_argument), naming `call`, for an empty value or one of another graph.
   void require_own(Value value, std::string_view call) const;
-  std::vector<Value> add(Op op, std::span<const Value> inputs, const Result& result,
+  std::vector<Value> add(Op op, std::span<const Value> inputs, const OutputSpec& spec,
                          std::initializer_list<bool> wanted, std::optional<DType> second = {});
-  std::vector<Value> add(Op op, std::span<const Value> inputs, const Result& result,
-                         std::span<const std::optional<Wanted>> wanted);
-  std::unique_ptr<struct GraphData> data_;
+  std::vector<Value> add(Op op, std::span<const Value> inputs, const OutputSpec& spec,
+                         std::span<const std::optional<AnyWanted>> wanted);
+  std::unique_ptr<GraphData> data_;
 };
+
+template <Operation O>
+Outputs<O> Graph::apply(O op, const std::type_identity_t<std::vector<Operand<O>>>& inputs,
+                        const std::type_identity_t<std::vector<Wanted<O>>>& outputs,
+                        const OutputSpec& spec) {
+  std::vector<AnyOperand> operands;
+  for (const Operand<O>& operand : inputs) operands.push_back({operand.slot, operand.value});
+  std::vector<AnyWanted> wanted;
+  for (const Wanted<O>& output : outputs)
+    wanted.push_back({output.slot, output.dtype, output.dims});
+  return Outputs<O>(apply_any(std::move(op), operands, wanted, spec));
+}
 
 // --- pointwise operations as free functions
 Value operator+(Value a, Value b);
@@ -246,5 +308,7 @@ Value maximum(Value a, Value b);
 Value minimum(Value a, Value b);
 Value select(Value predicate, Value if_true, Value if_false);
 Value cast(Value x, DType dtype);
+
+#pragma GCC visibility pop
 
 }  // namespace ashlar

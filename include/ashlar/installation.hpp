@@ -8,6 +8,8 @@
 
 namespace ashlar {
 
+#pragma GCC visibility push(default)
+
 struct LibraryCopy {
   std::string library;          // "libcuda", "libnvrtc", "libcublasLt", "libcudnn"
   std::string path;             // as found
@@ -43,5 +45,7 @@ std::vector<std::string> bundle_paths();
 
 // The directory whose kernel sources override the embedded ones (ASHLAR_KERNELS); empty: none.
 std::string kernel_folder();
+
+#pragma GCC visibility pop
 
 }  // namespace ashlar

@@ -9,6 +9,8 @@
 
 namespace ashlar {
 
+#pragma GCC visibility push(default)
+
 // A device allocation (host memory for the CPU), at least 64-byte aligned, freed on destruction.
 // Throws Error(out_of_memory), or Error(device) for a device that is not present.
 class Memory {
@@ -31,10 +33,6 @@ class Memory {
   std::unique_ptr<Data> data_;
 };
 
-// Blocks until all work enqueued on the stream is complete. `stream` is a CUstream, null for the
-// default stream. Returns immediately on the CPU.
-void synchronize(const Device& device, void* stream = nullptr);
-
 // Elapsed device time between two points of a stream (CUDA events on a GPU).
 class Timer {
  public:
@@ -51,5 +49,7 @@ class Timer {
   struct Data;
   std::unique_ptr<Data> data_;
 };
+
+#pragma GCC visibility pop
 
 }  // namespace ashlar

@@ -1,8 +1,8 @@
 // The operations: one plain struct per kind, with its attributes and its operand slots.
 //
-// `In` and `Out` enumerate the slots of Node::inputs and Node::outputs. Every struct lists its
-// attributes once, in `attributes`; JSON, text, hashing and equality are derived from that list.
-// docs/ops/ defines each operation.
+// `In` and `Out` enumerate the slots of Node::inputs and Node::outputs (ops/slots.hpp). Every
+// struct lists its operands and its attributes once; JSON, text, hashing and equality follow from
+// these lists. docs/ops/ defines each operation.
 #pragma once
 
 #include <ashlar/ops/attention.hpp>
@@ -23,6 +23,7 @@
 #include <ashlar/ops/resample.hpp>
 #include <ashlar/ops/softmax.hpp>
 #include <ashlar/ops/spatial_transformer.hpp>
+#include <concepts>
 #include <variant>
 
 namespace ashlar {
@@ -38,5 +39,12 @@ using Op = std::variant<
     ExpandBandMatrix, ContractBandMatrix, RnnForward, RnnBackwardData, RnnBackwardWeights, CtcLoss,
     Rng, DropoutForward, DropoutBackward, BlockScaleQuantize, BlockScaleDequantize, Reshape,
     Transpose, Slice, Concat, TensorTransform>;
+
+// One of the structs that Op holds.
+template <class O>
+concept Operation = std::constructible_from<Op, O> && requires {
+  typename O::In;
+  typename O::Out;
+};
 
 }  // namespace ashlar

@@ -4,6 +4,7 @@
 #include <ashlar/device.hpp>
 #include <ashlar/graph.hpp>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -15,6 +16,10 @@
 #include <vector>
 
 namespace ashlar {
+
+class PlanData;  // of the library: not exported
+
+#pragma GCC visibility push(default)
 
 // Inputs whose contents never change (weights), by name, with their memory. compile() may read them
 // and prepack them for its kernels. run() still requires their pointers, with unchanged contents;
@@ -50,21 +55,37 @@ struct CompileOptions {
   Constants constants = {};
 };
 
+// The memory of one bound tensor, as it is passed to a plan: inputs and scalars may be const,
+// outputs may not.
+class BoundPointer {
+ public:
+  BoundPointer(void* memory) : memory_(memory), is_const_(false) {}
+  BoundPointer(const void* memory) : memory_(const_cast<void*>(memory)), is_const_(true) {}
+  BoundPointer(std::nullptr_t) : memory_(nullptr), is_const_(false) {}
+  explicit operator bool() const { return memory_ != nullptr; }
+
+ private:
+  friend class Binding;
+  void* memory_;
+  bool is_const_;
+};
+
 // One pointer per bound tensor, set by name or uid once and reused for many runs.
 class Binding {
  public:
-  void set(std::string_view name,
-           const void* pointer);  // throws Error(invalid_argument) for an unknown name
-  void set(std::int64_t uid, const void* pointer);
+  // Throw Error(invalid_argument) for an unknown tensor and for a const pointer to an output.
+  void set(std::string_view name, BoundPointer pointer);
+  void set(std::int64_t uid, BoundPointer pointer);
 
  private:
   friend class Plan;
-  explicit Binding(std::shared_ptr<const class PlanData> plan);
-  std::shared_ptr<const class PlanData> plan_;
+  explicit Binding(std::shared_ptr<const PlanData> plan);
+  void set_at(std::size_t position, BoundPointer pointer);
+  std::shared_ptr<const PlanData> plan_;
   std::vector<void*> pointers_;
 };
 
-struct Explanation;  // <ashlar/explanation.hpp>
+struct Inspection;  // <ashlar/inspect.hpp>
 
 struct PlanNotes {
   bool deterministic = true;
@@ -95,16 +116,17 @@ class Plan {
   // Text: the regions, the engine and configuration of each, the estimate or refusal of every other
   // engine for the operation, workspace and notes.
   std::string explain() const;
-  Explanation explanation() const;  // the same as values
+  Inspection inspect() const;  // the same as values
 
   // Executes the plan. Pointers refer to memory of the plan's device (host memory for scalars) of
   // byte_size() bytes each; only null pointers are detected. Outputs must not overlap other
   // tensors, except that `z` of a convolution may be its output. `workspace` has workspace_size()
   // bytes. `stream` is a CUstream, null for the default stream; the CPU ignores it. The overloads
   // with a Binding or a span of pointers, in binding order, do no allocation, lookup or locking.
-  void run(std::initializer_list<std::pair<std::string_view, const void*>> pointers,
+  // The memory of inputs and scalars is never written.
+  void run(std::initializer_list<std::pair<std::string_view, BoundPointer>> pointers,
            void* workspace = nullptr, void* stream = nullptr) const;
-  void run(std::span<const std::pair<std::int64_t, const void*>> pointers_by_uid,
+  void run(std::span<const std::pair<std::int64_t, BoundPointer>> pointers_by_uid,
            void* workspace = nullptr, void* stream = nullptr) const;
   Binding binding() const;
   void run(const Binding& binding, void* workspace = nullptr, void* stream = nullptr) const;
@@ -115,6 +137,29 @@ class Plan {
   std::vector<double> region_seconds(std::span<void* const> pointers, void* workspace = nullptr,
                                      void* stream = nullptr) const;
 
+  // Adds one run to `cuda_graph`, an empty CUgraph (or cudaGraph_t), as a linear chain of nodes
+  // without child graphs: for programs that construct CUDA graphs explicitly. Programs that use
+  // stream capture need nothing of this: run() can be captured from its first call on. Pointers and
+  // workspace are those of run(); the values of scalar tensors are read during this call. The plan
+  // must outlive the graph and everything instantiated from it.
+  //
+  // A plan with owned memory (owned_bytes() > 0) supports one graph at a time: launches of its
+  // graphs and other runs of the plan must not overlap. The same holds for plans that run a region
+  // on the CPU ("cuda.host" in explain()).
+  //
+  // Throws Error(invalid_argument) for a plan that is not for CUDA, Error(device) for driver
+  // errors.
+  void populate_cuda_graph(void* cuda_graph, std::span<void* const> pointers,
+                           void* workspace = nullptr) const;
+  void populate_cuda_graph(void* cuda_graph, const Binding& binding,
+                           void* workspace = nullptr) const;
+  // Replaces pointers, workspace and scalar values in a graph that this plan populated. Bring
+  // existing executable graphs up to date with cuGraphExecUpdate; it always succeeds, because the
+  // topology does not change.
+  void update_cuda_graph(void* cuda_graph, std::span<void* const> pointers,
+                         void* workspace = nullptr) const;
+  void update_cuda_graph(void* cuda_graph, const Binding& binding, void* workspace = nullptr) const;
+
   // Graph, device, options and selected engines as versioned JSON. from_json() builds the same
   // kernels without selection or tuning; constants have to be passed again.
   std::string to_json() const;
@@ -122,8 +167,8 @@ class Plan {
 
  private:
   friend Plan compile(const Graph&, const Device&, const CompileOptions&);
-  explicit Plan(std::shared_ptr<const class PlanData> data);
-  std::shared_ptr<const class PlanData> data_;
+  explicit Plan(std::shared_ptr<const PlanData> data);
+  std::shared_ptr<const PlanData> data_;
 };
 
 // Builds a plan. Every valid graph has one; an invalid graph throws Error(invalid_graph). Throws
@@ -149,17 +194,10 @@ struct EngineInfo {
   std::string kind;         // "generic fusion", ...
   std::string description;  // one line
   bool is_reference;        // scalar double-precision loops: the last resort
-  // From engines(): the fastest units it uses; from engines_for(): those it uses for the region.
-  ComputeMethod method;
+  ComputeMethod method;     // with the fastest units it uses
 };
 std::vector<EngineInfo> engines(DeviceKind kind);
 
-struct RegionEngines {
-  std::string region;               // "conv_forward + add"
-  std::vector<EngineInfo> engines;  // those that support it, in the order of the engine table
-};
-// The engines that support each region of the graph; the device need not be present.
-std::vector<RegionEngines> engines_for(const Graph& graph, const Device& device,
-                                       const CompileOptions& options = {});
+#pragma GCC visibility pop
 
 }  // namespace ashlar

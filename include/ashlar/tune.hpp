@@ -11,6 +11,8 @@
 
 namespace ashlar {
 
+#pragma GCC visibility push(default)
+
 // One candidate: an engine and a configuration for a region.
 struct Trial {
   std::string engine;                                       // "cuda.gemm_sm90"
@@ -28,10 +30,6 @@ struct RegionTrials {
   bool remembered = false;    // from the tuning record: only the best has a time
 };
 
-// The candidates that tuning would time, by region; the device need not be present.
-std::vector<RegionTrials> candidates(const Graph& graph, const Device& device,
-                                     const CompileOptions& options = {});
-
 struct TuneRequest {
   CompileOptions options = {};
   bool again = false;  // measure again even if a record exists
@@ -41,7 +39,9 @@ struct TuneRequest {
 // Times the candidates and records the fastest in the cache ($ASHLAR_CACHE), where compile() with
 // CompileOptions::tune finds them, in this process and later ones. Throws Error(device) for a
 // device that is not present.
-std::vector<RegionTrials> tune(const Graph& graph, const Device& device,
-                               const TuneRequest& request = {});
+std::vector<RegionTrials> autotune(const Graph& graph, const Device& device,
+                                   const TuneRequest& request = {});
+
+#pragma GCC visibility pop
 
 }  // namespace ashlar

@@ -1,4 +1,4 @@
-// C API: version, status codes, errors, devices, engines.
+// C API: version, status codes, errors; conversions that all parts share.
 #include "api/c_api.hpp"
 
 #include <algorithm>
@@ -52,21 +52,11 @@ Device device_from_c(const char* name) { return name ? Device::named(name) : Dev
 using namespace ashlar;
 using namespace ashlar::capi;
 
-namespace {
-
-template <class Row>
-const Row& row_at(const std::vector<Row>& rows, std::int32_t index) {
-  if (index < 0 || std::cmp_greater_equal(index, rows.size()))
-    fail(ErrorCode::invalid_argument, "index: got {}, expected 0 to {}", index,
-         static_cast<std::int64_t>(rows.size()) - 1);
-  return rows[static_cast<std::size_t>(index)];
-}
-
-}  // namespace
-
 extern "C" {
 
 const char* ashlar_version(void) { return ASHLAR_VERSION; }
+
+int32_t ashlar_version_number(void) { return ASHLAR_VERSION_NUMBER; }
 
 const char* ashlar_status_name(ashlar_status status) {
   if (status == ASHLAR_OK) return "ok";
@@ -75,40 +65,5 @@ const char* ashlar_status_name(ashlar_status status) {
 }
 
 const char* ashlar_last_error(void) { return last_error; }
-
-ashlar_status ashlar_device_count(int32_t* count) {
-  return guard(
-      [&] { require(count, "count") = static_cast<int32_t>(Device::known_names().size()); });
-}
-
-ashlar_status ashlar_device_name(int32_t index, char* buffer, size_t capacity, size_t* needed) {
-  return guard([&] { copy_text(row_at(Device::known_names(), index), buffer, capacity, needed); });
-}
-
-ashlar_status ashlar_device_present(const char* device, int* present) {
-  return guard(
-      [&] { require(present, "present") = device_from_c(device).props().present ? 1 : 0; });
-}
-
-ashlar_status ashlar_engine_count(const char* device, int32_t* count) {
-  return guard([&] {
-    require(count, "count") =
-        static_cast<int32_t>(engines(device_from_c(device).props().kind).size());
-  });
-}
-
-ashlar_status ashlar_engine_text(const char* device, int32_t index, ashlar_engine_field field,
-                                 char* buffer, size_t capacity, size_t* needed) {
-  return guard([&] {
-    const std::vector<EngineInfo> rows = engines(device_from_c(device).props().kind);
-    const EngineInfo& row = row_at(rows, index);
-    switch (field) {
-      case ASHLAR_ENGINE_ID: return copy_text(row.id, buffer, capacity, needed);
-      case ASHLAR_ENGINE_KIND: return copy_text(row.kind, buffer, capacity, needed);
-      case ASHLAR_ENGINE_DESCRIPTION: return copy_text(row.description, buffer, capacity, needed);
-    }
-    fail(ErrorCode::invalid_argument, "field: got {}, expected one of ashlar_engine_field", field);
-  });
-}
 
 }  // extern "C"

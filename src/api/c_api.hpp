@@ -71,31 +71,58 @@ std::span<T> require_array(T* values, std::int64_t count, const char* argument) 
 // Copies text to the caller by the rules at the head of ashlar.h.
 void copy_text(std::string_view text, char* buffer, std::size_t capacity, std::size_t* needed);
 
-// Reads a struct of a caller compiled against this or another version: the common prefix, over the
-// defaults.
+// The element at an index that the caller gives.
+template <class Rows>
+const auto& row_at(const Rows& rows, std::int32_t index) {
+  if (index < 0 || std::cmp_greater_equal(index, rows.size()))
+    fail(ErrorCode::invalid_argument, "index: got {}, expected 0 to {}", index,
+         static_cast<std::int64_t>(rows.size()) - 1);
+  return rows[static_cast<std::size_t>(index)];
+}
+
+// Structs that grow: callers compiled against another version pass another size, and only the
+// common prefix is read or written. A struct that has grown specialises its size in the first
+// version.
 template <class Struct>
-Struct read_sized(const Struct& given, std::size_t least, Struct defaults) {
-  if (given.size < least)
+inline constexpr std::size_t kFirstSize = sizeof(Struct);
+
+template <class Struct>
+void init_sized(Struct* target) {
+  if (!target) return;
+  *target = {};
+  target->size = sizeof(Struct);
+}
+template <class Struct>
+void require_size(const Struct& given) {
+  if (given.size < kFirstSize<Struct>)
     fail(ErrorCode::invalid_argument,
          "size of the struct: got {}, expected {}; call its _init function first", given.size,
          sizeof(Struct));
+}
+// The caller's struct over the defaults.
+template <class Struct>
+Struct read_sized(const Struct& given, Struct defaults) {
+  require_size(given);
   std::memcpy(static_cast<void*>(&defaults), &given, std::min(given.size, sizeof(Struct)));
   return defaults;
 }
 template <class Struct>
-void write_sized(Struct& target, std::size_t least, Struct result) {
-  const std::size_t size = target.size;
-  if (size < least)
-    fail(ErrorCode::invalid_argument,
-         "size of the struct: got {}, expected {}; call its _init function first", size,
-         sizeof(Struct));
-  result.size = size;
-  std::memcpy(static_cast<void*>(&target), &result, std::min(size, sizeof(Struct)));
+void write_sized(Struct& target, Struct result) {
+  require_size(target);
+  result.size = target.size;
+  std::memcpy(static_cast<void*>(&target), &result, std::min(target.size, sizeof(Struct)));
 }
 
 DType dtype_from_c(ashlar_dtype dtype);
 Device device_from_c(const char* name);
 // Strings of the result point into `tensor`.
 ashlar_tensor tensor_to_c(const Tensor& tensor);
+ashlar_plan_notes notes_to_c(const PlanNotes& notes);
+
+struct Request {
+  Device device;
+  CompileOptions options;
+};
+Request request_from_c(const ashlar_compile_options* given);  // null: the defaults
 
 }  // namespace ashlar::capi

@@ -46,7 +46,7 @@ void check_outputs(const Graph& graph, const PlanNotes& notes, const void* const
   for (const Expected& expected : evaluate_reference(graph, bound, notes)) {
     const auto position = std::find(order.begin(), order.end(), expected.tensor) - order.begin();
     Comparison comparison =
-        compare(graph.tensor(expected.tensor), bound[static_cast<std::size_t>(position)], expected);
+        expected.compare(graph.tensor(expected.tensor), bound[static_cast<std::size_t>(position)]);
     if (found && !is_worse(comparison, *found)) continue;
     result.tensor = expected.tensor;
     found = std::move(comparison);
@@ -59,7 +59,7 @@ void check_outputs(const Graph& graph, const PlanNotes& notes, const void* const
   result.worst_error = found->worst_error;
   result.worst_bound = found->worst_bound;
   copy_text(found->summary, buffer, capacity, needed);
-  write_sized(require(worst, "worst"), sizeof(ashlar_comparison), result);
+  write_sized(require(worst, "worst"), result);
 }
 
 }  // namespace
@@ -73,8 +73,7 @@ extern "C" {
 
 void ashlar_comparison_init(ashlar_comparison* comparison) {
   if (!comparison) return;
-  *comparison = {};
-  comparison->size = sizeof(*comparison);
+  init_sized(comparison);
   comparison->tensor = ASHLAR_NO_TENSOR;
 }
 

@@ -20,7 +20,7 @@ Layout layout_from_c(const ashlar_tensor& tensor) {
 Tensor tensor_from_c(const ashlar_tensor& given) {
   ashlar_tensor defaults;
   ashlar_tensor_init(&defaults);
-  const ashlar_tensor tensor = read_sized(given, sizeof(ashlar_tensor), defaults);
+  const ashlar_tensor tensor = read_sized(given, defaults);
   if (tensor.kind < 0 || tensor.kind > ASHLAR_CONSTANT)
     fail(ErrorCode::invalid_argument, "kind: got {}, expected 0 to {}", tensor.kind,
          int{ASHLAR_CONSTANT});
@@ -78,8 +78,7 @@ extern "C" {
 
 void ashlar_tensor_init(ashlar_tensor* tensor) {
   if (!tensor) return;
-  *tensor = {};
-  tensor->size = sizeof(*tensor);
+  init_sized(tensor);
   tensor->kind = ASHLAR_INTERMEDIATE;
   tensor->dtype = ASHLAR_DTYPE_INFER;
   tensor->ragged_offset = ASHLAR_NO_TENSOR;
@@ -121,6 +120,13 @@ ashlar_status ashlar_graph_to_text(const ashlar_graph* graph, char* buffer, size
       [&] { copy_text(require(graph, "graph").graph.to_text(), buffer, capacity, needed); });
 }
 
+ashlar_status ashlar_graph_name(const ashlar_graph* graph, const char** name) {
+  return guard([&] {
+    const Graph& source = require(graph, "graph").graph;
+    require(name, "name") = source.name().c_str();
+  });
+}
+
 ashlar_status ashlar_graph_validate(const ashlar_graph* graph) {
   return guard([&] { require(graph, "graph").graph.validate(); });
 }
@@ -152,7 +158,7 @@ ashlar_status ashlar_graph_get_tensor(const ashlar_graph* graph, int32_t id,
                                       ashlar_tensor* tensor) {
   return guard([&] {
     const Tensor& found = require(graph, "graph").graph.tensor(id);
-    write_sized(require(tensor, "tensor"), sizeof(ashlar_tensor), tensor_to_c(found));
+    write_sized(require(tensor, "tensor"), tensor_to_c(found));
   });
 }
 
@@ -171,6 +177,20 @@ ashlar_status ashlar_graph_tensor_bytes(const ashlar_graph* graph, int32_t id, i
   return guard([&] {
     const Tensor& tensor = require(graph, "graph").graph.tensor(id);
     require(bytes, "bytes") = byte_size(tensor);
+  });
+}
+
+ashlar_status ashlar_graph_bound_count(const ashlar_graph* graph, int32_t* count) {
+  return guard([&] {
+    const Graph& source = require(graph, "graph").graph;
+    require(count, "count") = static_cast<int32_t>(source.bound_tensors().size());
+  });
+}
+
+ashlar_status ashlar_graph_bound_tensor(const ashlar_graph* graph, int32_t index, int32_t* id) {
+  return guard([&] {
+    const Graph& source = require(graph, "graph").graph;
+    require(id, "id") = row_at(source.bound_tensors(), index);
   });
 }
 

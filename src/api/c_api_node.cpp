@@ -2,7 +2,8 @@
 #include "api/c_api.hpp"
 
 #include "graph/enum_names.hpp"
-#include "graph/schema.hpp"
+#include "graph/graph_data.hpp"
+#include "graph/op_traits.hpp"
 #include "graph/score_program.hpp"
 
 namespace ashlar::capi {
@@ -74,7 +75,7 @@ void set_attribute(ashlar_node* node, const char* attribute, const AttributeValu
   std::visit([&](auto& kind) { kind.attributes(kind, setter); }, op);
   if (!setter.found())
     fail(ErrorCode::invalid_argument, "{} has no attribute '{}', expected one of: {}",
-         schema_of(op).name, attribute, setter.known());
+         traits_of(op).name, attribute, setter.known());
 }
 
 std::size_t slot_named(std::span<const Slot> slots, std::string_view operand, const Op& op,
@@ -84,7 +85,7 @@ std::size_t slot_named(std::span<const Slot> slots, std::string_view operand, co
     if (slots[i].name == operand) return i;
     known += (known.empty() ? "" : ", ") + std::string(slots[i].name);
   }
-  fail(ErrorCode::invalid_argument, "{} has no {} '{}', expected one of: {}", schema_of(op).name,
+  fail(ErrorCode::invalid_argument, "{} has no {} '{}', expected one of: {}", traits_of(op).name,
        direction, operand, known);
 }
 
@@ -100,9 +101,9 @@ TensorId operand_at(const std::vector<TensorId>& ids, std::size_t slot) {
 // The node as Graph::add_node requires it: one entry per operand slot, compute type set.
 Node complete(const ashlar_node& source, const Graph& graph) {
   Node node = source.node;
-  const OpSchema& schema = schema_of(node.op);
-  if (!schema.is_variadic()) node.inputs.resize(schema.inputs.size(), kNoTensor);
-  node.outputs.resize(schema.outputs.size(), kNoTensor);
+  const OpTraits& traits = traits_of(node.op);
+  if (!traits.is_variadic()) node.inputs.resize(traits.inputs.size(), kNoTensor);
+  node.outputs.resize(traits.outputs.size(), kNoTensor);
   if (source.compute) {
     node.compute = *source.compute;
     return node;
@@ -167,7 +168,7 @@ ashlar_status ashlar_node_set_compute(ashlar_node* node, ashlar_dtype dtype) {
 ashlar_status ashlar_node_set_input(ashlar_node* node, const char* operand, int32_t tensor) {
   return guard([&] {
     Node& target = require(node, "node").node;
-    const auto slots = schema_of(target.op).inputs;
+    const auto slots = traits_of(target.op).inputs;
     set_operand(target.inputs,
                 slot_named(slots, require_text(operand, "operand"), target.op, "input"), tensor);
   });
@@ -176,11 +177,11 @@ ashlar_status ashlar_node_set_input(ashlar_node* node, const char* operand, int3
 ashlar_status ashlar_node_append_input(ashlar_node* node, const char* operand, int32_t tensor) {
   return guard([&] {
     Node& target = require(node, "node").node;
-    slot_named(schema_of(target.op).inputs, require_text(operand, "operand"), target.op, "input");
-    if (!schema_of(target.op).is_variadic())
+    slot_named(traits_of(target.op).inputs, require_text(operand, "operand"), target.op, "input");
+    if (!traits_of(target.op).is_variadic())
       fail(ErrorCode::invalid_argument,
            "{} takes one tensor as input '{}', use ashlar_node_set_input",
-           schema_of(target.op).name, operand);
+           traits_of(target.op).name, operand);
     target.inputs.push_back(tensor);
   });
 }
@@ -188,7 +189,7 @@ ashlar_status ashlar_node_append_input(ashlar_node* node, const char* operand, i
 ashlar_status ashlar_node_set_output(ashlar_node* node, const char* operand, int32_t tensor) {
   return guard([&] {
     Node& target = require(node, "node").node;
-    const auto slots = schema_of(target.op).outputs;
+    const auto slots = traits_of(target.op).outputs;
     set_operand(target.outputs,
                 slot_named(slots, require_text(operand, "operand"), target.op, "output"), tensor);
   });
@@ -224,7 +225,7 @@ ashlar_status ashlar_graph_get_node(const ashlar_graph* graph, int32_t id, ashla
 ashlar_status ashlar_node_op(const ashlar_node* node, const char** op) {
   return guard([&] {
     const Node& source = require(node, "node").node;
-    require(op, "op") = schema_of(source.op).name.data();  // a string literal, so it ends in a zero
+    require(op, "op") = traits_of(source.op).name.data();  // a string literal, so it ends in a zero
   });
 }
 
@@ -239,10 +240,10 @@ ashlar_status ashlar_node_get_input(const ashlar_node* node, const char* operand
                                     int32_t* tensor) {
   return guard([&] {
     const Node& source = require(node, "node").node;
-    const auto slots = schema_of(source.op).inputs;
+    const auto slots = traits_of(source.op).inputs;
     const std::size_t slot =
         slot_named(slots, require_text(operand, "operand"), source.op, "input");
-    if (index < 0 || (index > 0 && !schema_of(source.op).is_variadic()))
+    if (index < 0 || (index > 0 && !traits_of(source.op).is_variadic()))
       fail(ErrorCode::invalid_argument, "index: got {}, expected 0 for an operand of one tensor",
            index);
     require(tensor, "tensor") = operand_at(source.inputs, slot + static_cast<std::size_t>(index));
@@ -253,7 +254,7 @@ ashlar_status ashlar_node_get_output(const ashlar_node* node, const char* operan
                                      int32_t* tensor) {
   return guard([&] {
     const Node& source = require(node, "node").node;
-    const auto slots = schema_of(source.op).outputs;
+    const auto slots = traits_of(source.op).outputs;
     const std::size_t slot =
         slot_named(slots, require_text(operand, "operand"), source.op, "output");
     require(tensor, "tensor") = operand_at(source.outputs, slot);

@@ -1,5 +1,5 @@
 // C API: plans.
-#include <limits>
+#include <algorithm>
 
 #include "api/c_api.hpp"
 
@@ -7,39 +7,24 @@ namespace ashlar::capi {
 
 namespace {
 
-struct Request {
-  Device device;
-  CompileOptions options;
-};
-
-Request request_from_c(const ashlar_compile_options* given) {
-  ashlar_compile_options options;
-  ashlar_compile_options_init(&options);
-  if (given) options = read_sized(*given, sizeof(ashlar_compile_options), options);
-  if (options.workspace_limit < 0)
-    fail(ErrorCode::invalid_argument, "workspace_limit: got {}, expected 0 or more",
-         options.workspace_limit);
-  CompileOptions result;
-  result.deterministic = options.deterministic != 0;
-  result.allow_tf32 = options.allow_tf32 != 0;
-  result.allow_winograd = options.allow_winograd != 0;
-  result.fuse = options.fuse != 0;
-  result.reference_only = options.reference_only != 0;
-  result.guard = options.guard != 0;
-  result.workspace_limit = options.workspace_limit;
-  return {device_from_c(options.device), result};
-}
-
 const Tensor& bound_tensor(const ashlar_plan* plan, std::int32_t index) {
   const Plan& source = require(plan, "plan").plan;
-  const std::vector<TensorId>& bound = source.bound_tensors();
-  if (index < 0 || std::cmp_greater_equal(index, bound.size()))
-    fail(ErrorCode::invalid_argument, "index: got {}, expected 0 to {}", index,
-         static_cast<std::int64_t>(bound.size()) - 1);
-  return source.graph().tensor(bound[static_cast<std::size_t>(index)]);
+  return source.graph().tensor(row_at(source.bound_tensors(), index));
 }
 
 }  // namespace
+
+ashlar_plan_notes notes_to_c(const PlanNotes& notes) {
+  ashlar_plan_notes result;
+  init_sized(&result);
+  result.deterministic = notes.deterministic;
+  result.tf32 = notes.tf32;
+  result.reduced_precision_accumulation = notes.reduced_precision_accumulation;
+  result.runtime_compiled = notes.runtime_compiled;
+  result.winograd = notes.winograd;
+  result.truncating_accumulation = notes.truncating_accumulation;
+  return result;
+}
 
 }  // namespace ashlar::capi
 
@@ -48,47 +33,7 @@ using namespace ashlar::capi;
 
 extern "C" {
 
-void ashlar_compile_options_init(ashlar_compile_options* options) {
-  if (!options) return;
-  *options = {};
-  options->size = sizeof(*options);
-  options->allow_tf32 = 1;
-  options->allow_winograd = 1;
-  options->fuse = 1;
-  options->workspace_limit = std::numeric_limits<int64_t>::max();
-}
-
-void ashlar_plan_notes_init(ashlar_plan_notes* notes) {
-  if (!notes) return;
-  *notes = {};
-  notes->size = sizeof(*notes);
-}
-
-ashlar_status ashlar_compile(const ashlar_graph* graph, const ashlar_compile_options* options,
-                             ashlar_plan** plan) {
-  return guard([&] {
-    const Graph& source = require(graph, "graph").graph;
-    ashlar_plan*& result = require(plan, "plan");
-    const Request request = request_from_c(options);
-    result = new ashlar_plan{compile(source, request.device, request.options)};
-  });
-}
-
-ashlar_status ashlar_explain(const ashlar_graph* graph, const ashlar_compile_options* options,
-                             char* buffer, size_t capacity, size_t* needed) {
-  return guard([&] {
-    const Graph& source = require(graph, "graph").graph;
-    const Request request = request_from_c(options);
-    copy_text(explain(source, request.device, request.options), buffer, capacity, needed);
-  });
-}
-
-ashlar_status ashlar_plan_from_json(const char* text, size_t length, ashlar_plan** plan) {
-  return guard([&] {
-    ashlar_plan*& result = require(plan, "plan");
-    result = new ashlar_plan{Plan::from_json({&require(text, "text"), length})};
-  });
-}
+void ashlar_plan_notes_init(ashlar_plan_notes* notes) { init_sized(notes); }
 
 void ashlar_plan_destroy(ashlar_plan* plan) { delete plan; }
 
@@ -100,6 +45,27 @@ ashlar_status ashlar_plan_to_json(const ashlar_plan* plan, char* buffer, size_t 
 ashlar_status ashlar_plan_explain(const ashlar_plan* plan, char* buffer, size_t capacity,
                                   size_t* needed) {
   return guard([&] { copy_text(require(plan, "plan").plan.explain(), buffer, capacity, needed); });
+}
+
+ashlar_status ashlar_plan_graph(const ashlar_plan* plan, ashlar_graph** copy) {
+  return guard([&] {
+    const Plan& source = require(plan, "plan").plan;
+    ashlar_graph*& result = require(copy, "copy");
+    result = new ashlar_graph{source.graph().clone()};
+  });
+}
+
+ashlar_status ashlar_plan_device(const ashlar_plan* plan, char* buffer, size_t capacity,
+                                 size_t* needed) {
+  return guard(
+      [&] { copy_text(require(plan, "plan").plan.device().name, buffer, capacity, needed); });
+}
+
+ashlar_status ashlar_plan_flops(const ashlar_plan* plan, double* flops) {
+  return guard([&] {
+    const Plan& source = require(plan, "plan").plan;
+    require(flops, "flops") = source.flops();
+  });
 }
 
 ashlar_status ashlar_plan_workspace_size(const ashlar_plan* plan, int64_t* bytes) {
@@ -125,16 +91,8 @@ ashlar_status ashlar_plan_region_count(const ashlar_plan* plan, int32_t* count) 
 
 ashlar_status ashlar_plan_get_notes(const ashlar_plan* plan, ashlar_plan_notes* notes) {
   return guard([&] {
-    const PlanNotes& source = require(plan, "plan").plan.notes();
-    ashlar_plan_notes result;
-    ashlar_plan_notes_init(&result);
-    result.deterministic = source.deterministic;
-    result.tf32 = source.tf32;
-    result.reduced_precision_accumulation = source.reduced_precision_accumulation;
-    result.runtime_compiled = source.runtime_compiled;
-    result.winograd = source.winograd;
-    result.truncating_accumulation = source.truncating_accumulation;
-    write_sized(require(notes, "notes"), sizeof(ashlar_plan_notes), result);
+    const Plan& source = require(plan, "plan").plan;
+    write_sized(require(notes, "notes"), notes_to_c(source.notes()));
   });
 }
 
@@ -149,7 +107,7 @@ ashlar_status ashlar_plan_bound_tensor(const ashlar_plan* plan, int32_t index,
                                        ashlar_tensor* tensor) {
   return guard([&] {
     const Tensor& found = bound_tensor(plan, index);
-    write_sized(require(tensor, "tensor"), sizeof(ashlar_tensor), tensor_to_c(found));
+    write_sized(require(tensor, "tensor"), tensor_to_c(found));
   });
 }
 
@@ -157,6 +115,20 @@ ashlar_status ashlar_plan_bound_bytes(const ashlar_plan* plan, int32_t index, in
   return guard([&] {
     const Tensor& found = bound_tensor(plan, index);
     require(bytes, "bytes") = byte_size(found);
+  });
+}
+
+ashlar_status ashlar_plan_find_bound(const ashlar_plan* plan, const char* name, int32_t* index) {
+  return guard([&] {
+    const Plan& source = require(plan, "plan").plan;
+    const std::string_view wanted = require_text(name, "name");
+    int32_t& result = require(index, "index");
+    const std::vector<TensorId>& bound = source.bound_tensors();
+    const auto found = std::find(bound.begin(), bound.end(), source.graph().find_tensor(wanted));
+    if (found == bound.end())
+      fail(ErrorCode::invalid_argument, "graph '{}' has no bound tensor '{}'",
+           source.graph().name(), name);
+    result = static_cast<int32_t>(found - bound.begin());
   });
 }
 
@@ -175,9 +147,41 @@ ashlar_status ashlar_plan_run_by_uid(const ashlar_plan* plan, const int64_t* uid
     const Plan& source = require(plan, "plan").plan;
     const std::span<const int64_t> keys = require_array(uids, count, "uids");
     const std::span<void* const> values = require_array(pointers, count, "pointers");
-    std::vector<std::pair<std::int64_t, const void*>> pairs;
+    std::vector<std::pair<std::int64_t, BoundPointer>> pairs;
     for (std::size_t i = 0; i < keys.size(); ++i) pairs.emplace_back(keys[i], values[i]);
     source.run(pairs, workspace, stream);
+  });
+}
+
+ashlar_status ashlar_plan_region_seconds(const ashlar_plan* plan, void* const* pointers,
+                                         int32_t count, void* workspace, void* stream,
+                                         double* seconds, int32_t region_count) {
+  return guard([&] {
+    const Plan& source = require(plan, "plan").plan;
+    const std::span<double> result = require_array(seconds, region_count, "seconds");
+    if (region_count != source.region_count())
+      fail(ErrorCode::invalid_argument, "region_count: got {}, the plan has {} regions",
+           region_count, source.region_count());
+    const std::vector<double> measured =
+        source.region_seconds(require_array(pointers, count, "pointers"), workspace, stream);
+    std::copy(measured.begin(), measured.end(), result.begin());
+  });
+}
+
+ashlar_status ashlar_plan_populate_cuda_graph(const ashlar_plan* plan, void* cuda_graph,
+                                              void* const* pointers, int32_t count,
+                                              void* workspace) {
+  return guard([&] {
+    const Plan& source = require(plan, "plan").plan;
+    source.populate_cuda_graph(cuda_graph, require_array(pointers, count, "pointers"), workspace);
+  });
+}
+
+ashlar_status ashlar_plan_update_cuda_graph(const ashlar_plan* plan, void* cuda_graph,
+                                            void* const* pointers, int32_t count, void* workspace) {
+  return guard([&] {
+    const Plan& source = require(plan, "plan").plan;
+    source.update_cuda_graph(cuda_graph, require_array(pointers, count, "pointers"), workspace);
   });
 }
 

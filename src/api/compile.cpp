@@ -1,5 +1,5 @@
-// compile(), explain(), tune() and engines(): connects the planner to the backends.
-#include <ashlar/plan.hpp>
+// compile(), inspect(), autotune() and engines(): connects the planner to the backends.
+#include <ashlar/inspect.hpp>
 
 #include "api/backends.hpp"
 #include "base/log.hpp"
@@ -42,78 +42,42 @@ Plan Plan::from_json(std::string_view text, const Constants& constants) {
   return Plan(build_plan(saved.graph, device.props(), saved.options, &saved.choices, true));
 }
 
+Inspection inspect(const Graph& graph, const Device& device, const CompileOptions& options,
+                   const InspectDetail& detail) {
+  // CPU kernels are built, which is fast, so their scratch memory is known exactly. GPU engines
+  // report theirs exactly without building.
+  const DeviceProps& props = device.props();
+  const bool builds = props.present && (props.kind == DeviceKind::cpu || options.tune);
+  return build_plan(graph, props, options, nullptr, builds)->inspect(detail);
+}
+
 std::string explain(const Graph& graph, const Device& device, const CompileOptions& options) {
-  // Built kernels know their scratch memory; for an absent device only the selection is explained.
-  return build_plan(graph, device.props(), options, nullptr, device.props().present)->explain();
+  return inspect(graph, device, options).to_text();
 }
-
-Explanation explanation(const Graph& graph, const Device& device, const CompileOptions& options) {
-  return build_plan(graph, device.props(), options, nullptr, device.props().present)->explanation();
-}
-
-namespace {
-
-EngineInfo info_of(const Engine& engine, ComputeMethod method) {
-  return {std::string(engine.id()), std::string(to_string(engine.kind())),
-          std::string(engine.description()), engine.kind() == EngineKind::reference, method};
-}
-
-}  // namespace
 
 std::vector<EngineInfo> engines(DeviceKind kind) {
   std::vector<EngineInfo> list;
   for (const Engine* engine : backend_for(kind).engines())
-    list.push_back(info_of(*engine, engine->method()));
+    list.push_back({std::string(engine->id()), std::string(to_string(engine->kind())),
+                    std::string(engine->description()), engine->kind() == EngineKind::reference,
+                    engine->method()});
   return list;
 }
 
-namespace {
-
-// visit(lowered graph, region, contenders) for every region of a graph.
-template <class Visit>
-std::vector<RegionTrials> for_regions(const Graph& graph, const DeviceProps& device,
-                                      const CompileOptions& options, const Visit& visit) {
-  const auto outline = build_plan(graph, device, options, nullptr, false);
+std::vector<RegionTrials> autotune(const Graph& graph, const Device& device,
+                                   const TuneRequest& request) {
+  const DeviceProps& props = device.props();
+  if (!props.present)
+    fail(ErrorCode::device, "autotune: device '{}' is not present here; inspect() works without it",
+         props.name);
+  const Backend& backend = backend_for(props.kind);
+  const auto outline = build_plan(graph, props, request.options, nullptr, false);
   std::vector<RegionTrials> regions;
   for (const PlanData::Step& step : outline->steps) {
-    Ranking ranking = rank(step.region, backend_for(device.kind).engines(), device, options);
-    regions.push_back(
-        visit(outline->lowered, step.region, contenders(std::move(ranking.candidates), options)));
-  }
-  return regions;
-}
-
-}  // namespace
-
-std::vector<RegionTrials> candidates(const Graph& graph, const Device& device,
-                                     const CompileOptions& options) {
-  return for_regions(graph, device.props(), options, trials_of);
-}
-
-std::vector<RegionTrials> tune(const Graph& graph, const Device& device,
-                               const TuneRequest& request) {
-  if (!device.props().present)
-    fail(ErrorCode::device, "tune: device '{}' is not present here; candidates() works without it",
-         device.props().name);
-  return for_regions(graph, device.props(), request.options,
-                     [&](const LoweredGraph& lowered, const Region& region,
-                         const std::vector<Candidate>& contenders) {
-                       return time_contenders(lowered, region, contenders,
-                                              backend_for(device.props().kind), device.props(),
-                                              request);
-                     });
-}
-
-std::vector<RegionEngines> engines_for(const Graph& graph, const Device& device,
-                                       const CompileOptions& options) {
-  const auto outline = build_plan(graph, device.props(), options, nullptr, false);
-  std::vector<RegionEngines> regions;
-  for (const PlanData::Step& step : outline->steps) {
-    RegionEngines& entry = regions.emplace_back();
-    entry.region = step.region.to_text(outline->lowered.graph);
-    for (const Engine* engine : backend_for(device.props().kind).engines())
-      if (engine->supports(step.region, device.props()))
-        entry.engines.push_back(info_of(*engine, engine->method_for(step.region)));
+    Ranking ranking = rank(step.region, backend.engines(), props, request.options);
+    regions.push_back(time_contenders(outline->lowered, step.region,
+                                      contenders(std::move(ranking.candidates), request.options),
+                                      backend, props, request));
   }
   return regions;
 }

@@ -1,5 +1,5 @@
-// populate() and update(): plans as nodes of explicitly constructed CUDA graphs.
-#include <ashlar/cuda_graph.hpp>
+// Plans as nodes of explicitly constructed CUDA graphs.
+#include <ashlar/plan.hpp>
 
 #include "base/fail.hpp"
 #include "cuda/launch/graph_nodes.hpp"
@@ -25,18 +25,19 @@ void apply(const char* name, Change change, void* graph, const Plan& plan, const
 
 }  // namespace
 
-void populate(void* cuda_graph, const Plan& plan, std::span<void* const> pointers,
-              void* workspace) {
-  apply("populate", cuda::populate_graph, cuda_graph, plan, pointers, workspace);
+void Plan::populate_cuda_graph(void* cuda_graph, std::span<void* const> pointers,
+                               void* workspace) const {
+  apply("populate_cuda_graph", cuda::populate_graph, cuda_graph, *this, pointers, workspace);
 }
-void populate(void* cuda_graph, const Plan& plan, const Binding& binding, void* workspace) {
-  apply("populate", cuda::populate_graph, cuda_graph, plan, binding, workspace);
+void Plan::populate_cuda_graph(void* cuda_graph, const Binding& binding, void* workspace) const {
+  apply("populate_cuda_graph", cuda::populate_graph, cuda_graph, *this, binding, workspace);
 }
-void update(void* cuda_graph, const Plan& plan, std::span<void* const> pointers, void* workspace) {
-  apply("update", cuda::update_graph, cuda_graph, plan, pointers, workspace);
+void Plan::update_cuda_graph(void* cuda_graph, std::span<void* const> pointers,
+                             void* workspace) const {
+  apply("update_cuda_graph", cuda::update_graph, cuda_graph, *this, pointers, workspace);
 }
-void update(void* cuda_graph, const Plan& plan, const Binding& binding, void* workspace) {
-  apply("update", cuda::update_graph, cuda_graph, plan, binding, workspace);
+void Plan::update_cuda_graph(void* cuda_graph, const Binding& binding, void* workspace) const {
+  apply("update_cuda_graph", cuda::update_graph, cuda_graph, *this, binding, workspace);
 }
 
 }  // namespace ashlar

@@ -1,10 +1,11 @@
-// Device: the CPU, detected GPUs and known devices by name.
+// Device: the CPU, detected GPUs and known devices by name; copies on top of the backends.
 #include <fmt/ranges.h>
 
 #include <ashlar/device.hpp>
 #include <charconv>
 #include <optional>
 
+#include "api/backends.hpp"
 #include "api/known_devices.hpp"
 #include "base/fail.hpp"
 #include "cpu/cpu_device.hpp"
@@ -17,6 +18,11 @@ Device::Device(DeviceProps props) : props_(std::move(props)) {}
 Device Device::cpu() {
   static const DeviceProps props = cpu::detect_cpu();
   return Device(props);
+}
+
+Device Device::current() {
+  if (const auto ordinal = cuda::current_ordinal()) return Device(cuda::detect_gpu(*ordinal));
+  return best();
 }
 
 Device Device::best() { return cuda::device_count() > 0 ? Device(cuda::detect_gpu(0)) : cpu(); }
@@ -56,6 +62,28 @@ std::vector<std::string> Device::known_names() {
   for (int i = 0; i < cuda::device_count(); ++i) names.push_back(fmt::format("cuda:{}", i));
   for (const DeviceProps& props : known_devices()) names.push_back(props.name);
   return names;
+}
+
+void Device::upload(void* to, const void* from_host, std::int64_t bytes, void* stream) const {
+  backend_for(props_.kind).upload(props_, to, from_host, bytes, stream);
+}
+
+void Device::download(void* to_host, const void* from, std::int64_t bytes, void* stream) const {
+  backend_for(props_.kind).download(props_, to_host, from, bytes, stream);
+}
+
+void Device::enqueue_upload(void* to, std::span<const std::int32_t> words, void* stream) const {
+  backend_for(props_.kind).enqueue_upload(props_, to, words, stream);
+}
+
+void Device::enqueue_fill(void* to, std::byte value, std::int64_t bytes, void* stream) const {
+  backend_for(props_.kind).fill(props_, to, value, bytes, stream);
+}
+
+void Device::synchronize(void* stream) const {
+  if (!props_.present)
+    fail(ErrorCode::device, "synchronize: device '{}' is not present here", props_.name);
+  backend_for(props_.kind).synchronize(props_, stream);
 }
 
 }  // namespace ashlar

@@ -1,4 +1,4 @@
-// Memory, Timer and synchronize() on top of the backends.
+// Memory and Timer on top of the backends.
 #include <ashlar/memory.hpp>
 
 #include "api/backends.hpp"
@@ -51,10 +51,6 @@ void Memory::download(void* host, std::int64_t bytes) const {
 
 void Memory::fill(std::byte value) {
   data_->its_backend().fill(data_->device, data(), value, bytes(), nullptr);
-}
-
-void synchronize(const Device& device, void* stream) {
-  backend_for(device.props().kind).synchronize(require_present(device), stream);
 }
 
 struct Timer::Data {

@@ -70,10 +70,12 @@ class CudaBackend final : public Backend {
               "recording values");
       return;
     }
-    // The driver copies pageable memory into a staging buffer before it returns.
-    check(
-        driver_api().copy_to_device(address(to), words.data(), words.size_bytes(), handle(stream)),
-        "copying to the GPU");
+    // The driver copies pageable memory into a staging buffer before it returns. The caller's may
+    // be pinned, which the GPU would read later.
+    const std::vector<std::int32_t> pageable(words.begin(), words.end());
+    check(driver_api().copy_to_device(address(to), pageable.data(), words.size_bytes(),
+                                      handle(stream)),
+          "copying to the GPU");
   }
   void download(const DeviceProps& device, void* to, const void* from, std::int64_t bytes,
                 void* stream) const override {
@@ -95,7 +97,7 @@ class CudaBackend final : public Backend {
   void synchronize(const DeviceProps& device, void* stream) const override {
     const ContextScope scope(device.ordinal);
     check(driver_api().synchronize_stream(handle(stream)), "waiting for the GPU");
-    rethrow_host_failure();
+    rethrow_host_failure(device.ordinal);
   }
   std::unique_ptr<Marker> marker(const DeviceProps& device) const override {
     return std::make_unique<StreamEvent>(device.ordinal);

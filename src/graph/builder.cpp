@@ -3,7 +3,7 @@
 
 #include "base/checked.hpp"
 #include "graph/graph_data.hpp"
-#include "graph/schema.hpp"
+#include "graph/node_context.hpp"
 #include "graph/tensor_rules.hpp"
 
 namespace ashlar {
@@ -43,86 +43,87 @@ Dims single_element(const std::string& tensor, int rank) {
 
 }  // namespace
 
-std::vector<Value> Graph::apply(Op op, const std::vector<Operand>& inputs,
-                                const std::vector<Wanted>& outputs, const Result& result) {
-  const OpSchema& schema = schema_of(op);
+std::vector<Value> Graph::apply_any(Op op, std::span<const AnyOperand> inputs,
+                                    std::span<const AnyWanted> outputs, const OutputSpec& spec) {
+  const OpTraits& traits = traits_of(op);
   std::vector<Value> operands;
-  for (const Operand& operand : inputs) {
-    const auto slot = static_cast<std::size_t>(operand.slot);
-    if (operand.slot < 0 || (slot >= schema.inputs.size() && !schema.is_variadic()))
-      fail(ErrorCode::invalid_argument, "{}: input slot: got {}, expected 0 to {}", schema.name,
-           operand.slot, schema.inputs.size() - 1);
+  for (const AnyOperand& operand : inputs) {
+    if (operand.slot < 0 || std::cmp_greater_equal(operand.slot, traits.inputs.size()))
+      fail(ErrorCode::invalid_argument, "{}: input slot: got {}, expected 0 to {}", traits.name,
+           operand.slot, traits.inputs.size() - 1);
+    const std::size_t slot =
+        traits.is_variadic() ? operands.size() : static_cast<std::size_t>(operand.slot);
     if (operands.size() <= slot) operands.resize(slot + 1);
     operands[slot] = operand.value;
   }
-  std::vector<std::optional<Wanted>> wanted(schema.outputs.size());
-  wanted[0] = Wanted(0);
-  for (const Wanted& output : outputs) {
+  std::vector<std::optional<AnyWanted>> wanted(traits.outputs.size());
+  wanted[0] = AnyWanted{0};
+  for (const AnyWanted& output : outputs) {
     if (output.slot < 0 || std::cmp_greater_equal(output.slot, wanted.size()))
-      fail(ErrorCode::invalid_argument, "{}: output slot: got {}, expected 0 to {}", schema.name,
+      fail(ErrorCode::invalid_argument, "{}: output slot: got {}, expected 0 to {}", traits.name,
            output.slot, wanted.size() - 1);
     wanted[static_cast<std::size_t>(output.slot)] = output;
   }
-  return add(std::move(op), operands, result, wanted);
+  return add(std::move(op), operands, spec, wanted);
 }
 
-std::vector<Value> Graph::add(Op op, std::span<const Value> inputs, const Result& result,
+std::vector<Value> Graph::add(Op op, std::span<const Value> inputs, const OutputSpec& spec,
                               std::initializer_list<bool> wanted, std::optional<DType> second) {
-  std::vector<std::optional<Wanted>> outputs;
+  std::vector<std::optional<AnyWanted>> outputs;
   for (const bool want : wanted) {
     const int slot = static_cast<int>(outputs.size());
-    outputs.push_back(want ? std::optional(Wanted(slot, slot == 1 ? second : std::nullopt))
+    outputs.push_back(want ? std::optional(AnyWanted{slot, slot == 1 ? second : std::nullopt})
                            : std::nullopt);
   }
-  return add(std::move(op), inputs, result, outputs);
+  return add(std::move(op), inputs, spec, outputs);
 }
 
 // Adds a node with the requested outputs (slot 0 always). The result is indexed by output slot and
 // empty for outputs not requested.
-std::vector<Value> Graph::add(Op op, std::span<const Value> inputs, const Result& result,
-                              std::span<const std::optional<Wanted>> wanted) {
+std::vector<Value> Graph::add(Op op, std::span<const Value> inputs, const OutputSpec& spec,
+                              std::span<const std::optional<AnyWanted>> wanted) {
   GraphData& graph = *data_;
   Rollback rollback(graph);
-  Node node{.name = result.name, .op = std::move(op), .inputs = {}, .outputs = {}};
-  const OpSchema& schema = schema_of(node.op);
-  if (node.name.empty()) node.name = fmt::format("{}_{}", schema.name, graph.nodes.size());
+  Node node{.name = spec.name, .op = std::move(op), .inputs = {}, .outputs = {}};
+  const OpTraits& traits = traits_of(node.op);
+  if (node.name.empty()) node.name = fmt::format("{}_{}", traits.name, graph.nodes.size());
   for (const Value& input : inputs) {
-    if (input) require_own(input, fmt::format("{} '{}': input", schema.name, node.name));
+    if (input) require_own(input, fmt::format("{} '{}': input", traits.name, node.name));
     node.inputs.push_back(input ? input.id_ : kNoTensor);
   }
   std::vector<Value> values;
   std::size_t slot = 0;
-  for (const std::optional<Wanted>& want : wanted) {
+  for (const std::optional<AnyWanted>& want : wanted) {
     Tensor tensor;
-    tensor.name = slot == 0 && !result.name.empty()
-                      ? result.name
-                      : fmt::format("{}.{}", node.name, schema.outputs[slot].name);
+    tensor.name = slot == 0 && !spec.name.empty()
+                      ? spec.name
+                      : fmt::format("{}.{}", node.name, traits.outputs[slot].name);
     std::optional<DType> dtype = want ? want->dtype : std::nullopt;
-    if (slot == 0 && !dtype) dtype = result.dtype;
+    if (slot == 0 && !dtype) dtype = spec.dtype;
     tensor.infer_dtype = !dtype;
     tensor.dtype = dtype.value_or(f32);
     if (want) tensor.dims = want->dims;
     if (slot == 0 && tensor.dims.empty()) {
-      tensor.dims = result.dims;
-      if (result.layout && !result.dims.empty())
-        tensor.strides = strides_of(tensor.name, *result.layout, result.dims);
+      tensor.dims = spec.dims;
+      if (spec.layout && !spec.dims.empty())
+        tensor.strides = strides_of(tensor.name, *spec.layout, spec.dims);
     }
     values.push_back(want ? Value(data_.get(), add_tensor(std::move(tensor))) : Value());
     node.outputs.push_back(values.back().id_);
     ++slot;
   }
-  node.compute = result.compute.value_or(default_compute(graph, node));
+  node.compute = spec.compute.value_or(default_compute(graph, node));
   const TensorId main_output = node.outputs[0];
-  if (result.layout && result.dims.empty()) {
+  if (spec.layout && spec.dims.empty()) {
     // The layout can be applied only once the extents are known: infer on a scratch copy of the
     // node first.
     Node trial = node;
     NodeContext context(graph, trial);
-    const auto whose = [&] { return fmt::format("{} '{}'", schema.name, trial.name); };
-    naming_overflow(whose, [&] { schema.infer(context); });
+    const auto whose = [&] { return fmt::format("{} '{}'", traits.name, trial.name); };
+    naming_overflow(whose, [&] { traits.infer(context); });
     Tensor& tensor = graph.tensors[static_cast<std::size_t>(main_output)];
     tensor.dims = context.outputs()[0].dims;
-    tensor.strides = strides_of(tensor.name, *result.layout, tensor.dims);
+    tensor.strides = strides_of(tensor.name, *spec.layout, tensor.dims);
   }
   add_node(std::move(node));
   rollback.commit();
@@ -190,13 +191,13 @@ void check_producer(GraphData& graph, TensorId id, const Tensor& changed) {
   apart.set(kNoNode);
   graph.tensors[static_cast<std::size_t>(id)] = std::move(tensor);
   NodeContext context(graph, node);
-  context.schema().infer(context);
+  context.traits().infer(context);
   context.require_usable(fmt::format("dtype of output '{}'", changed.name), changed.dtype);
 }
 
 }  // namespace
 
-Value Graph::output(std::string name, Value value, const Result& result) {
+Value Graph::output(std::string name, Value value, const OutputSpec& spec) {
   require_own(value, fmt::format("output '{}'", name));
   if (name.empty())
     fail(ErrorCode::invalid_argument, "output: name: got an empty one, expected a name");
@@ -206,22 +207,22 @@ Value Graph::output(std::string name, Value value, const Result& result) {
     changeable = changeable || node.outputs[0] == value.id_;
     for (TensorId id : node.inputs) changeable = changeable && id != value.id_;
   }
-  const bool changes = result.dtype.has_value() || result.layout.has_value();
+  const bool changes = spec.dtype.has_value() || spec.layout.has_value();
   Rollback rollback(*data_);
   if (value.tensor().kind != TensorKind::intermediate || (changes && !changeable)) {
-    Result copy = result;
+    OutputSpec copy = spec;
     copy.name = name;
     value = pointwise(PointwiseMode::identity, std::array{value}, {}, copy);
   }
   Tensor tensor = value.tensor();
   tensor.name = std::move(name);
   tensor.kind = TensorKind::output;
-  if (!result.dims.empty() && result.dims != tensor.dims)
+  if (!spec.dims.empty() && spec.dims != tensor.dims)
     fail(ErrorCode::invalid_graph, "output '{}': dims: got {}, expected {}", tensor.name,
-         to_string(result.dims), to_string(tensor.dims));
-  const bool retyped = result.dtype && *result.dtype != tensor.dtype;
-  if (result.dtype) tensor.dtype = *result.dtype;
-  if (result.layout) tensor.strides = strides_of(tensor.name, *result.layout, tensor.dims);
+         to_string(spec.dims), to_string(tensor.dims));
+  const bool retyped = spec.dtype && *spec.dtype != tensor.dtype;
+  if (spec.dtype) tensor.dtype = *spec.dtype;
+  if (spec.layout) tensor.strides = strides_of(tensor.name, *spec.layout, tensor.dims);
   check_tensor(*data_, tensor);
   check_no_overlap(tensor);
   if (retyped) check_producer(*data_, value.id_, tensor);
@@ -230,37 +231,37 @@ Value Graph::output(std::string name, Value value, const Result& result) {
   return value;
 }
 
-Value Graph::conv(Value x, Value w, const ConvAttributes& attributes, const Result& result,
+Value Graph::conv(Value x, Value w, const ConvAttributes& attributes, const OutputSpec& spec,
                   Value z) {
-  return add(ConvForward{attributes}, std::array{x, w, z}, result, {true})[0];
+  return add(ConvForward{attributes}, std::array{x, w, z}, spec, {true})[0];
 }
 
 Value Graph::conv_backward_data(Value dy, Value w, const ConvAttributes& attributes,
-                                const Result& result, Value z) {
-  return add(ConvBackwardData{attributes}, std::array{dy, w, z}, result, {true})[0];
+                                const OutputSpec& spec, Value z) {
+  return add(ConvBackwardData{attributes}, std::array{dy, w, z}, spec, {true})[0];
 }
 
 Value Graph::conv_backward_filter(Value x, Value dy, const ConvAttributes& attributes,
-                                  const Result& result, Value z) {
-  return add(ConvBackwardFilter{attributes}, std::array{x, dy, z}, result, {true})[0];
+                                  const OutputSpec& spec, Value z) {
+  return add(ConvBackwardFilter{attributes}, std::array{x, dy, z}, spec, {true})[0];
 }
 
-Value Graph::matmul(Value a, Value b, const Result& result) {
-  return add(Matmul{}, std::array{a, b}, result, {true})[0];
+Value Graph::matmul(Value a, Value b, const OutputSpec& spec) {
+  return add(Matmul{}, std::array{a, b}, spec, {true})[0];
 }
 
 Value Graph::pointwise(PointwiseMode mode, std::span<const Value> operands, Pointwise attributes,
-                       const Result& result) {
+                       const OutputSpec& spec) {
   attributes.mode = mode;
-  return add(attributes, operands, result, {true})[0];
+  return add(attributes, operands, spec, {true})[0];
 }
 
-Value Graph::reduce(Value x, ReductionMode mode, Dims axes, const Result& result) {
-  return add(Reduction{mode, axes}, std::array{x}, result, {true})[0];
+Value Graph::reduce(Value x, ReductionMode mode, Dims axes, const OutputSpec& spec) {
+  return add(Reduction{mode, axes}, std::array{x}, spec, {true})[0];
 }
 
-Value Graph::resample(Value x, const ResampleAttributes& attributes, const Result& result) {
-  return add(ResampleForward{attributes}, std::array{x}, result, {true, false})[0];
+Value Graph::resample(Value x, const ResampleAttributes& attributes, const OutputSpec& spec) {
+  return add(ResampleForward{attributes}, std::array{x}, spec, {true, false})[0];
 }
 
 std::pair<Value, Value> Graph::resample_with_index(Value x, const ResampleAttributes& attributes,
@@ -269,49 +270,50 @@ std::pair<Value, Value> Graph::resample_with_index(Value x, const ResampleAttrib
   return {values[0], values[1]};
 }
 
-Value Graph::resample_backward(Value dy, const ResampleAttributes& attributes, const Result& result,
-                               Value x, Value index) {
-  return add(ResampleBackward{attributes}, std::array{dy, x, index}, result, {true})[0];
+Value Graph::resample_backward(Value dy, const ResampleAttributes& attributes,
+                               const OutputSpec& spec, Value x, Value index) {
+  return add(ResampleBackward{attributes}, std::array{dy, x, index}, spec, {true})[0];
 }
 
-NormResults Graph::norm(Value x, Value scale, Value bias, const NormForward& attributes,
-                        const Result& result, Value running_mean, Value running_var, Value mean,
-                        Value inv_variance) {
+NormResults Graph::norm(Value x, const NormForward& attributes, const NormOperands& with,
+                        const OutputSpec& spec) {
   const bool training = attributes.phase == NormPhase::training;
-  const bool running = training && static_cast<bool>(running_mean);
+  const bool running = training && static_cast<bool>(with.running_mean);
   const auto values =
       add(attributes,
-          std::array{x, scale, bias, Value(), mean, inv_variance, running_mean, running_var},
-          result, {true, training && attributes.mode != NormMode::rms, training, running, running});
+          std::array{x, with.scale, with.bias, with.epsilon, with.mean, with.inv_variance,
+                     with.running_mean, with.running_var, with.momentum},
+          spec, {true, training && attributes.mode != NormMode::rms, training, running, running});
   return {values[0], values[1], values[2], values[3], values[4]};
 }
 
-NormGradients Graph::norm_backward(Value x, Value dy, Value scale, const NormBackward& attributes,
-                                   Value mean, Value inv_variance, const Result& result) {
-  const bool with_scale = static_cast<bool>(scale);
-  const auto values = add(attributes, std::array{x, dy, scale, mean, inv_variance}, result,
-                          {true, with_scale, with_scale});
+NormGradients Graph::norm_backward(Value x, Value dy, const NormBackward& attributes,
+                                   const NormGradientOperands& with, const OutputSpec& spec) {
+  const bool with_scale = static_cast<bool>(with.scale);
+  const auto values =
+      add(attributes, std::array{x, dy, with.scale, with.mean, with.inv_variance, with.epsilon},
+          spec, {true, with_scale, with_scale});
   return {values[0], values[1], values[2]};
 }
 
-Value Graph::softmax(Value x, const SoftmaxAttributes& attributes, const Result& result) {
-  return add(SoftmaxForward{attributes}, std::array{x}, result, {true, false})[0];
+Value Graph::softmax(Value x, const SoftmaxAttributes& attributes, const OutputSpec& spec) {
+  return add(SoftmaxForward{attributes}, std::array{x}, spec, {true, false})[0];
 }
 
 Value Graph::softmax_backward(Value y, Value dy, const SoftmaxAttributes& attributes,
-                              const Result& result) {
-  return add(SoftmaxBackward{attributes}, std::array{y, dy}, result, {true})[0];
+                              const OutputSpec& spec) {
+  return add(SoftmaxBackward{attributes}, std::array{y, dy}, spec, {true})[0];
 }
 
 std::pair<Value, Value> Graph::attention(Value q, Value k, Value v,
                                          const AttentionAttributes& attributes,
                                          const AttentionOperands& with, bool with_stats,
-                                         const Result& result) {
+                                         const OutputSpec& spec) {
   const auto values =
       add(AttentionForward{attributes},
           std::array{q, k, v, with.bias, with.seq_len_q, with.seq_len_kv, with.dropout_seed,
                      with.dropout_offset, with.dropout_mask, with.scale},
-          result, {true, with_stats});
+          spec, {true, with_stats});
   return {values[0], values[1]};
 }
 
@@ -326,26 +328,27 @@ AttentionGradients Graph::attention_backward(Value q, Value k, Value v, Value o,
   return {values[0], values[1], values[2], values[3]};
 }
 
-Value Graph::rng(Dims dims, const Rng& attributes, const Result& result, Value seed, Value offset) {
-  Result with_dims = result;
+Value Graph::rng(Dims dims, const Rng& attributes, const OutputSpec& spec, Value seed,
+                 Value offset) {
+  OutputSpec with_dims = spec;
   with_dims.dims = dims;
   return add(attributes, std::array{seed, offset}, with_dims, {true})[0];
 }
 
-Value Graph::reshape(Value x, Dims dims, const Result& result) {
-  return add(Reshape{dims}, std::array{x}, result, {true})[0];
+Value Graph::reshape(Value x, Dims dims, const OutputSpec& spec) {
+  return add(Reshape{dims}, std::array{x}, spec, {true})[0];
 }
 
-Value Graph::transpose(Value x, Dims permutation, const Result& result) {
-  return add(Transpose{permutation}, std::array{x}, result, {true})[0];
+Value Graph::transpose(Value x, Dims permutation, const OutputSpec& spec) {
+  return add(Transpose{permutation}, std::array{x}, spec, {true})[0];
 }
 
-Value Graph::slice(Value x, Dims start, Dims limit, Dims step, const Result& result) {
-  return add(Slice{start, limit, step}, std::array{x}, result, {true})[0];
+Value Graph::slice(Value x, Dims start, Dims limit, Dims step, const OutputSpec& spec) {
+  return add(Slice{start, limit, step}, std::array{x}, spec, {true})[0];
 }
 
-Value Graph::concat(std::span<const Value> inputs, std::int64_t axis, const Result& result) {
-  return add(Concat{axis}, inputs, result, {true})[0];
+Value Graph::concat(std::span<const Value> inputs, std::int64_t axis, const OutputSpec& spec) {
+  return add(Concat{axis}, inputs, spec, {true})[0];
 }
 
 }  // namespace ashlar

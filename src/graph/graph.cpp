@@ -4,7 +4,7 @@
 
 #include "base/checked.hpp"
 #include "graph/graph_data.hpp"
-#include "graph/schema.hpp"
+#include "graph/node_context.hpp"
 #include "graph/tensor_rules.hpp"
 
 namespace ashlar {
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxTensors = 1 << 20;
 
-bool supports_ragged(const Node& node) { return schema_of(node.op).doc_page == "attention"; }
+bool supports_ragged(const Node& node) { return traits_of(node.op).ragged.has_value(); }
 
 bool has_dtype(const GraphData& graph, const Node& node, DType dtype) {
   for (TensorId id : node.inputs)
@@ -104,15 +104,15 @@ TensorId Graph::add_tensor(Tensor tensor) {
 
 NodeId Graph::add_node(Node node) {
   const auto id = static_cast<NodeId>(data_->nodes.size());
-  if (node.name.empty()) node.name = fmt::format("{}_{}", schema_of(node.op).name, id);
+  if (node.name.empty()) node.name = fmt::format("{}_{}", traits_of(node.op).name, id);
   if (node.name.size() > kMaxNameBytes)
     fail(ErrorCode::invalid_graph, "{} '{}...': name: got {} bytes, expected at most {}",
-         schema_of(node.op).name, node.name.substr(0, 32), node.name.size(), kMaxNameBytes);
+         traits_of(node.op).name, node.name.substr(0, 32), node.name.size(), kMaxNameBytes);
   NodeContext context(*data_, node);
   if (is_complex(node.compute) || node.compute == e8m0)
     context.reject("compute", to_string(node.compute), "a type to compute in, such as f32");
-  const auto whose = [&] { return fmt::format("{} '{}'", context.schema().name, node.name); };
-  naming_overflow(whose, [&] { context.schema().infer(context); });
+  const auto whose = [&] { return fmt::format("{} '{}'", context.traits().name, node.name); };
+  naming_overflow(whose, [&] { context.traits().infer(context); });
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNoTensor) continue;
     Tensor& output = context.outputs()[i];
@@ -152,7 +152,7 @@ void Graph::set_ragged(Value tensor, Value offsets) {
       fail(ErrorCode::invalid_graph,
            "{} '{}': tensor '{}': got ragged offsets, expected none: only attention reads and "
            "writes ragged tensors",
-           schema_of(node.op).name, node.name, changed.name);
+           traits_of(node.op).name, node.name, changed.name);
   }
   data_->tensors[static_cast<std::size_t>(tensor.id_)] = std::move(changed);
 }
@@ -190,7 +190,7 @@ void Graph::validate() const {
 
 DType default_compute(const GraphData& graph, const Node& node) {
   if (has_dtype(graph, node, f64)) return f64;
-  if (std::holds_alternative<Rng>(node.op)) return f32;  // its integer operands are seed and offset
+  if (traits_of(node.op).integers_are_parameters) return f32;
   if (has_dtype(graph, node, complex_f64)) return f64;
   for (DType dtype : {f32, f16, bf16, e4m3, e5m2, e8m0, e2m1, complex_f32})
     if (has_dtype(graph, node, dtype)) return f32;

@@ -8,7 +8,7 @@
 #include "graph/enum_names.hpp"
 #include "graph/graph_data.hpp"
 #include "graph/json.hpp"
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 #include "graph/score_program.hpp"
 #include "graph/visit_attributes.hpp"
 
@@ -144,15 +144,15 @@ Json operands_to_json(const Graph& graph, const std::vector<TensorId>& ids,
 }
 
 Json node_to_json(const Graph& graph, const Node& node) {
-  const OpSchema& schema = schema_of(node.op);
+  const OpTraits& traits = traits_of(node.op);
   Json json;
   json["name"] = node.name;
-  json["op"] = std::string(schema.name);
-  json["inputs"] = operands_to_json(graph, node.inputs, schema.inputs);
-  json["outputs"] = operands_to_json(graph, node.outputs, schema.outputs);
+  json["op"] = std::string(traits.name);
+  json["inputs"] = operands_to_json(graph, node.inputs, traits.inputs);
+  json["outputs"] = operands_to_json(graph, node.outputs, traits.outputs);
   Json values = Json::object(), defaults = Json::object();
   visit_attributes(node.op, AttributeWriter{values});
-  visit_attributes(default_op(schema.name), AttributeWriter{defaults});
+  visit_attributes(default_op(traits.name), AttributeWriter{defaults});
   Json& attributes = json["attributes"] = Json::object();
   for (const auto& [name, value] : values.items())
     if (!defaults.contains(name) || defaults[name].dump() != value.dump())
@@ -276,12 +276,12 @@ Node read_node(const JsonReader& json, TensorNames& names, bool& has_compute) {
   Node node;
   if (json.has("name")) node.name = json.at("name").string();
   const std::string op = json.at("op").string();
-  if (!find_schema(op)) json.at("op").reject("one of: " + known_operations());
+  if (!find_traits(op)) json.at("op").reject("one of: " + known_operations());
   node.op = default_op(op);
-  const OpSchema& schema = schema_of(node.op);
-  node.inputs = json.has("inputs") ? read_operands(json.at("inputs"), schema.inputs, names)
+  const OpTraits& traits = traits_of(node.op);
+  node.inputs = json.has("inputs") ? read_operands(json.at("inputs"), traits.inputs, names)
                                    : std::vector<TensorId>();
-  node.outputs = read_operands(json.at("outputs"), schema.outputs, names);
+  node.outputs = read_operands(json.at("outputs"), traits.outputs, names);
   if (json.has("attributes")) {
     const JsonReader attributes = json.at("attributes");
     attributes.require_object();
@@ -324,7 +324,7 @@ std::vector<std::size_t> execution_order(const std::vector<Node>& nodes) {
       std::find_if(waiting.begin(), waiting.end(), [](int count) { return count > 0; });
   const Node& node = nodes[static_cast<std::size_t>(stuck - waiting.begin())];
   fail(ErrorCode::invalid_graph, "{} '{}': inputs: got a cycle, expected an acyclic graph",
-       schema_of(node.op).name, node.name);
+       traits_of(node.op).name, node.name);
 }
 
 }  // namespace
@@ -366,7 +366,7 @@ Graph Graph::from_json(std::string_view text) {
     bool given = false;
     nodes.push_back(read_node(list[i], names, given));
     if (nodes.back().name.empty())
-      nodes.back().name = fmt::format("{}_{}", schema_of(nodes.back().op).name, i);
+      nodes.back().name = fmt::format("{}_{}", traits_of(nodes.back().op).name, i);
     has_compute.push_back(given);
   }
   for (std::size_t i : execution_order(nodes)) {

@@ -1,11 +1,11 @@
 // NodeContext: operand checks and helpers shared by the inference functions of src/graph/ops.
+#include "graph/node_context.hpp"
 #include "base/fail.hpp"
-#include "graph/schema.hpp"
 
 namespace ashlar {
 
 NodeContext::NodeContext(const GraphData& graph, Node& node)
-    : graph_(graph), node_(node), schema_(schema_of(node.op)) {
+    : graph_(graph), node_(node), traits_(traits_of(node.op)) {
   const auto check_operands = [&](std::vector<TensorId>& ids, std::span<const Slot> slots,
                                   const char* role) {
     const bool variadic = !slots.empty() && slots[0].need == Slot::Need::variadic;
@@ -24,8 +24,8 @@ NodeContext::NodeContext(const GraphData& graph, Node& node)
                static_cast<int>(graph.tensors.size()) - 1);
     }
   };
-  check_operands(node.inputs, schema_.inputs, "input");
-  check_operands(node.outputs, schema_.outputs, "output");
+  check_operands(node.inputs, traits_.inputs, "input");
+  check_operands(node.outputs, traits_.outputs, "output");
   for (int slot = 0; slot < input_count(); ++slot) {
     const TensorId id = node.inputs[static_cast<std::size_t>(slot)];
     if (id == kNoTensor) continue;
@@ -35,7 +35,7 @@ NodeContext::NodeContext(const GraphData& graph, Node& node)
     if (computed && graph.producers[static_cast<std::size_t>(id)] == kNoNode)
       reject(fmt::format("input '{}'", tensor.name), "a tensor that no earlier node computes",
              "an input, scalar, constant or the result of an earlier node");
-    if (tensor.ragged_offset != kNoTensor && schema_.doc_page != "attention")
+    if (tensor.ragged_offset != kNoTensor && !traits_.ragged)
       reject(fmt::format("input '{}'", tensor.name), "a ragged tensor",
              "a plain one: only attention reads ragged tensors");
     require_usable(fmt::format("dtype of {}", input_name(slot)), tensor.dtype);
@@ -45,7 +45,7 @@ NodeContext::NodeContext(const GraphData& graph, Node& node)
     outputs_.push_back(id == kNoTensor ? Tensor{} : graph.tensors[static_cast<std::size_t>(id)]);
     if (id == kNoTensor) continue;
     const Tensor& tensor = outputs_.back();
-    const std::string what = fmt::format("output {}", schema_.outputs[i].name);
+    const std::string what = fmt::format("output {}", traits_.outputs[i].name);
     if (tensor.kind != TensorKind::intermediate && tensor.kind != TensorKind::output)
       reject(what, fmt::format("'{}', which is not computed", tensor.name),
              "an output or intermediate tensor");
@@ -71,8 +71,8 @@ const Tensor& NodeContext::input(int slot) const {
 
 std::string NodeContext::input_name(int slot) const {
   const std::size_t last =
-      schema_.inputs.size() - 1;  // the operands of a variadic slot share its name
-  const Slot& row = schema_.inputs[std::min(static_cast<std::size_t>(slot), last)];
+      traits_.inputs.size() - 1;  // the operands of a variadic slot share its name
+  const Slot& row = traits_.inputs[std::min(static_cast<std::size_t>(slot), last)];
   return fmt::format("{} '{}'", row.name, input(slot).name);
 }
 
@@ -84,7 +84,7 @@ Tensor& NodeContext::output(int slot) { return outputs_[static_cast<std::size_t>
 
 void NodeContext::reject_text(std::string_view what, const std::string& got,
                               const std::string& expected) const {
-  fail(ErrorCode::invalid_graph, "{} '{}': {}: got {}, expected {}", schema_.name, node_.name, what,
+  fail(ErrorCode::invalid_graph, "{} '{}': {}: got {}, expected {}", traits_.name, node_.name, what,
        got, expected);
 }
 
@@ -93,7 +93,7 @@ void NodeContext::infer_dims(int slot, const Dims& dims) {
   Tensor& tensor = output(slot);
   if (tensor.dims.empty()) tensor.dims = dims;
   if (tensor.dims != dims)
-    reject(fmt::format("dims of {} '{}'", schema_.outputs[static_cast<std::size_t>(slot)].name,
+    reject(fmt::format("dims of {} '{}'", traits_.outputs[static_cast<std::size_t>(slot)].name,
                        tensor.name),
            tensor.dims, "{}", to_string(dims));
 }
@@ -158,13 +158,9 @@ void NodeContext::require_integer(int slot) const {
 }
 
 void NodeContext::require_usable(const std::string& what, DType dtype) const {
-  if (is_complex(dtype) && !std::holds_alternative<Matmul>(node_.op))
+  if (is_complex(dtype) && !traits_.supports_complex)
     reject(what, dtype, "a real type: only matmul supports complex types");
-  if (dtype != DType::e8m0) return;
-  const auto* pointwise = std::get_if<Pointwise>(&node_.op);
-  const bool converts =
-      pointwise && pointwise->mode == PointwiseMode::identity && pointwise->alpha1 == 1.0;
-  if (!converts && schema_.doc_page != "block_scale" && schema_.doc_page != "data_movement")
+  if (dtype == DType::e8m0 && !(traits_.supports_e8m0 && traits_.supports_e8m0(node_.op)))
     reject(what, dtype,
            "another type: e8m0 (block scales) is supported only by block_scale_quantize, "
            "block_scale_dequantize, conversions (identity) and data movement");

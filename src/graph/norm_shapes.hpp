@@ -12,7 +12,7 @@ struct NormShapes {
   // channels.
 };
 
-// `axes` as normalised by the schema; they matter for layer, ada_layer and rms only.
+// `axes` as normalised by inference; they matter for layer, ada_layer and rms only.
 inline NormShapes norm_shapes(NormMode mode, const Dims& x, const Dims& axes, std::int64_t groups) {
   NormShapes shapes{Dims::filled(x.rank(), 1), Dims::filled(x.rank(), 1)};
   switch (mode) {

@@ -3,7 +3,7 @@
 
 #include "graph/enum_names.hpp"
 #include "graph/graph_data.hpp"
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 #include "graph/visit_attributes.hpp"
 
 namespace ashlar {
@@ -81,24 +81,24 @@ std::string Graph::to_text() const {
     text += '\n';
   }
   for (const Node& node : data_->nodes) {
-    const OpSchema& schema = schema_of(node.op);
+    const OpTraits& traits = traits_of(node.op);
     std::string outputs, inputs;
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] != kNoTensor)
         outputs += fmt::format("{}{}: {}", outputs.empty() ? "" : ", ",
                                tensor(node.outputs[i]).name, describe(tensor(node.outputs[i])));
-    const bool variadic = schema.inputs[0].need == Slot::Need::variadic;
+    const bool variadic = traits.inputs[0].need == Slot::Need::variadic;
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (node.inputs[i] != kNoTensor)
         inputs += fmt::format("{}{}={}", inputs.empty() ? "" : ", ",
-                              schema.inputs[variadic ? 0 : i].name, tensor(node.inputs[i]).name);
+                              traits.inputs[variadic ? 0 : i].name, tensor(node.inputs[i]).name);
     const auto values = printed_attributes(node.op);
-    const auto defaults = printed_attributes(default_op(schema.name));
+    const auto defaults = printed_attributes(default_op(traits.name));
     for (std::size_t i = 0; i < values.size(); ++i)
       if (values[i] != defaults[i] && !values[i].empty())
         inputs += (inputs.empty() ? "" : ", ") + values[i];
     text +=
-        fmt::format("  {} = {}({}) in {}\n", outputs, schema.name, inputs, to_string(node.compute));
+        fmt::format("  {} = {}({}) in {}\n", outputs, traits.name, inputs, to_string(node.compute));
   }
   return text;
 }

@@ -5,8 +5,6 @@
 #include <limits>
 #include <set>
 
-#include "plan/fusion_rules.hpp"
-
 namespace ashlar {
 
 namespace {
@@ -156,10 +154,10 @@ class DevicePartitioner {
     if (region.nodes.size() == 1 || engines_.has_specialised(region)) return false;
     if (!engines_.has_more_than_reference(region)) return true;
     if (!region.anchor) return false;
+    if (unfused_.empty()) unfused_.assign(limits_.size(), FusionLimits{false, false});
     return std::ranges::any_of(region.nodes, [&](NodeId id) {
-      const std::vector<FusionLimits> alone(limits_.size(), FusionLimits{false, false});
       const std::vector<Region> one =
-          partition_window(lowered_, dependencies_, alone, std::span(&id, 1));
+          partition_window(lowered_, dependencies_, unfused_, std::span(&id, 1));
       return one[0].anchor && engines_.has_specialised(one[0]);
     });
   }
@@ -214,6 +212,7 @@ class DevicePartitioner {
   const bool fuses_, on_gpu_;
   std::vector<Region> regions_;
   std::vector<std::size_t> region_of_;  // by node
+  std::vector<FusionLimits> unfused_;   // no fusion of any node; empty until it is needed
 };
 
 }  // namespace

@@ -87,6 +87,12 @@ class Engine {
   virtual Support supports(const Region& region, const DeviceProps& device) const = 0;
   // Valid configurations, cheapest first; at least one for a supported region.
   virtual std::vector<Config> configs(const Region& region, const DeviceProps& device) const = 0;
+  // Dynamic shared memory per CTA of its GPU kernels, in bytes, not counting static arrays of a few
+  // KB.
+  virtual std::int64_t dynamic_shared_bytes(const Graph&, const Region&, const Config&,
+                                            const DeviceProps&) const {
+    return 0;
+  }
   // The graph and the region outlive the kernel.
   virtual std::unique_ptr<Kernel> build(const Graph& graph, const Region& region,
                                         const Config& config, const DeviceProps& device) const = 0;

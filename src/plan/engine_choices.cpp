@@ -97,8 +97,10 @@ std::string region_key(const Region& region) {
       for (const View& view : *views) key.add(view);
     }
   }
+  key.add(std::uint64_t{region.prologues.size()});
   for (const PointwiseProgram& prologue : region.prologues) key.add(prologue);
   key.add(region.epilogue);
+  key.add(std::uint64_t{region.reductions.size()});
   for (const TailReduction& reduction : region.reductions) {
     key.add(reduction.fold);
     key.add(reduction.finish);

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 #include "plan/lowered.hpp"
 
 namespace ashlar {
@@ -117,7 +117,7 @@ void expand_compositions(LoweredGraph& lowered) {
     const Node& node = expansion.node();
     if (!std::visit([&](const auto& op) { return expand(op, expansion); }, node.op)) continue;
     lowered.notes.push_back(fmt::format("expanded {} '{}' into {} smaller operation(s)",
-                                        schema_of(node.op).name, node.name,
+                                        traits_of(node.op).name, node.name,
                                         expansion.node_count()));
     changed = true;
   }

@@ -1,6 +1,6 @@
 // Expands attention_forward into matmul, softmax, matmul: for devices whose attention engines
 // refuse it. Scale, bias and mask become the epilogue of the first matmul. The scores pass through
-// memory.
+// memory. The weights of hidden keys are 0 and are multiplied with their values.
 #include <cmath>
 #include <limits>
 
@@ -17,7 +17,15 @@ struct Shape {
   std::int64_t batch, heads, groups, rows, columns;  // heads: of keys and values
 };
 
-// Whether some row sees no key: its result is 0, where a softmax divides by 0.
+// An operand or result that may be absent.
+TensorId input_or_none(const Expansion& e, int slot) {
+  return slot < static_cast<int>(e.node().inputs.size()) ? e.input(slot) : kNoTensor;
+}
+TensorId output_or_none(const Expansion& e, int slot) {
+  return slot < static_cast<int>(e.node().outputs.size()) ? e.output(slot) : kNoTensor;
+}
+
+// Whether the bounds hide all keys from some row: its result is 0, where a softmax divides by 0.
 bool may_have_empty_rows(const AttentionAttributes& op, const Shape& shape) {
   const std::int64_t shift =
       op.alignment == MaskAlignment::bottom_right ? shape.columns - shape.rows : 0;
@@ -56,20 +64,42 @@ class AttentionExpansion {
     std::swap(swap[rank_ - 1], swap[rank_ - 2]);
     TensorId scores = e_.matmul(q, e_.transpose(k, swap), "scores");
     scores = masked(biased(scaled(scores)));
-    std::vector<Expansion::Result> results = {{.role = "weights", .dtype = dtype}};
-    const bool has_stats = e_.node().outputs.size() > AttentionForward::stats &&
-                           e_.output(AttentionForward::stats) != kNoTensor;
-    if (has_stats) results.push_back({.role = "stats"});
-    const SoftmaxForward softmax{{.axis = rank_ - 1}};
-    const auto normalised = e_.add(softmax, {scores}, results);
-    if (has_stats) e_.store(normalised[1], AttentionForward::stats);
-    if (rank_ == 4) return e_.make(Matmul{}, {normalised[0], v}, AttentionForward::o);
+    const TensorId weights =
+        has_bias() ? weights_of_any_rows(scores, dtype) : weights_of_visible_rows(scores, dtype);
+    if (rank_ == 4) return e_.make(Matmul{}, {weights, v}, AttentionForward::o);
     const DType result = e_.tensor(e_.output(AttentionForward::o)).dtype;
-    e_.store(e_.add(Matmul{}, {normalised[0], v}, {.role = "values", .dtype = result}),
+    e_.store(e_.add(Matmul{}, {weights, v}, {.role = "values", .dtype = result}),
              AttentionForward::o);
   }
 
  private:
+  bool has_bias() const { return input_or_none(e_, AttentionForward::bias) != kNoTensor; }
+
+  TensorId weights_of_visible_rows(TensorId scores, DType dtype) {
+    std::vector<Expansion::Result> results = {{.role = "weights", .dtype = dtype}};
+    const bool has_stats = output_or_none(e_, AttentionForward::stats) != kNoTensor;
+    if (has_stats) results.push_back({.role = "stats"});
+    const auto normalised = e_.add(SoftmaxForward{{.axis = rank_ - 1}}, {scores}, results);
+    if (has_stats) e_.store(normalised[1], AttentionForward::stats);
+    return normalised[0];
+  }
+
+  // A bias of -inf may hide all keys from a row. The softmax of such a row is NaN; its weights
+  // are 0, as is every weight of a score of -inf.
+  TensorId weights_of_any_rows(TensorId scores, DType dtype) {
+    const TensorId zero = e_.constant(0.0, rank_, "zero"),
+                   normalised =
+                       e_.add(SoftmaxForward{{.axis = rank_ - 1}}, {scores}, {"normalised"}),
+                   counts = e_.pointwise(PointwiseMode::cmp_neq, {scores, hidden()},
+                                         {.role = "counts", .dtype = DType::boolean});
+    return e_.pointwise(PointwiseMode::binary_select, {normalised, zero, counts},
+                        {.role = "weights", .dtype = dtype});
+  }
+
+  TensorId hidden() {
+    return e_.constant(-std::numeric_limits<double>::infinity(), rank_, "hidden");
+  }
+
   // [B, H, rows, columns] with the heads that share a key on an axis of their own.
   TensorId grouped(TensorId x, std::int64_t groups) {
     if (rank_ == 4) return x;
@@ -78,9 +108,7 @@ class AttentionExpansion {
   }
 
   TensorId scaled(TensorId scores) {
-    const TensorId given = e_.node().inputs.size() > AttentionForward::scale_tensor
-                               ? e_.input(AttentionForward::scale_tensor)
-                               : kNoTensor;
+    const TensorId given = input_or_none(e_, AttentionForward::scale_tensor);
     if (given != kNoTensor)
       return e_.pointwise(PointwiseMode::mul, {scores, e_.reshape(given, Dims::filled(rank_, 1))},
                           {"scaled"});
@@ -92,10 +120,8 @@ class AttentionExpansion {
   }
 
   TensorId biased(TensorId scores) {
-    const TensorId bias = e_.node().inputs.size() > AttentionForward::bias
-                              ? e_.input(AttentionForward::bias)
-                              : kNoTensor;
-    if (bias == kNoTensor) return scores;
+    if (!has_bias()) return scores;
+    const TensorId bias = e_.input(AttentionForward::bias);
     const bool is_per_head = e_.dims(bias)[1] > 1;
     return e_.pointwise(PointwiseMode::add,
                         {scores, grouped(bias, is_per_head ? shape_.groups : 1)}, {"biased"});
@@ -112,17 +138,13 @@ class AttentionExpansion {
   TensorId masked(TensorId scores) {
     const auto shift = static_cast<double>(
         op_.alignment == MaskAlignment::bottom_right ? shape_.columns - shape_.rows : 0);
-    const TensorId hidden =
-        op_.left_bound || op_.right_bound
-            ? e_.constant(-std::numeric_limits<double>::infinity(), rank_, "hidden")
-            : kNoTensor;
     const auto bound = [&](PointwiseMode mode, std::int64_t distance, const std::string& role) {
       const TensorId column = index(scores, rank_ - 1, 0.0, "column"),
                      edge = index(scores, rank_ - 2, shift + static_cast<double>(distance), role),
                      sees = e_.pointwise(mode, {edge, column},
                                          {.role = role + "_visible", .dtype = DType::boolean});
       scores =
-          e_.pointwise(PointwiseMode::binary_select, {scores, hidden, sees}, {role + "_masked"});
+          e_.pointwise(PointwiseMode::binary_select, {scores, hidden(), sees}, {role + "_masked"});
     };
     if (op_.right_bound) bound(PointwiseMode::cmp_ge, *op_.right_bound, "right");
     if (op_.left_bound) bound(PointwiseMode::cmp_lt, -*op_.left_bound, "left");
@@ -149,6 +171,10 @@ bool expand_into_matmuls(const AttentionForward& op, Expansion& e) {
     if (operand.ragged_offset != kNoTensor || bit_width(operand.dtype) < 16) return false;
   }
   if (e.tensor(e.output(AttentionForward::o)).ragged_offset != kNoTensor) return false;
+  // The softmax's statistics of a row that a bias of -inf hides are NaN.
+  if (input_or_none(e, AttentionForward::bias) != kNoTensor &&
+      output_or_none(e, AttentionForward::stats) != kNoTensor)
+    return false;
   const std::int64_t scores = shape.batch * q[1] * shape.rows * shape.columns;
   if (scores == 0 || scores > kMaxScoreBytes / (bit_width(e.dtype()) / 8)) return false;
   AttentionExpansion(op, e, shape).run();

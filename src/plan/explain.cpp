@@ -1,7 +1,7 @@
 // The text of Plan::explain().
 #include <fmt/format.h>
 
-#include <ashlar/explanation.hpp>
+#include <ashlar/inspect.hpp>
 
 namespace ashlar {
 
@@ -29,8 +29,8 @@ std::string tensor_names(const Graph& graph, const std::vector<TensorId>& ids) {
   return text.empty() ? "nothing" : text;
 }
 
-std::string region_text(const Explanation& whole, std::size_t index) {
-  const RegionExplanation& region = whole.regions[index];
+std::string region_text(const Inspection& whole, std::size_t index) {
+  const RegionInspection& region = whole.regions[index];
   std::string text =
       fmt::format("region {} of {}: {}\n", index + 1, whole.regions.size(), region.name);
   text += fmt::format("  reads     {}\n  writes    {}\n", tensor_names(whole.graph, region.reads),
@@ -65,7 +65,7 @@ std::string region_text(const Explanation& whole, std::size_t index) {
 
 }  // namespace
 
-std::string Explanation::to_text() const {
+std::string Inspection::to_text() const {
   std::string text =
       fmt::format("plan for '{}' on {} ({})\n", graph.name(), device.name, device.description);
   if (!device.present) text += "this device is not present: the plan is explained, not built\n";

@@ -80,9 +80,10 @@ void store_joined(GraphEditor& editor, Graph& graph, const EngineQuery& engines)
     }
     const Node* producer = editor.producer(root);
     const Tensor& result = editor.tensor(root);
+    // Elements that share a byte stay where they are: neighbours may have different writers.
     if (chain.size() < 2 || producer == nullptr || result.kind != TensorKind::intermediate ||
-        result.ragged_offset != kNoTensor || std::holds_alternative<Pointwise>(producer->op) ||
-        producer->outputs[0] != root)
+        result.ragged_offset != kNoTensor || bit_width(result.dtype) < 8 ||
+        std::holds_alternative<Pointwise>(producer->op) || producer->outputs[0] != root)
       continue;
     std::optional<View> forward = view_of(graph, root);
     for (auto step = chain.rbegin(); step != chain.rend() && forward; ++step)

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "plan/fusion_rules.hpp"
+#include "graph/op_traits.hpp"
 #include "plan/partition_groups.hpp"
 
 namespace ashlar {
@@ -31,14 +31,14 @@ std::string why_not_prologue(const PartitionGroups& groups, TensorId value, Node
   const Node& node = groups.node(to);
   const auto slot = static_cast<int>(std::find(node.inputs.begin(), node.inputs.end(), value) -
                                      node.inputs.begin());
-  const std::vector<int> fusible = fusible_inputs(node.op);
-  if (std::find(fusible.begin(), fusible.end(), slot) == fusible.end())
+  const OpTraits& traits = traits_of(node.op);
+  if (!traits.fused_inputs.contains(slot))
     return "this input is read from memory without a prologue";
   if (!groups.limits(to).prologue) return groups.limits(to).reason;
   if (const char* obstacle = groups.prologue_obstacle(to, to, value, groups.tensor(value).dims, {},
-                                                      may_store_input(node.op, slot)))
+                                                      traits.stores(node.op, slot)))
     return obstacle;
-  return reads_inputs_often(node.op) ? "it would be recomputed for every window" : "";
+  return traits.rereads_inputs ? "it would be recomputed for every window" : "";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The planner's copy of a graph and the passes that rewrite it before it is partitioned:
-// expand composites -> simplify -> raise patterns -> move reshapes -> fold views -> partition.
+// align ranks -> expand composites -> simplify -> raise patterns -> move reshapes -> fold views ->
+// partition.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -17,6 +18,8 @@ struct LoweredGraph {
   std::vector<std::string> notes;  // the rewrites, for explain()
 };
 
+// Gives the operands of pointwise operations the rank of their result.
+void align_ranks(LoweredGraph& lowered);
 // Replaces composite operations by primitive ones (plan/expand.hpp).
 void expand_compositions(LoweredGraph& lowered);
 // Replaces attention that no specialised engine takes by matmul, softmax, matmul.

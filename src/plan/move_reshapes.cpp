@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "graph/op_traits.hpp"
 #include "graph/visit_attributes.hpp"
 #include "plan/graph_editor.hpp"
 #include "plan/lowered.hpp"
-#include "plan/region.hpp"
 
 namespace ashlar {
 
@@ -85,7 +85,7 @@ class ReshapeMover {
 
   bool comes_from_gemm(const Node& node) const {
     if (excluded_.contains(node.outputs[0])) return false;
-    if (is_gemm_like(node.op)) return true;
+    if (traits_of(node.op).is_gemm_like) return true;
     if (!is_movement(node) && !std::holds_alternative<Pointwise>(node.op)) return false;
     for (const TensorId input : node.inputs)
       if (input != kNoTensor && gemm_values_.contains(input) &&

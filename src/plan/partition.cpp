@@ -6,7 +6,7 @@
 #include <queue>
 #include <span>
 
-#include "plan/fusion_rules.hpp"
+#include "graph/op_traits.hpp"
 #include "plan/partition_groups.hpp"
 #include "plan/program_builder.hpp"
 #include "plan/tail_reduction.hpp"
@@ -68,12 +68,12 @@ class Partitioner : public PartitionGroups {
 
   void join_tails(int g) {
     Group& group = groups_[static_cast<std::size_t>(g)];
-    if (!may_have_tails(node(group.anchor).op)) return;
+    if (!traits_of(node(group.anchor).op).has_tails) return;
     std::size_t count = 0;
     for (const NodeId id : readers_of(g)) {
       if (group_of(id) != kNoGroup || !is_tail(id) || !is_value_of(g, node(id).inputs[0])) continue;
       if (tensor(node(id).inputs[0]).dims != group.space) continue;
-      count += tail_count(node(id));
+      count += tail_parts(node(id)).size();
       if (count > kMaxTailReductions) return;
       group.tails.insert(id);
       assign(id, g);
@@ -167,15 +167,17 @@ class Partitioner : public PartitionGroups {
   void grow_prologues(int g) {
     const NodeId anchor = groups_[static_cast<std::size_t>(g)].anchor;
     if (!limits(anchor).prologue) return;
-    for (int slot : fusible_inputs(node(anchor).op)) {
-      const TensorId input = node(anchor).inputs[static_cast<std::size_t>(slot)];
-      if (input == kNoTensor) continue;
+    const OpTraits& traits = traits_of(node(anchor).op);
+    int slot = -1;
+    for (const TensorId input : node(anchor).inputs) {
+      if (!traits.fused_inputs.contains(++slot) || input == kNoTensor) continue;
       std::set<NodeId> nodes;
       collect_prologue(anchor, anchor, input, tensor(input).dims, nodes,
-                       may_store_input(node(anchor).op, slot));
+                       traits.stores(node(anchor).op, slot));
       if (nodes.empty()) continue;
       const double flops = program_of(nodes, input).flops_per_element();
-      if (reads_inputs_often(node(anchor).op) && flops > kCheapFlops) continue;
+      constexpr double kCheapFlops = 4;  // per element: few enough to be computed many times
+      if (traits.rereads_inputs && flops > kCheapFlops) continue;
       for (NodeId id : nodes) assign(id, g);
       groups_[static_cast<std::size_t>(g)].before.emplace_back(slot, std::move(nodes));
     }

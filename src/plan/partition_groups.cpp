@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plan/fusion_rules.hpp"
+#include "graph/op_traits.hpp"
 #include "plan/tail_reduction.hpp"
 
 namespace ashlar {
@@ -63,7 +63,7 @@ void PartitionGroups::assign(NodeId id, int g) {
 }
 
 bool PartitionGroups::is_tail(NodeId id) const {
-  return limits(id).tail && can_be_tail(node(id)) && comes_from_gemm(node(id).inputs[0]);
+  return limits(id).tail && !tail_parts(node(id)).empty() && comes_from_gemm(node(id).inputs[0]);
 }
 
 bool PartitionGroups::comes_from_gemm(TensorId id) const {
@@ -78,7 +78,7 @@ bool PartitionGroups::comes_from_gemm(TensorId id) const {
     stack.pop_back();
     const NodeId producer = dependencies_.writer(value);
     if (producer == kNoNode || tensor(value).dims != space || !seen.insert(value).second) continue;
-    if (may_have_tails(node(producer).op)) {
+    if (traits_of(node(producer).op).has_tails) {
       known = 1;
       return true;
     }
@@ -146,7 +146,7 @@ const char* PartitionGroups::epilogue_obstacle(int g, NodeId id) const {
   if (tensor(node(id).outputs[0]).dims != group.space) return "the result has a different shape";
   if (!has_room(group, id)) return "the fused program would exceed its size limit";
   if ((is_random_step(id) || is_dropout(id)) && group.anchor != kNoNode &&
-      !may_draw(node(group.anchor).op))
+      !traits_of(node(group.anchor).op).draws_in_epilogue)
     return "this operation's epilogue does not generate random numbers";
   for (TensorId input : dependencies_.reads(id)) {
     if (is_value_of(g, input)) continue;
@@ -164,7 +164,7 @@ const char* PartitionGroups::prologue_obstacle(NodeId anchor, NodeId reader, Ten
   if (producer == kNoNode || view(input).tensor != input) return "it is read through a view";
   const bool dequantizes = is_dequantization(producer);
   if (!dequantizes && !is_pointwise(producer)) return "it is not a pointwise operation";
-  if (dequantizes && !may_dequantize(node(anchor).op))
+  if (dequantizes && !traits_of(node(anchor).op).dequantizes_inputs)
     return "block scales are fused into GEMM prologues only";
   if (tensor(input).kind == TensorKind::output && !may_be_output) return "it is also an output";
   constexpr std::size_t kMaxNodes = 8;

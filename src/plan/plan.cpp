@@ -1,5 +1,5 @@
 // The public classes Plan and Binding.
-#include <ashlar/plan.hpp>
+#include <ashlar/inspect.hpp>
 
 #include "plan/plan_data.hpp"
 
@@ -26,11 +26,18 @@ std::size_t position_of(const PlanData& plan, std::int64_t uid) {
 
 Binding::Binding(std::shared_ptr<const PlanData> plan)
     : plan_(std::move(plan)), pointers_(plan_->bound.size()) {}
-void Binding::set(std::string_view name, const void* pointer) {
-  pointers_[position_of(*plan_, name)] = const_cast<void*>(pointer);
+void Binding::set(std::string_view name, BoundPointer pointer) {
+  set_at(position_of(*plan_, name), pointer);
 }
-void Binding::set(std::int64_t uid, const void* pointer) {
-  pointers_[position_of(*plan_, uid)] = const_cast<void*>(pointer);
+void Binding::set(std::int64_t uid, BoundPointer pointer) {
+  set_at(position_of(*plan_, uid), pointer);
+}
+void Binding::set_at(std::size_t position, BoundPointer pointer) {
+  const Tensor& tensor = plan_->graph.tensor(plan_->bound[position]);
+  if (pointer.is_const_ && tensor.kind == TensorKind::output)
+    fail(ErrorCode::invalid_argument,
+         "binding: pointer of output '{}': got a const one, expected a mutable one", tensor.name);
+  pointers_[position] = pointer.memory_;
 }
 
 Plan::Plan(std::shared_ptr<const PlanData> data) : data_(std::move(data)) {}
@@ -47,21 +54,21 @@ double Plan::flops() const {
 }
 const std::vector<TensorId>& Plan::bound_tensors() const { return data_->bound; }
 std::string Plan::explain() const { return data_->explain(); }
-Explanation Plan::explanation() const { return data_->explanation(); }
+Inspection Plan::inspect() const { return data_->inspect(); }
 std::vector<double> Plan::region_seconds(std::span<void* const> pointers, void* workspace,
                                          void* stream) const {
   return data_->region_seconds(pointers, workspace, stream);
 }
 Binding Plan::binding() const { return Binding(data_); }
 
-void Plan::run(std::initializer_list<std::pair<std::string_view, const void*>> pointers,
+void Plan::run(std::initializer_list<std::pair<std::string_view, BoundPointer>> pointers,
                void* workspace, void* stream) const {
   Binding prepared(data_);
   for (const auto& [name, pointer] : pointers) prepared.set(name, pointer);
   run(prepared, workspace, stream);
 }
 
-void Plan::run(std::span<const std::pair<std::int64_t, const void*>> pointers, void* workspace,
+void Plan::run(std::span<const std::pair<std::int64_t, BoundPointer>> pointers, void* workspace,
                void* stream) const {
   Binding prepared(data_);
   for (const auto& [uid, pointer] : pointers) prepared.set(uid, pointer);

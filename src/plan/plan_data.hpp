@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <ashlar/explanation.hpp>
+#include <ashlar/inspect.hpp>
 #include <memory>
 #include <optional>
 
@@ -57,8 +57,8 @@ class PlanData {
            const Marks* marks = nullptr) const;
   std::vector<double> region_seconds(std::span<void* const> pointers, void* workspace,
                                      void* stream) const;
-  Explanation explanation() const;
-  std::string explain() const { return explanation().to_text(); }
+  Inspection inspect(const InspectDetail& detail = {}) const;
+  std::string explain() const { return inspect().to_text(); }
 
  private:
   void run_steps(std::span<void* const> pointers, std::byte* workspace, void* stream,

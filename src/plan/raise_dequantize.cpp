@@ -2,7 +2,7 @@
 // block_scale_dequantize if a GEMM reads the result and may fuse it into its prologue.
 #include <fmt/format.h>
 
-#include "plan/fusion_rules.hpp"
+#include "graph/op_traits.hpp"
 #include "plan/lowered.hpp"
 #include "plan/raise_match.hpp"
 
@@ -110,7 +110,7 @@ std::optional<GroupMatch> match_groups(const GraphEditor& editor, const Node& pr
 
 bool is_read_by_gemm(const GraphEditor& editor, TensorId id) {
   return editor.uses(id) == 1 && editor.consumers(id).size() == 1 &&
-         may_dequantize(editor.node(editor.consumers(id)[0]).op);
+         traits_of(editor.node(editor.consumers(id)[0]).op).dequantizes_inputs;
 }
 
 // The tensor with other extents: the source of its reshape, or a new reshape.

@@ -30,7 +30,7 @@ struct Region {
   std::vector<NodeId> nodes;  // in execution order
   std::optional<Anchor> anchor;
   // One per anchor input (empty if the input is absent), over its dims: a plain load, or the fused
-  // pointwise operations that compute it. Its result may be stored too: may_store_input.
+  // pointwise operations that compute it. Its result may be stored too (OpTraits::stores_input).
   std::vector<PointwiseProgram> prologues;
   // Over the dims of anchor output 0, which is its accumulator. It stores everything the region
   // writes except anchor outputs 1 and up. Without an anchor it is the whole region and has no
@@ -53,9 +53,6 @@ struct Region {
   double visible_flops() const;
   std::string to_text(const Graph& graph) const;  // "conv_forward + add + relu_fwd"
 };
-
-// Whether the operation is a GEMM over its first two inputs: a matmul or a convolution.
-bool is_gemm_like(const Op& op);
 
 // Makes a region that only moves i64 elements move them as f64 bit patterns: programs compute in
 // double, which cannot represent every i64.

@@ -44,6 +44,7 @@ Ranking rank(const Region& region, EngineTable table, const DeviceProps& device,
       attempt.outcome = "refused: " + support.reason();
       attempt.is_other_operation = support.is_other_operation();
     } else {
+      attempt.is_supported = true;
       int usable = 0;
       for (Config& config : engine->configs(region, device)) {
         if (const std::string reason = excluded(config, options); !reason.empty()) {
@@ -99,7 +100,7 @@ Choice select_saved(const Region& region, EngineTable table, const DeviceProps& 
     for (Config& config : engine->configs(region, device)) {
       if (config.knobs != knobs) continue;
       const double seconds = config.cost.seconds(device, region.precision());
-      return {engine, std::move(config), seconds, {{engine, "as saved"}}};
+      return {engine, std::move(config), seconds, {{engine, "as saved", false, true}}};
     }
   }
   fail(ErrorCode::invalid_argument,

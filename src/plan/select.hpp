@@ -10,6 +10,7 @@ struct Attempt {
   const Engine* engine = nullptr;
   std::string outcome;  // the reason of a refusal, or the estimate of the best candidate
   bool is_other_operation = false;  // refused because the engine is for another operation
+  bool is_supported = false;        // the engine takes the region, though options may exclude it
 };
 
 struct Choice {

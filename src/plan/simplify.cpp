@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 #include "graph/visit_attributes.hpp"
 #include "plan/graph_editor.hpp"
 #include "plan/lowered.hpp"
@@ -16,7 +16,7 @@ int remove_dead_nodes(GraphEditor& editor) {
   int removed = 0;
   for (NodeId id = editor.node_count(); id-- > 0;) {
     Node& node = editor.node(id);
-    const OpSchema& schema = schema_of(node.op);
+    const OpTraits& traits = traits_of(node.op);
     bool needed = false;
     for (TensorId output : node.outputs)
       needed = needed || (output != kNoTensor && editor.uses(output) > 0);
@@ -26,7 +26,7 @@ int remove_dead_nodes(GraphEditor& editor) {
       continue;
     }
     for (std::size_t slot = 0; slot < node.outputs.size(); ++slot)
-      if (schema.outputs[slot].need == Slot::Need::optional && node.outputs[slot] != kNoTensor &&
+      if (traits.outputs[slot].need == Slot::Need::optional && node.outputs[slot] != kNoTensor &&
           editor.uses(node.outputs[slot]) == 0)
         node.outputs[slot] = kNoTensor;
   }
@@ -96,6 +96,7 @@ void simplify(LoweredGraph& lowered) {
 
 LoweredGraph lower(const Graph& graph, bool fuse, bool expand, const EngineQuery& engines) {
   LoweredGraph lowered{graph.clone(), {}, {}};
+  align_ranks(lowered);
   if (expand) expand_compositions(lowered);
   simplify(lowered);
   if (fuse) {

@@ -1,18 +1,11 @@
 // Reductions as epilogue steps and tail reductions.
 #include "plan/tail_reduction.hpp"
 
-#include <optional>
-
 namespace ashlar {
 
 namespace {
 
 using Step = PointwiseProgram::Step;
-
-bool has_output(const Node& node, int slot) {
-  return static_cast<std::size_t>(slot) < node.outputs.size() &&
-         node.outputs[static_cast<std::size_t>(slot)] != kNoTensor;
-}
 
 // `count` elements are reduced to each element of `result`.
 TailReduction reduction_to(const LoweredGraph& lowered, TensorId result, ReductionMode mode,
@@ -43,47 +36,23 @@ TailReduction reduction_to(const LoweredGraph& lowered, TensorId result, Reducti
 
 }  // namespace
 
-bool can_be_tail(const Node& node) {
-  if (node.compute != f32) return false;
-  if (std::holds_alternative<GenStats>(node.op))
-    return has_output(node, GenStats::sum) || has_output(node, GenStats::sq_sum);
-  const auto* op = std::get_if<Reduction>(&node.op);
-  return op != nullptr && op->mode != ReductionMode::mul &&
-         op->mode != ReductionMode::mul_no_zeros && !has_output(node, Reduction::index);
-}
-
-std::size_t tail_count(const Node& node) {
-  std::size_t count = 0;
-  for (const TensorId id : node.outputs) count += id != kNoTensor ? 1 : 0;
-  return count;
-}
-
-bool may_have_tails(const Op& op) {
-  return std::holds_alternative<Matmul>(op) || std::holds_alternative<ConvForward>(op) ||
-         std::holds_alternative<ConvBackwardData>(op);
+std::vector<TailPart> tail_parts(const Node& node) {
+  const OpTraits& traits = traits_of(node.op);
+  return traits.tails != nullptr && node.compute == f32 ? traits.tails(node)
+                                                        : std::vector<TailPart>{};
 }
 
 void add_tail(const LoweredGraph& lowered, const Node& node, ProgramBuilder& epilogue,
               std::vector<TailReduction>& reductions) {
   const TensorId x = node.inputs[0];
-  const auto add = [&](TensorId result, ReductionMode mode, std::optional<PointwiseMode> f) {
-    const auto elements = [&](TensorId id) {
-      return static_cast<double>(element_count(lowered.graph.tensor(id).dims));
-    };
-    epilogue.reduce(x, f);
-    reductions.push_back(reduction_to(lowered, result, mode, elements(x) / elements(result)));
+  const auto elements = [&](TensorId id) {
+    return static_cast<double>(element_count(lowered.graph.tensor(id).dims));
   };
-  if (std::holds_alternative<GenStats>(node.op)) {
-    if (has_output(node, GenStats::sum)) add(node.outputs[GenStats::sum], ReductionMode::add, {});
-    if (has_output(node, GenStats::sq_sum))
-      add(node.outputs[GenStats::sq_sum], ReductionMode::add, PointwiseMode::mul);
-    return;
+  for (const TailPart& part : tail_parts(node)) {
+    const TensorId result = node.outputs[static_cast<std::size_t>(part.output)];
+    epilogue.reduce(x, part.f);
+    reductions.push_back(reduction_to(lowered, result, part.mode, elements(x) / elements(result)));
   }
-  const ReductionMode mode = std::get<Reduction>(node.op).mode;
-  std::optional<PointwiseMode> f;
-  if (mode == ReductionMode::amax || mode == ReductionMode::norm1) f = PointwiseMode::abs;
-  if (mode == ReductionMode::norm2) f = PointwiseMode::mul;
-  add(node.outputs[Reduction::y], mode, f);
 }
 
 }  // namespace ashlar

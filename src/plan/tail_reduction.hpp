@@ -1,6 +1,7 @@
 // Tail reductions: sums, minima and maxima of epilogue values, fused into the region of a GEMM.
 #pragma once
 
+#include "graph/op_traits.hpp"
 #include "plan/lowered.hpp"
 #include "plan/program_builder.hpp"
 #include "plan/region.hpp"
@@ -10,12 +11,9 @@ namespace ashlar {
 // Maximum per region; gen_stats counts as two.
 inline constexpr std::size_t kMaxTailReductions = 4;
 
-// Whether the node is an f32 reduction that epilogue steps and TailReduction::finish can express.
-bool can_be_tail(const Node& node);
-std::size_t tail_count(const Node& node);
-
-// Whether the operation is a GEMM with engines that may support tail reductions.
-bool may_have_tails(const Op& op);
+// The node, if it computes in f32, as reductions that epilogue steps and TailReduction::finish can
+// express; empty if it is none.
+std::vector<TailPart> tail_parts(const Node& node);
 
 // Turns the node into steps of the epilogue and entries of `reductions`.
 void add_tail(const LoweredGraph& lowered, const Node& node, ProgramBuilder& epilogue,

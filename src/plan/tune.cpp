@@ -34,19 +34,17 @@ std::vector<Candidate> contenders(std::vector<Candidate> candidates,
   return candidates;
 }
 
-RegionTrials trials_of(const LoweredGraph& lowered, const Region& region,
-                       const std::vector<Candidate>& contenders) {
-  RegionTrials result;
-  result.region = region.to_text(lowered.graph);
+std::vector<Trial> trials_of(const std::vector<Candidate>& contenders) {
+  std::vector<Trial> trials;
   for (const Candidate& one : contenders)
-    result.trials.push_back({std::string(one.engine->id()), one.config.knobs, one.seconds});
-  return result;
+    trials.push_back({std::string(one.engine->id()), one.config.knobs, one.seconds});
+  return trials;
 }
 
 RegionTrials time_contenders(const LoweredGraph& lowered, const Region& region,
                              const std::vector<Candidate>& contenders, const Backend& backend,
                              const DeviceProps& device, const TuneRequest& request) {
-  RegionTrials result = trials_of(lowered, region, contenders);
+  RegionTrials result{region.to_text(lowered.graph), trials_of(contenders)};
   std::vector<Trial>& trials = result.trials;
   const std::string key = tuning_key(lowered, region, device, result, request.options);
   if (const auto found = recall(key, trials.size()); found && !request.again) {

@@ -15,8 +15,7 @@ namespace ashlar {
 std::vector<Candidate> contenders(std::vector<Candidate> candidates, const CompileOptions& options);
 
 // The contenders in the form of the public API.
-RegionTrials trials_of(const LoweredGraph& lowered, const Region& region,
-                       const std::vector<Candidate>& contenders);
+std::vector<Trial> trials_of(const std::vector<Candidate>& contenders);
 
 // Builds and times the contenders of a region in memory allocated for it, and records the fastest;
 // or returns the recorded one.

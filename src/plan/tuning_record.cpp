@@ -1,6 +1,8 @@
 // Keys and storage of tuning records.
 #include "plan/tuning_record.hpp"
 
+#include <ashlar/version.h>
+
 #include <cstdio>
 
 #include "base/file_cache.hpp"

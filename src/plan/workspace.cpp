@@ -11,40 +11,10 @@ namespace ashlar {
 
 namespace {
 
-std::int64_t aligned_size(const Buffer& buffer) {
-  return checked_add(buffer.bytes, kWorkspaceAlignment - 1) / kWorkspaceAlignment *
-         kWorkspaceAlignment;
-}
-
-// Placed buffers by lifetime. A buffer that overlaps [first, last] starts in (first, last] or is
-// live in step `first`, never both, so that overlapping() lists every buffer once.
-class Lifetimes {
- public:
-  explicit Lifetimes(int steps)
-      : steps_(steps), started_(static_cast<std::size_t>(steps)), covers_(2 * started_.size()) {}
-
-  void add(std::size_t index, int first, int last) {
-    started_[static_cast<std::size_t>(first)].push_back(index);
-    // A segment tree over the steps: O(log steps) of its nodes cover [first, last].
-    for (int low = first + steps_, high = last + 1 + steps_; low < high; low /= 2, high /= 2) {
-      if (low % 2 == 1) covers_[static_cast<std::size_t>(low++)].push_back(index);
-      if (high % 2 == 1) covers_[static_cast<std::size_t>(--high)].push_back(index);
-    }
-  }
-  void overlapping(int first, int last, std::vector<std::size_t>& found) const {
-    found.clear();
-    const auto append = [&](const std::vector<std::size_t>& more) {
-      found.insert(found.end(), more.begin(), more.end());
-    };
-    for (int node = first + steps_; node > 0; node /= 2)
-      append(covers_[static_cast<std::size_t>(node)]);
-    for (int step = first + 1; step <= last; ++step)
-      append(started_[static_cast<std::size_t>(step)]);
-  }
-
- private:
-  int steps_;
-  std::vector<std::vector<std::size_t>> started_, covers_;
+// A buffer that has an offset. Compact: every later buffer is compared with all of them.
+struct Placed {
+  std::int64_t begin, end;
+  int first_step, last_step;
 };
 
 }  // namespace
@@ -57,24 +27,26 @@ std::int64_t lay_out(std::vector<Buffer>& buffers) {
     return buffers[a].bytes > buffers[b].bytes;
   });
 
-  int steps = 0;
-  for (const Buffer& buffer : buffers) steps = std::max(steps, buffer.last_step + 1);
-  Lifetimes placed(steps);
+  std::vector<Placed> placed;  // by offset
   std::int64_t total = 0;
-  std::vector<std::size_t> live;  // placed buffers that are live at the same time, by offset
   for (const std::size_t index : order) {
     Buffer& buffer = buffers[index];
     buffer.offset = 0;
     if (buffer.bytes == 0) continue;
-    const std::int64_t size = aligned_size(buffer);
-    placed.overlapping(buffer.first_step, buffer.last_step, live);
-    std::ranges::sort(live, {}, [&](std::size_t i) { return std::pair(buffers[i].offset, i); });
-    for (const std::size_t other : live) {
-      if (checked_add(buffer.offset, size) <= buffers[other].offset) break;
-      buffer.offset = std::max(buffer.offset, buffers[other].offset + aligned_size(buffers[other]));
+    const std::int64_t size = checked_add(buffer.bytes, kWorkspaceAlignment - 1) /
+                              kWorkspaceAlignment * kWorkspaceAlignment;
+    std::int64_t end = size;
+    for (const Placed& other : placed) {
+      if (other.begin >= end) break;
+      if (other.last_step < buffer.first_step || buffer.last_step < other.first_step ||
+          other.end <= buffer.offset)
+        continue;
+      buffer.offset = other.end;
+      end = checked_add(buffer.offset, size);
     }
-    total = std::max(total, checked_add(buffer.offset, size));
-    placed.add(index, buffer.first_step, buffer.last_step);
+    total = std::max(total, end);
+    placed.insert(std::ranges::upper_bound(placed, buffer.offset, {}, &Placed::begin),
+                  {buffer.offset, end, buffer.first_step, buffer.last_step});
   }
   return total;
 }

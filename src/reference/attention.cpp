@@ -68,6 +68,6 @@ void evaluate(const AttentionForward& op, const Operands& operands) {
   problem.dump_rng();
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(AttentionForward);
+ASHLAR_REFERENCE(AttentionForward);
 
 }  // namespace ashlar::reference

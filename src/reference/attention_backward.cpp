@@ -248,6 +248,6 @@ void evaluate(const AttentionBackward& op, const Operands& operands) {
   backward.dump_rng();
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(AttentionBackward);
+ASHLAR_REFERENCE(AttentionBackward);
 
 }  // namespace ashlar::reference

@@ -42,7 +42,7 @@ void evaluate(const GenStats&, const Operands& operands) {
     operands.output(GenStats::sq_sum).store(channel, squares.total());
   });
 }
-ASHLAR_REFERENCE_INSTANTIATE(GenStats);
+ASHLAR_REFERENCE(GenStats);
 
 template <class Operands>
 void evaluate(const BnFinalize& op, const Operands& operands) {
@@ -83,7 +83,7 @@ void evaluate(const BnFinalize& op, const Operands& operands) {
       operands.output(Bn::next_running_var).store(channel, moved(Bn::running_var, unbiased));
   });
 }
-ASHLAR_REFERENCE_INSTANTIATE(BnFinalize);
+ASHLAR_REFERENCE(BnFinalize);
 
 // dx = scale * inv_variance * (dy - dbias / n - x_hat * dscale / n), as a linear function of dy and
 // x.
@@ -112,6 +112,6 @@ void evaluate(const BnBackwardWeights&, const Operands& operands) {
     store_if_wanted(operands, Bn::eq_bias, channel, -(slope * (dbias / n)) - x_slope * mean);
   });
 }
-ASHLAR_REFERENCE_INSTANTIATE(BnBackwardWeights);
+ASHLAR_REFERENCE(BnBackwardWeights);
 
 }  // namespace ashlar::reference

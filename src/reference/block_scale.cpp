@@ -91,7 +91,7 @@ void evaluate(const BlockScaleDequantize& op, const Operands& operands) {
   });
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(BlockScaleQuantize);
-ASHLAR_REFERENCE_INSTANTIATE(BlockScaleDequantize);
+ASHLAR_REFERENCE(BlockScaleQuantize);
+ASHLAR_REFERENCE(BlockScaleDequantize);
 
 }  // namespace ashlar::reference

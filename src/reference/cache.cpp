@@ -81,8 +81,8 @@ void evaluate(const ContractBandMatrix& op, const Operands& operands) {
   });
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(PagedCacheLoad);
-ASHLAR_REFERENCE_INSTANTIATE(ExpandBandMatrix);
-ASHLAR_REFERENCE_INSTANTIATE(ContractBandMatrix);
+ASHLAR_REFERENCE(PagedCacheLoad);
+ASHLAR_REFERENCE(ExpandBandMatrix);
+ASHLAR_REFERENCE(ContractBandMatrix);
 
 }  // namespace ashlar::reference

@@ -123,7 +123,7 @@ void evaluate(const CausalConvBackward& op, const Operands& operands) {
   }
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(CausalConvForward);
-ASHLAR_REFERENCE_INSTANTIATE(CausalConvBackward);
+ASHLAR_REFERENCE(CausalConvForward);
+ASHLAR_REFERENCE(CausalConvBackward);
 
 }  // namespace ashlar::reference

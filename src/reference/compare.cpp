@@ -76,25 +76,24 @@ void fill_random(const Tensor& tensor, void* data, std::uint64_t seed, double lo
                   random_value(shape.dtype, mixed(seed, static_cast<std::uint64_t>(i)), low, high));
 }
 
-Comparison compare(const Tensor& tensor, const void* actual, const Expected& expected) {
-  const std::int64_t count = number_count(tensor);
-  if (std::cmp_not_equal(expected.values.size(), count) ||
-      std::cmp_not_equal(expected.bounds.size(), count))
+Comparison Expected::compare(const Tensor& candidate, const void* actual) const {
+  const std::int64_t count = number_count(candidate);
+  if (std::cmp_not_equal(values.size(), count) || std::cmp_not_equal(bounds.size(), count))
     fail(ErrorCode::invalid_argument,
          "compare: tensor '{}' has {} numbers, but {} values and {} bounds are expected",
-         tensor.name, count, expected.values.size(), expected.bounds.size());
-  const RealShape shape(tensor);
-  const Addressing address(shape.dims, shape.strides, rows_of(expected));
+         candidate.name, count, values.size(), bounds.size());
+  const RealShape shape(candidate);
+  const Addressing address(shape.dims, shape.strides, rows_of(*this));
 
   Comparison result;
   double worst = -1.0, got = 0.0;
   for (std::int64_t i = 0; i < count; ++i) {
-    const double bound = expected.bounds[static_cast<std::size_t>(i)];
+    const double bound = bounds[static_cast<std::size_t>(i)];
     const std::int64_t element = address(unflatten(shape.dims, i));
     if (element == Addressing::kOutside || bound == reference::kInfinity) continue;
     ++result.compared;
     const double value = load_element(shape.dtype, actual, element);
-    const double error = error_between(value, expected.values[static_cast<std::size_t>(i)]);
+    const double error = error_between(value, values[static_cast<std::size_t>(i)]);
     if (!(error <= bound)) ++result.mismatches;
     if (severity(error, bound) > worst) {
       worst = severity(error, bound);
@@ -106,19 +105,19 @@ Comparison compare(const Tensor& tensor, const void* actual, const Expected& exp
   }
   result.ok = result.mismatches == 0;
   if (result.compared == 0) {
-    result.summary = fmt::format("{}: nothing to compare", tensor.name);
+    result.summary = fmt::format("{}: nothing to compare", candidate.name);
     return result;
   }
   const std::string where = to_string(unflatten(shape.dims, result.worst_index));
   if (result.ok)
-    result.summary = fmt::format("{}: worst error {:.2g} (bound {:.2g}) at {}", tensor.name,
+    result.summary = fmt::format("{}: worst error {:.2g} (bound {:.2g}) at {}", candidate.name,
                                  result.worst_error, result.worst_bound, where);
   else
     result.summary = fmt::format(
         "{}: {} of {} elements are wrong; worst at {}: got {:.9g}, expected {:.9g}, error "
         "{:.2g} (bound {:.2g})",
-        tensor.name, result.mismatches, result.compared, where, got,
-        expected.values[static_cast<std::size_t>(result.worst_index)], result.worst_error,
+        candidate.name, result.mismatches, result.compared, where, got,
+        values[static_cast<std::size_t>(result.worst_index)], result.worst_error,
         result.worst_bound);
   return result;
 }

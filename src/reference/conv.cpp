@@ -278,8 +278,8 @@ void evaluate(const ConvBackwardFilter& op, const Operands& operands) {
   });
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(ConvForward);
-ASHLAR_REFERENCE_INSTANTIATE(ConvBackwardData);
-ASHLAR_REFERENCE_INSTANTIATE(ConvBackwardFilter);
+ASHLAR_REFERENCE(ConvForward);
+ASHLAR_REFERENCE(ConvBackwardData);
+ASHLAR_REFERENCE(ConvBackwardFilter);
 
 }  // namespace ashlar::reference

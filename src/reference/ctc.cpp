@@ -7,8 +7,6 @@
 // s leads to s, s + 1 and, between different labels, s + 2. The loss is -log p with
 //   log p = log(exp(before + e)[T - 1, S - 1] + exp(before + e)[T - 1, S - 2])
 // and exp(before + e + after - log p) is the probability of passing through s at time t.
-#include "reference/ctc.hpp"
-
 #include <algorithm>
 #include <array>
 
@@ -185,6 +183,13 @@ class Sequence {
   Scalar log_probability_ = Scalar(-kInfinity);
 };
 
+// Two values per time step and two per (time step, state), for one sequence at a time.
+ScratchNeed ctc_need(const CtcLoss&, const InputDims& dims) {
+  const Dims labels = dims(CtcLoss::labels);
+  const std::int64_t longest = labels.rank() == 1 ? labels[0] : labels[1];
+  return {.numbers = 2 * dims(CtcLoss::x)[0] * (1 + 2 * longest + 1)};
+}
+
 }  // namespace
 
 template <class Operands>
@@ -192,7 +197,8 @@ void evaluate(const CtcLoss& op, const Operands& operands) {
   using Scalar = typename Operands::Scalar;
   const Dims dims = operands.input(CtcLoss::x).dims();
   const auto loss = operands.output(CtcLoss::loss);
-  Scratch<Operands> scratch(operands, ctc_scratch(dims, operands.input(CtcLoss::labels).dims()));
+  const auto dims_of = [&](int slot) { return operands.input(slot).dims(); };
+  Scratch<Operands> scratch(operands, ctc_need(op, dims_of));
   std::int64_t first_label = 0;
   for (std::int64_t n = 0; n < dims[1]; ++n) {
     const Sequence<Operands> sequence(op, operands, n, first_label, scratch.numbers());
@@ -214,6 +220,6 @@ void evaluate(const CtcLoss& op, const Operands& operands) {
     });
   }
 }
-ASHLAR_REFERENCE_INSTANTIATE(CtcLoss);
+ASHLAR_REFERENCE_WITH_SCRATCH(CtcLoss, ctc_need);
 
 }  // namespace ashlar::reference

@@ -52,9 +52,9 @@ void evaluate(const Concat& op, const Operands& operands) {
   }
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(Reshape);
-ASHLAR_REFERENCE_INSTANTIATE(Transpose);
-ASHLAR_REFERENCE_INSTANTIATE(Slice);
-ASHLAR_REFERENCE_INSTANTIATE(Concat);
+ASHLAR_REFERENCE(Reshape);
+ASHLAR_REFERENCE(Transpose);
+ASHLAR_REFERENCE(Slice);
+ASHLAR_REFERENCE(Concat);
 
 }  // namespace ashlar::reference

@@ -61,7 +61,7 @@ void evaluate(const DropoutBackward& op, const Operands& operands) {
   });
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(DropoutForward);
-ASHLAR_REFERENCE_INSTANTIATE(DropoutBackward);
+ASHLAR_REFERENCE(DropoutForward);
+ASHLAR_REFERENCE(DropoutBackward);
 
 }  // namespace ashlar::reference

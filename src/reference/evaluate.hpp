@@ -11,114 +11,30 @@
 #pragma once
 
 #include <ashlar/ops.hpp>
+#include <functional>
 
 #include "reference/accumulator.hpp"
 #include "reference/dense_operands.hpp"
 #include "reference/loops.hpp"
 #include "reference/memory_operands.hpp"
+#include "reference/scratch.hpp"
 
 namespace ashlar::reference {
 
-template <class Operands>
-void evaluate(const ConvForward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const ConvBackwardData& op, const Operands& operands);
-template <class Operands>
-void evaluate(const ConvBackwardFilter& op, const Operands& operands);
-template <class Operands>
-void evaluate(const CausalConvForward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const CausalConvBackward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const Im2Col& op, const Operands& operands);
-template <class Operands>
-void evaluate(const Matmul& op, const Operands& operands);
-template <class Operands>
-void evaluate(const MoeGroupedMatmul& op, const Operands& operands);
-template <class Operands>
-void evaluate(const MoeGroupedMatmulBackward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const Pointwise& op, const Operands& operands);
-template <class Operands>
-void evaluate(const Reduction& op, const Operands& operands);
-template <class Operands>
-void evaluate(const ResampleForward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const ResampleBackward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const GridGeneratorForward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const GridGeneratorBackward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const GridSampleForward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const GridSampleBackward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const NormForward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const NormBackward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const GenStats& op, const Operands& operands);
-template <class Operands>
-void evaluate(const BnFinalize& op, const Operands& operands);
-template <class Operands>
-void evaluate(const BnBackwardWeights& op, const Operands& operands);
-template <class Operands>
-void evaluate(const LrnForward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const LrnBackward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const DivisiveNormForward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const DivisiveNormBackward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const SoftmaxForward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const SoftmaxBackward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const AttentionForward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const AttentionBackward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const MultiHeadAttentionForward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const MultiHeadAttentionBackwardData& op, const Operands& operands);
-template <class Operands>
-void evaluate(const MultiHeadAttentionBackwardWeights& op, const Operands& operands);
-template <class Operands>
-void evaluate(const PagedCacheLoad& op, const Operands& operands);
-template <class Operands>
-void evaluate(const ExpandBandMatrix& op, const Operands& operands);
-template <class Operands>
-void evaluate(const ContractBandMatrix& op, const Operands& operands);
-template <class Operands>
-void evaluate(const RnnForward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const RnnBackwardData& op, const Operands& operands);
-template <class Operands>
-void evaluate(const RnnBackwardWeights& op, const Operands& operands);
-template <class Operands>
-void evaluate(const CtcLoss& op, const Operands& operands);
-template <class Operands>
-void evaluate(const Rng& op, const Operands& operands);
-template <class Operands>
-void evaluate(const DropoutForward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const DropoutBackward& op, const Operands& operands);
-template <class Operands>
-void evaluate(const BlockScaleQuantize& op, const Operands& operands);
-template <class Operands>
-void evaluate(const BlockScaleDequantize& op, const Operands& operands);
-template <class Operands>
-void evaluate(const Reshape& op, const Operands& operands);
-template <class Operands>
-void evaluate(const Transpose& op, const Operands& operands);
-template <class Operands>
-void evaluate(const Slice& op, const Operands& operands);
-template <class Operands>
-void evaluate(const Concat& op, const Operands& operands);
-template <class Operands>
-void evaluate(const TensorTransform& op, const Operands& operands);
+// Evaluates an operation: a specialisation for each, by ASHLAR_REFERENCE in the file of its loop
+// nest. The linker reports a missing one.
+template <class OpType, class Operands>
+void evaluate_op(const OpType& op, const Operands& operands);
+
+// The scratch memory of its loop nest.
+using InputDims = std::function<Dims(int slot)>;
+template <class OpType>
+ScratchNeed scratch_need(const OpType& op, const InputDims& dims);
+
+template <class OpType>
+ScratchNeed no_scratch(const OpType&, const InputDims&) {
+  return {};
+}
 
 // Integer compute types truncate as C does, and define division by zero as 0.
 template <class Scalar>
@@ -134,9 +50,28 @@ inline std::int64_t per_axis(const Dims& values, int axis, std::int64_t missing)
 
 }  // namespace ashlar::reference
 
-// Instantiates the loop nest of an operation for all kinds of operands.
-#define ASHLAR_REFERENCE_INSTANTIATE(OpType)                                    \
-  template void evaluate(const OpType&, const MemoryOperands&);                 \
-  template void evaluate(const OpType&, const DenseOperands<Arithmetic::f32>&); \
-  template void evaluate(const OpType&, const DenseOperands<Arithmetic::f64>&); \
-  template void evaluate(const OpType&, const DenseOperands<Arithmetic::integer>&)
+// Makes the function evaluate(op, operands) above the reference of an operation, for all kinds of
+// operands; need(op, dims) is its scratch memory.
+#define ASHLAR_REFERENCE_WITH_SCRATCH(OpType, need)                                        \
+  template <>                                                                              \
+  ScratchNeed scratch_need(const OpType& op, const InputDims& dims) {                      \
+    return need(op, dims);                                                                 \
+  }                                                                                        \
+  template <>                                                                              \
+  void evaluate_op(const OpType& op, const MemoryOperands& operands) {                     \
+    evaluate(op, operands);                                                                \
+  }                                                                                        \
+  template <>                                                                              \
+  void evaluate_op(const OpType& op, const DenseOperands<Arithmetic::f32>& operands) {     \
+    evaluate(op, operands);                                                                \
+  }                                                                                        \
+  template <>                                                                              \
+  void evaluate_op(const OpType& op, const DenseOperands<Arithmetic::f64>& operands) {     \
+    evaluate(op, operands);                                                                \
+  }                                                                                        \
+  template <>                                                                              \
+  void evaluate_op(const OpType& op, const DenseOperands<Arithmetic::integer>& operands) { \
+    evaluate(op, operands);                                                                \
+  }                                                                                        \
+  static_assert(true)
+#define ASHLAR_REFERENCE(OpType) ASHLAR_REFERENCE_WITH_SCRATCH(OpType, no_scratch)

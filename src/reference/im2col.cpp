@@ -38,6 +38,6 @@ void evaluate(const Im2Col& op, const Operands& operands) {
     y.store(index, inside ? x.load(in) : Scalar(0.0));
   });
 }
-ASHLAR_REFERENCE_INSTANTIATE(Im2Col);
+ASHLAR_REFERENCE(Im2Col);
 
 }  // namespace ashlar::reference

@@ -110,24 +110,24 @@ template <class Operands>
 void evaluate(const LrnForward& op, const Operands& operands) {
   forward(op, operands);
 }
-ASHLAR_REFERENCE_INSTANTIATE(LrnForward);
+ASHLAR_REFERENCE(LrnForward);
 
 template <class Operands>
 void evaluate(const LrnBackward& op, const Operands& operands) {
   backward(op, operands);
 }
-ASHLAR_REFERENCE_INSTANTIATE(LrnBackward);
+ASHLAR_REFERENCE(LrnBackward);
 
 template <class Operands>
 void evaluate(const DivisiveNormForward& op, const Operands& operands) {
   forward(op, operands);
 }
-ASHLAR_REFERENCE_INSTANTIATE(DivisiveNormForward);
+ASHLAR_REFERENCE(DivisiveNormForward);
 
 template <class Operands>
 void evaluate(const DivisiveNormBackward& op, const Operands& operands) {
   backward(op, operands);
 }
-ASHLAR_REFERENCE_INSTANTIATE(DivisiveNormBackward);
+ASHLAR_REFERENCE(DivisiveNormBackward);
 
 }  // namespace ashlar::reference

@@ -88,6 +88,6 @@ void evaluate(const Matmul& op, const Operands& operands) {
   });
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(Matmul);
+ASHLAR_REFERENCE(Matmul);
 
 }  // namespace ashlar::reference

@@ -146,7 +146,7 @@ void evaluate(const MoeGroupedMatmulBackward& op, const Operands& operands) {
   });
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(MoeGroupedMatmul);
-ASHLAR_REFERENCE_INSTANTIATE(MoeGroupedMatmulBackward);
+ASHLAR_REFERENCE(MoeGroupedMatmul);
+ASHLAR_REFERENCE(MoeGroupedMatmulBackward);
 
 }  // namespace ashlar::reference

@@ -21,6 +21,6 @@ void evaluate(const MultiHeadAttentionForward& op, const Operands& operands) {
   });
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(MultiHeadAttentionForward);
+ASHLAR_REFERENCE_WITH_SCRATCH(MultiHeadAttentionForward, multi_head_need);
 
 }  // namespace ashlar::reference

@@ -66,6 +66,12 @@ struct MultiHeadArrays {
   HeadVectors dq, dk, dv;     // projected
 };
 
+template <class MultiHead>
+ScratchNeed multi_head_need(const MultiHead& op, const InputDims& dims) {
+  const MultiHeadShape shape(op, dims(MultiHead::q), dims(MultiHead::k), dims(MultiHead::v));
+  return MultiHeadArrays(shape, !std::is_same_v<MultiHead, MultiHeadAttentionForward>).need;
+}
+
 // Computes everything up to o_hi.
 template <class Op, class Operands>
 class MultiHeadProblem {

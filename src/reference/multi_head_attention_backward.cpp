@@ -163,7 +163,7 @@ void evaluate(const MultiHeadAttentionBackwardWeights& op, const Operands& opera
   }
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(MultiHeadAttentionBackwardData);
-ASHLAR_REFERENCE_INSTANTIATE(MultiHeadAttentionBackwardWeights);
+ASHLAR_REFERENCE_WITH_SCRATCH(MultiHeadAttentionBackwardData, multi_head_need);
+ASHLAR_REFERENCE_WITH_SCRATCH(MultiHeadAttentionBackwardWeights, multi_head_need);
 
 }  // namespace ashlar::reference

@@ -254,7 +254,7 @@ void evaluate(const NormBackward& op, const Operands& operands) {
     parameter_gradients(op, operands, shapes);
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(NormForward);
-ASHLAR_REFERENCE_INSTANTIATE(NormBackward);
+ASHLAR_REFERENCE(NormForward);
+ASHLAR_REFERENCE(NormBackward);
 
 }  // namespace ashlar::reference

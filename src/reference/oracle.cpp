@@ -25,7 +25,7 @@ template <Arithmetic A>
 void evaluate_dense(const Graph& graph, const Node& node, std::vector<DenseTensor>& tensors,
                     const PlanNotes& notes) {
   const DenseOperands<A> operands(graph, node, tensors, notes);
-  std::visit([&](const auto& op) { evaluate(op, operands); }, node.op);
+  std::visit([&](const auto& op) { evaluate_op(op, operands); }, node.op);
 }
 
 bool is_interpolation(const Op& op) {

@@ -25,6 +25,6 @@ void evaluate(const Pointwise& op, const Operands& operands) {
   });
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(Pointwise);
+ASHLAR_REFERENCE(Pointwise);
 
 }  // namespace ashlar::reference

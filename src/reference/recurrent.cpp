@@ -266,7 +266,7 @@ void evaluate(const RnnBackwardWeights& op, const Operands& operands) {
     BackwardWeights<Operands>(op, operands).run();
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(RnnForward);
-ASHLAR_REFERENCE_INSTANTIATE(RnnBackwardWeights);
+ASHLAR_REFERENCE_WITH_SCRATCH(RnnForward, rnn_need);
+ASHLAR_REFERENCE_WITH_SCRATCH(RnnBackwardWeights, rnn_need);
 
 }  // namespace ashlar::reference

@@ -40,6 +40,10 @@ inline ScratchNeed rnn_scratch(const RnnBackwardData&, const RnnShape& shape) {
 inline ScratchNeed rnn_scratch(const RnnBackwardWeights&, const RnnShape& shape) {
   return {0, RnnSequences::integers(shape)};
 }
+template <class Rnn>
+ScratchNeed rnn_need(const Rnn& op, const InputDims& dims) {
+  return rnn_scratch(op, rnn_shape(op, dims));
+}
 
 template <class Rnn, class Operands>
 class RnnProblem {

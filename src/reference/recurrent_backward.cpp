@@ -219,6 +219,6 @@ void evaluate(const RnnBackwardData& op, const Operands& operands) {
   BackwardData<Operands>(op, operands).run();
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(RnnBackwardData);
+ASHLAR_REFERENCE_WITH_SCRATCH(RnnBackwardData, rnn_need);
 
 }  // namespace ashlar::reference

@@ -124,6 +124,6 @@ void evaluate(const Reduction& op, const Operands& operands) {
   });
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(Reduction);
+ASHLAR_REFERENCE(Reduction);
 
 }  // namespace ashlar::reference

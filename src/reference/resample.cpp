@@ -167,7 +167,7 @@ void evaluate(const ResampleBackward& op, const Operands& operands) {
   });
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(ResampleForward);
-ASHLAR_REFERENCE_INSTANTIATE(ResampleBackward);
+ASHLAR_REFERENCE(ResampleForward);
+ASHLAR_REFERENCE(ResampleBackward);
 
 }  // namespace ashlar::reference

@@ -48,6 +48,6 @@ void evaluate(const Rng& op, const Operands& operands) {
   });
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(Rng);
+ASHLAR_REFERENCE(Rng);
 
 }  // namespace ashlar::reference

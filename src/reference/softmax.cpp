@@ -77,7 +77,7 @@ void evaluate(const SoftmaxBackward& op, const Operands& operands) {
   });
 }
 
-ASHLAR_REFERENCE_INSTANTIATE(SoftmaxForward);
-ASHLAR_REFERENCE_INSTANTIATE(SoftmaxBackward);
+ASHLAR_REFERENCE(SoftmaxForward);
+ASHLAR_REFERENCE(SoftmaxBackward);
 
 }  // namespace ashlar::reference

@@ -42,7 +42,7 @@ void evaluate(const GridGeneratorForward& op, const Operands& operands) {
     grid.store(at, sum.total());
   });
 }
-ASHLAR_REFERENCE_INSTANTIATE(GridGeneratorForward);
+ASHLAR_REFERENCE(GridGeneratorForward);
 
 template <class Operands>
 void evaluate(const GridGeneratorBackward& op, const Operands& operands) {
@@ -63,7 +63,7 @@ void evaluate(const GridGeneratorBackward& op, const Operands& operands) {
     dtheta.store(index, sum.total());
   });
 }
-ASHLAR_REFERENCE_INSTANTIATE(GridGeneratorBackward);
+ASHLAR_REFERENCE(GridGeneratorBackward);
 
 namespace {
 
@@ -147,7 +147,7 @@ void evaluate(const GridSampleForward& op, const Operands& operands) {
     y.store(out, sum.total());
   });
 }
-ASHLAR_REFERENCE_INSTANTIATE(GridSampleForward);
+ASHLAR_REFERENCE(GridSampleForward);
 
 namespace {
 
@@ -227,6 +227,6 @@ void evaluate(const GridSampleBackward& op, const Operands& operands) {
   for_each(dgrid.dims(),
            [&](const Index& at) { dgrid.store(at, coordinate_gradient(op, operands, at)); });
 }
-ASHLAR_REFERENCE_INSTANTIATE(GridSampleBackward);
+ASHLAR_REFERENCE(GridSampleBackward);
 
 }  // namespace ashlar::reference

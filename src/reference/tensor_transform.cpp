@@ -58,6 +58,6 @@ void evaluate(const TensorTransform& op, const Operands& operands) {
     y.store(index, result);
   });
 }
-ASHLAR_REFERENCE_INSTANTIATE(TensorTransform);
+ASHLAR_REFERENCE(TensorTransform);
 
 }  // namespace ashlar::reference

@@ -2,6 +2,7 @@
 // fastest configuration. ASHLAR_WRITE_RANKING=1 writes the ranking to bench/results/h200.
 #include <gtest/gtest.h>
 
+#include <ashlar/inspect.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -44,12 +45,13 @@ TEST(Ranking, FirstChoicesAreNearlyTheFastest) {
   std::map<std::string, Losses> by_suite;
   for (const bench::RecordedCase& one : bench::recorded_cases(kFolder)) {
     const bench::Problem& problem = one.problem.problem;
-    for (const RegionTrials& region :
-         candidates(problem.build(), gpu, bench::plan_options(problem, {}))) {
-      if (region.region != one.region) continue;
+    const Inspection plan =
+        inspect(problem.build(), gpu, bench::plan_options(problem, {}), {.candidates = true});
+    for (const RegionInspection& region : plan.regions) {
+      if (region.name != one.region) continue;
       // Configurations newer than the records are skipped and counted.
-      if (!region.trials.empty() && !one.find(region.trials.front())) ++untimed;
-      for (const Trial& trial : region.trials)
+      if (!region.candidates.empty() && !one.find(region.candidates.front())) ++untimed;
+      for (const Trial& trial : region.candidates)
         if (const Trial* timed = one.find(trial)) {
           const double loss = *timed->measured / one.fastest();
           all.add(loss, one.suite + " " + one.problem.name);

@@ -180,7 +180,7 @@ TEST(BuiltInSuites, ArePlannedForAGpu) {
         << suite.name << " has no quick case";
     for (const Case& one : suite.cases) {
       SCOPED_TRACE(suite.name + " " + one.name);
-      const bench::EnginesUsed used = bench::engines_used(explanation(one.problem.build(), gpu));
+      const bench::EnginesUsed used = bench::engines_used(inspect(one.problem.build(), gpu));
       EXPECT_GE(used.regions, 1);
       EXPECT_THAT(used.engines, HasSubstr("cuda."));
       for (const Problem& part : one.apart) EXPECT_GE(part.build().nodes().size(), 1U);
@@ -193,9 +193,9 @@ TEST(BuiltInSuites, ArePlannedForAGpu) {
 }
 
 TEST(EnginesUsed, ListsEachEngineOnce) {
-  Explanation plan;
+  Inspection plan;
   const auto add = [&](const char* engine, const char* config, ComputeMethod method) {
-    RegionExplanation& region = plan.regions.emplace_back();
+    RegionInspection& region = plan.regions.emplace_back();
     region.engine = engine;
     region.config = config;
     region.method = method;
@@ -215,10 +215,9 @@ TEST(EnginesUsed, NamesPointwiseIfAloneAndReference) {
   Graph graph("square");
   const Value x = graph.input("x", {8}, f32);
   graph.output("y", x * x);
-  EXPECT_EQ(bench::engines_used(explanation(graph, Device::cpu())).main_engine, "cpu.pointwise");
-  EXPECT_TRUE(
-      bench::engines_used(explanation(graph, Device::cpu(), {.reference_only = true})).is_slow);
-  const Explanation nothing;
+  EXPECT_EQ(bench::engines_used(inspect(graph, Device::cpu())).main_engine, "cpu.pointwise");
+  EXPECT_TRUE(bench::engines_used(inspect(graph, Device::cpu(), {.reference_only = true})).is_slow);
+  const Inspection nothing;
   EXPECT_EQ(bench::engines_used(nothing).main_engine, "");
 }
 

@@ -4,6 +4,7 @@
 #include <ashlar/ashlar.h>
 #include <gmock/gmock.h>
 
+#include <ashlar/graph.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,10 +15,22 @@ struct Destroy {
   void operator()(ashlar_graph* graph) const { ashlar_graph_destroy(graph); }
   void operator()(ashlar_node* node) const { ashlar_node_destroy(node); }
   void operator()(ashlar_plan* plan) const { ashlar_plan_destroy(plan); }
+  void operator()(ashlar_memory* memory) const { ashlar_memory_destroy(memory); }
+  void operator()(ashlar_timer* timer) const { ashlar_timer_destroy(timer); }
+  void operator()(ashlar_trials* trials) const { ashlar_trials_destroy(trials); }
+  void operator()(ashlar_inspection* inspection) const { ashlar_inspection_destroy(inspection); }
+  void operator()(ashlar_bundle* bundle) const { ashlar_bundle_destroy(bundle); }
+  void operator()(ashlar_bundle_builder* builder) const { ashlar_bundle_builder_destroy(builder); }
 };
 using GraphHandle = std::unique_ptr<ashlar_graph, Destroy>;
 using NodeHandle = std::unique_ptr<ashlar_node, Destroy>;
 using PlanHandle = std::unique_ptr<ashlar_plan, Destroy>;
+using MemoryHandle = std::unique_ptr<ashlar_memory, Destroy>;
+using TimerHandle = std::unique_ptr<ashlar_timer, Destroy>;
+using TrialsHandle = std::unique_ptr<ashlar_trials, Destroy>;
+using InspectionHandle = std::unique_ptr<ashlar_inspection, Destroy>;
+using BundleHandle = std::unique_ptr<ashlar_bundle, Destroy>;
+using BundleBuilderHandle = std::unique_ptr<ashlar_bundle_builder, Destroy>;
 
 #define ASSERT_OK(call) ASSERT_EQ(call, ASHLAR_OK) << ashlar_last_error()
 #define EXPECT_OK(call) EXPECT_EQ(call, ASHLAR_OK) << ashlar_last_error()
@@ -95,6 +108,30 @@ inline GraphHandle conv_relu() {
   EXPECT_OK(ashlar_node_set_output(relu.get(), "y", y));
   EXPECT_OK(ashlar_graph_add_node(graph.get(), relu.get(), nullptr));
   return graph;
+}
+
+// c = a b
+inline GraphHandle matmul_graph(int64_t m, int64_t n, int64_t k, ashlar_dtype dtype = ASHLAR_F32) {
+  GraphHandle graph = new_graph();
+  const int32_t a = add_tensor(graph.get(), "a", ASHLAR_INPUT, dtype, {m, k});
+  const int32_t b = add_tensor(graph.get(), "b", ASHLAR_INPUT, dtype, {k, n});
+  const int32_t c = add_tensor(graph.get(), "c", ASHLAR_OUTPUT, ASHLAR_DTYPE_INFER, {});
+  const NodeHandle node = new_node("matmul");
+  EXPECT_OK(ashlar_node_set_input(node.get(), "a", a));
+  EXPECT_OK(ashlar_node_set_input(node.get(), "b", b));
+  EXPECT_OK(ashlar_node_set_output(node.get(), "c", c));
+  EXPECT_OK(ashlar_graph_add_node(graph.get(), node.get(), nullptr));
+  return graph;
+}
+
+inline ashlar_compile_options default_options() {
+  ashlar_compile_options options;
+  ashlar_compile_options_init(&options);
+  return options;
+}
+
+inline Graph in_cpp(const ashlar_graph* graph) {
+  return Graph::from_json(text_of(ashlar_graph_to_json, graph));
 }
 
 // Memory for the bound tensors of a plan, with random inputs.

@@ -60,6 +60,96 @@ TEST(CApiMisuse, NullHandlesAndPointersAreReported) {
   ashlar_compile_options_init(nullptr);
 }
 
+TEST(CApiMisuse, NullHandlesOfOtherPartsAreReported) {
+  const GraphHandle graph = conv_relu();
+  const PlanHandle plan = compile_plan(graph.get());
+  ashlar_trials* trials = nullptr;
+  ashlar_inspection* inspection = nullptr;
+  ashlar_bundle* bundle = nullptr;
+  ashlar_bundle_builder* builder = nullptr;
+  ashlar_memory* memory = nullptr;
+  ashlar_timer* timer = nullptr;
+  int32_t count = 0;
+  int64_t bytes = 0;
+  double seconds = 0;
+  void* data = nullptr;
+  const char* text = nullptr;
+  const auto refused = [](ashlar_status status) {
+    EXPECT_EQ(status, ASHLAR_INVALID_ARGUMENT);
+    EXPECT_THAT(ashlar_last_error(), HasSubstr("null pointer"));
+  };
+  refused(ashlar_graph_name(nullptr, &text));
+  refused(ashlar_graph_bound_count(graph.get(), nullptr));
+  refused(ashlar_graph_bound_tensor(nullptr, 0, &count));
+  refused(ashlar_plan_graph(plan.get(), nullptr));
+  refused(ashlar_plan_device(nullptr, nullptr, 0, nullptr));
+  refused(ashlar_plan_flops(plan.get(), nullptr));
+  refused(ashlar_plan_find_bound(plan.get(), nullptr, &count));
+  refused(ashlar_plan_region_seconds(plan.get(), nullptr, 3, nullptr, nullptr, &seconds, 1));
+  refused(ashlar_plan_populate_cuda_graph(nullptr, &data, &data, 1, nullptr));
+  refused(ashlar_plan_from_json_with_constants("{}", 2, nullptr, nullptr, 0, nullptr));
+  refused(ashlar_device_get_props("cpu", nullptr));
+  refused(ashlar_memory_create("cpu", 4, nullptr));
+  refused(ashlar_memory_data(nullptr, &data));
+  refused(ashlar_memory_fill(memory, 0));
+  refused(ashlar_memory_bytes(memory, &bytes));
+  refused(ashlar_timer_create("cpu", nullptr));
+  refused(ashlar_timer_start(timer, nullptr));
+  refused(ashlar_timer_seconds(timer, &seconds));
+  refused(ashlar_candidates(nullptr, nullptr, &trials));
+  refused(ashlar_candidates(graph.get(), nullptr, nullptr));
+  refused(ashlar_autotune(graph.get(), nullptr, 0, nullptr, nullptr, nullptr));
+  refused(ashlar_trials_region_count(trials, &count));
+  refused(ashlar_trials_region(trials, 0, nullptr));
+  refused(ashlar_inspect(graph.get(), nullptr, nullptr));
+  refused(ashlar_plan_inspect(nullptr, &inspection));
+  refused(ashlar_inspection_region(inspection, 0, nullptr));
+  refused(ashlar_inspection_text(inspection, nullptr, 0, nullptr));
+  refused(ashlar_bundle_read(nullptr, &bundle));
+  refused(ashlar_bundle_get_info(bundle, nullptr));
+  refused(ashlar_bundle_kernel(bundle, 0, &text, &bytes));
+  refused(ashlar_bundle_builder_create(nullptr, &builder));
+  refused(ashlar_bundle_builder_create("sm_90a", nullptr));
+  refused(ashlar_bundle_builder_add(builder, graph.get(), nullptr));
+  refused(ashlar_bundle_builder_write(builder, "file", nullptr, nullptr));
+  ashlar_memory_destroy(nullptr);
+  ashlar_timer_destroy(nullptr);
+  ashlar_trials_destroy(nullptr);
+  ashlar_inspection_destroy(nullptr);
+  ashlar_bundle_destroy(nullptr);
+  ashlar_bundle_builder_destroy(nullptr);
+  ashlar_device_props_init(nullptr);
+  ashlar_trial_init(nullptr);
+}
+
+TEST(CApiMisuse, StructsWithoutASizeAreReported) {
+  const GraphHandle graph = conv_relu();
+  ashlar_trials* raw = nullptr;
+  ASSERT_OK(ashlar_candidates(graph.get(), nullptr, &raw));
+  const TrialsHandle trials(raw);
+  ashlar_inspection* inspection = nullptr;
+  ASSERT_OK(ashlar_inspect(graph.get(), nullptr, &inspection));
+  const InspectionHandle owned(inspection);
+  const auto refused = [](ashlar_status status) {
+    EXPECT_EQ(status, ASHLAR_INVALID_ARGUMENT);
+    EXPECT_THAT(ashlar_last_error(), HasSubstr("call its _init function first"));
+  };
+  ashlar_device_props props{};
+  refused(ashlar_device_get_props("cpu", &props));
+  ashlar_region_trials region{};
+  refused(ashlar_trials_region(raw, 0, &region));
+  ashlar_trial trial{};
+  refused(ashlar_trials_get(raw, 0, 0, &trial));
+  ashlar_inspected_plan whole{};
+  refused(ashlar_inspection_plan(inspection, &whole));
+  ashlar_inspected_region explained{};
+  refused(ashlar_inspection_region(inspection, 0, &explained));
+  ashlar_engine_attempt attempt{};
+  refused(ashlar_inspection_attempt(inspection, 0, 0, &attempt));
+  ashlar_plan_notes notes{};
+  refused(ashlar_inspection_notes(inspection, &notes));
+}
+
 TEST(CApiMisuse, UnknownNamesListTheValidOnes) {
   ashlar_node* raw = nullptr;
   EXPECT_REFUSED(ashlar_node_create("matmull", nullptr, &raw), ASHLAR_PARSE, "conv_forward");

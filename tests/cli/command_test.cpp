@@ -1,10 +1,11 @@
 // The command line: help, exit codes, options, damaged graphs.
+#include <ashlar/version.h>
 #include <gmock/gmock.h>
 
 #include <filesystem>
 
 #include "cli/process.hpp"
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 
 namespace ashlar::cli_test {
 
@@ -111,7 +112,7 @@ TEST(Engines, ListsTheReferenceLast) {
 TEST(Engines, OpsNamesEveryOperationWithItsDtypes) {
   const Outcome run = ashlar({"engines", "--ops", "--device", "cpu"});
   EXPECT_EQ(run.exit_code, 0) << run.errors;
-  for (const OpSchema& row : schema_table()) {
+  for (const OpTraits& row : op_table()) {
     const std::string name = std::string(row.name) + "\n";
     const std::size_t begin = run.output.starts_with(name) ? 0 : run.output.find("\n" + name) + 1;
     ASSERT_EQ(run.output.compare(begin, name.size(), name), 0) << row.name;

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "cli/process.hpp"
-#include "roles.hpp"
 #include "timing.hpp"
 #include "units.hpp"
 
@@ -67,9 +66,11 @@ TEST(Inputs, OfNormsAndArithmeticStayInTheirDomain) {
   const Value x = graph.input("x", {4, 8, 3, 3}, f32);
   const Dims channels = {1, 8, 1, 1};
   const NormForward attributes{.mode = NormMode::batch, .phase = NormPhase::inference};
-  const NormResults norm = graph.norm(
-      x, graph.input("scale", channels, f32), graph.input("bias", channels, f32), attributes, {},
-      graph.input("mean", channels, f32), graph.input("var", channels, f32));
+  const NormResults norm = graph.norm(x, attributes,
+                                      {.scale = graph.input("scale", channels, f32),
+                                       .bias = graph.input("bias", channels, f32),
+                                       .running_mean = graph.input("mean", channels, f32),
+                                       .running_var = graph.input("var", channels, f32)});
   graph.output("y", norm.y / graph.input("divisor", channels, f32));
   graph.output("z", sqrt(graph.input("root", {16}, f32)));
   cli::TensorMemory memory(graph);

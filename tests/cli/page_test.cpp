@@ -70,8 +70,8 @@ TEST(Page, TellsWhatTheExplanationHolds) {
     for (const char* device : {"cpu", "h200"}) {
       cli::GraphReport report;
       report.given = Graph::from_json(read_text(entry.path().string()));
-      report.explanation = explanation(report.given, Device::named(device));
-      const Explanation& plan = report.explanation;
+      report.inspection = inspect(report.given, Device::named(device));
+      const Inspection& plan = report.inspection;
       const std::string page = cli::html::explain_page({&report, 1});
       const std::string name = entry.path().stem().string() + " on " + device;
       EXPECT_EQ(flaw_of(page).value_or("none"), "none") << name;
@@ -99,7 +99,7 @@ TEST(Page, NamesAreText) {
   graph.output(evil + "out", graph.matmul(relu(x), w, {.name = evil + "node"}));
   cli::GraphReport report;
   report.given = graph.clone();
-  report.explanation = explanation(graph, Device::cpu());
+  report.inspection = inspect(graph, Device::cpu());
   const std::string page = cli::html::explain_page({&report, 1});
   EXPECT_EQ(flaw_of(page).value_or("none"), "none");
   EXPECT_THAT(page, Not(HasSubstr("<script")));
@@ -114,7 +114,7 @@ TEST(Page, OfManyOperationsIsOnePage) {
   graph.output("y", x);
   cli::GraphReport report;
   report.given = graph.clone();
-  report.explanation = explanation(graph, Device::named("h200"));
+  report.inspection = inspect(graph, Device::named("h200"));
   const std::string page = cli::html::explain_page({&report, 1});
   EXPECT_EQ(flaw_of(page).value_or("none"), "none");
   EXPECT_THAT(page, HasSubstr("id=\"g1-r50\""));

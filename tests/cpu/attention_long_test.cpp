@@ -91,7 +91,7 @@ void expect_rows(const Graph& graph, const std::vector<std::pair<std::string, co
   for (TensorId id : graph.bound_tensors()) pointers.push_back(find(graph.tensor(id).name));
   for (const Expected& expected : evaluate_reference(graph, pointers)) {
     const Tensor& tensor = graph.tensor(expected.tensor);
-    const Comparison comparison = compare(tensor, find(tensor.name), expected);
+    const Comparison comparison = expected.compare(tensor, find(tensor.name));
     EXPECT_TRUE(comparison.ok && comparison.compared > 0) << what << ": " << comparison.summary;
   }
 }

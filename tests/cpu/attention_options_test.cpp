@@ -17,11 +17,11 @@ struct OptionsCase {
   ScoreProgram gradient = {};
   DType dtype = f32;
   bool lengths = false, bias = false, sink = false, scores = false, amax = false;
-  bool dump = false;                          // seeded dropout and its mask
-  Dims block_mask = {};                       // its dims
-  std::int64_t k_page = 0, v_page = 0;        // rows per page; 0: not paged
-  std::vector<int> factors = {};              // forward slots
-  std::vector<int> backward_factors = {};     // backward slots
+  bool dump = false;                    // seeded dropout and its mask
+  Dims block_mask = {};                 // its dims
+  std::int64_t k_page = 0, v_page = 0;  // rows per page; 0: not paged
+  std::vector<AttentionForward::In> factors = {};
+  std::vector<AttentionBackward::In> backward_factors = {};
   std::function<void(PlanCheck&)> fill = {};  // final override of the inputs
 
   std::int64_t pages(std::int64_t page) const { return (keys + page - 1) / page; }
@@ -59,7 +59,7 @@ Operands make_operands(Graph& g, const OptionsCase& c) {
 }
 
 template <class Op>
-std::vector<Operand> slots(const Operands& o) {
+std::vector<Operand<Op>> slots(const Operands& o) {
   return {{Op::q, o.q},
           {Op::k, o.k},
           {Op::v, o.v},
@@ -97,27 +97,26 @@ void fill(PlanCheck& plan, const OptionsCase& c) {
   if (c.fill) c.fill(plan);
 }
 
-std::vector<Value> add_forward(Graph& g, const OptionsCase& c, const Operands& o) {
+Outputs<AttentionForward> add_forward(Graph& g, const OptionsCase& c, const Operands& o) {
   AttentionForward op;
   static_cast<AttentionAttributes&>(op) = c.op;
-  std::vector<Operand> inputs = slots<AttentionForward>(o);
-  for (int slot : c.factors)
+  std::vector<Operand<AttentionForward>> inputs = slots<AttentionForward>(o);
+  for (const auto slot : c.factors)
     inputs.push_back({slot, g.input("factor" + std::to_string(slot), {1, 1, 1, 1}, f32)});
-  std::vector<Wanted> wanted = {AttentionForward::o, AttentionForward::stats, AttentionForward::max,
-                                AttentionForward::sum_exp};
+  std::vector<Wanted<AttentionForward>> wanted = {AttentionForward::o, AttentionForward::stats,
+                                                  AttentionForward::max, AttentionForward::sum_exp};
   if (c.dump) wanted.push_back(AttentionForward::rng_dump);
   if (c.amax) wanted.insert(wanted.end(), {AttentionForward::amax_s, AttentionForward::amax_o});
-  const std::vector<Value> results = g.apply(op, inputs, wanted);
-  for (const Wanted& output : wanted)
-    g.output("forward" + std::to_string(output.slot),
-             results[static_cast<std::size_t>(output.slot)]);
+  const auto results = g.apply(op, inputs, wanted);
+  for (const auto& output : wanted)
+    g.output("forward" + std::to_string(output.slot), results[output.slot]);
   return results;
 }
 
 void fill_factors(PlanCheck& plan, const OptionsCase& c, bool backward) {
-  for (int slot : c.factors) plan.fill("factor" + std::to_string(slot), 0.5, 1.5);
+  for (const auto slot : c.factors) plan.fill("factor" + std::to_string(slot), 0.5, 1.5);
   if (backward)
-    for (int slot : c.backward_factors) plan.fill("back" + std::to_string(slot), 0.5, 1.5);
+    for (const auto slot : c.backward_factors) plan.fill("back" + std::to_string(slot), 0.5, 1.5);
 }
 
 void check_forward(const OptionsCase& c) {
@@ -133,25 +132,24 @@ void check_backward(const OptionsCase& c) {
   using Op = AttentionBackward;
   Graph g;
   const Operands o = make_operands(g, c);
-  const std::vector<Value> forward = add_forward(g, c, o);
+  const Outputs<AttentionForward> forward = add_forward(g, c, o);
   Op op;
   static_cast<AttentionAttributes&>(op) = c.op;
   op.score_modifier_gradient = c.gradient;
-  std::vector<Operand> inputs = slots<Op>(o);
+  std::vector<Operand<Op>> inputs = slots<Op>(o);
   inputs.push_back({Op::o, forward[AttentionForward::o]});
   inputs.push_back({Op::stats, forward[AttentionForward::stats]});
   inputs.push_back({Op::d_o, g.input("do", {c.batch, c.heads, c.queries, c.value_dim}, c.dtype)});
-  for (int slot : c.backward_factors)
+  for (const auto slot : c.backward_factors)
     inputs.push_back({slot, g.input("back" + std::to_string(slot), {1, 1, 1, 1}, f32)});
-  std::vector<Wanted> wanted = {Op::dq, Op::dk, Op::dv};
+  std::vector<Wanted<Op>> wanted = {Op::dq, Op::dk, Op::dv};
   if (c.bias) wanted.push_back(Op::dbias);
   if (c.sink) wanted.push_back(Op::dsink);
   if (c.dump) wanted.push_back(Op::rng_dump);
   if (c.amax) wanted.insert(wanted.end(), {Op::amax_dq, Op::amax_dk, Op::amax_dv, Op::amax_dp});
-  const std::vector<Value> results = g.apply(op, inputs, wanted);
-  for (const Wanted& output : wanted)
-    g.output("backward" + std::to_string(output.slot),
-             results[static_cast<std::size_t>(output.slot)]);
+  const auto results = g.apply(op, inputs, wanted);
+  for (const auto& output : wanted)
+    g.output("backward" + std::to_string(output.slot), results[output.slot]);
   PlanCheck plan(std::move(g));
   fill_factors(plan, c, true);
   fill(plan, c);

@@ -10,7 +10,7 @@ using Dequantize = BlockScaleDequantize;
 Graph quantize(const Dims& x, const Quantize& op, DType y, DType scale, const Layout& layout) {
   Graph graph;
   const auto made = graph.apply(op, {{Quantize::x, graph.input("x", x, f32, layout)}},
-                                {Wanted(Quantize::y, y), Wanted(Quantize::scale, scale)});
+                                {{Quantize::y, y}, {Quantize::scale, scale}});
   graph.output("y", made[Quantize::y]);
   graph.output("scale", made[Quantize::scale]);
   return graph;
@@ -31,7 +31,7 @@ void check_both_ways(const Dims& x, const Quantize& op, DType y, DType scale,
                                 {{Dequantize::x, graph.input("x", x, y, layout)},
                                  {Dequantize::scale, graph.input("scale", scales, scale)}},
                                 {Dequantize::y});
-  graph.output("y", made[0]);
+  graph.output("y", made[Dequantize::y]);
   PlanCheck backward(std::move(graph));
   backward.fill("scale", 0.25, 4.0);
   backward.expect_agrees("cpu.block_scale");
@@ -78,7 +78,7 @@ TEST(BlockScale, ZeroPoints) {
                                    {Dequantize::scale, graph.input("scale", blocks, f16)},
                                    {Dequantize::zero_point, zero}},
                                   {Dequantize::y});
-    graph.output("y", made[0] + 1.0);
+    graph.output("y", made[Dequantize::y] + 1.0);
     PlanCheck plan(std::move(graph));
     plan.fill("scale", 0.25, 4.0);
     plan.expect_agrees("cpu.block_scale");
@@ -92,9 +92,9 @@ TEST(BlockScale, FusedOnBothSides) {
   Graph graph;
   const Value x = graph.input("x", {40, 96}, f16), bias = graph.input("bias", {1, 96}, f32);
   const auto made = graph.apply(Quantize{}, {{Quantize::x, relu(x) * 3.0 + bias}},
-                                {Wanted(Quantize::y, e4m3), Wanted(Quantize::scale, e8m0)});
-  graph.output("y", made[0] + 1.0);
-  graph.output("scale", made[1]);
+                                {{Quantize::y, e4m3}, {Quantize::scale, e8m0}});
+  graph.output("y", made[Quantize::y] + 1.0);
+  graph.output("scale", made[Quantize::scale]);
   PlanCheck plan(std::move(graph));
   plan.expect_agrees("cpu.block_scale");
 }

@@ -10,14 +10,14 @@ TEST(CacheCopy, LongPagesBothWays) {
       for (const DType dtype : {f32, bf16, boolean}) {
         using Op = PagedCacheLoad;
         Graph g;
-        Result result;
-        result.dims = transposed ? Dims{2, 2, 3, 6000} : Dims{2, 2, 6000, 3};
+        OutputSpec spec;
+        spec.dims = transposed ? Dims{2, 2, 3, 6000} : Dims{2, 2, 6000, 3};
         g.output("y",
                  g.apply(Op{.transposed = transposed},
                          {{Op::container, g.input("container", {4, 2, 2500, 3}, dtype, layout)},
                           {Op::page_table, g.input("table", {2, 1, 3, 1}, i64)},
                           {Op::sequence, g.input("lengths", {2, 1, 1, 1}, i32)}},
-                         {Op::y}, result)[0]);
+                         {Op::y}, spec));
         PlanCheck plan(std::move(g));
         plan.set("table", {3, 0, 9e18, 1, -1, 2});
         plan.set("lengths", {5900, 2501});
@@ -32,12 +32,12 @@ TEST(CacheCopy, WideBands) {
     op.lower_bandwidth = 2100;
     op.upper_bandwidth = 900;
     op.pad_value = -1.0;
-    Result result;
-    result.dims = to;
+    OutputSpec spec;
+    spec.dims = to;
     g.output("y", g.apply(op,
                           {{Op::x, g.input("x", from, f16)},
                            {Op::kv_token_offset, g.input("shift", {3, 1, 1}, i64)}},
-                          {Op::y}, result)[0]);
+                          {Op::y}, spec));
     PlanCheck plan(std::move(g));
     plan.set("shift", {0, -7, 9e18});
     plan.expect_agrees("cpu.cache_copy");

@@ -36,7 +36,7 @@ void check(const Dims& x, std::int64_t taps, CausalConvActivation activation, DT
                                 {Op::initial_state, g.input("state", state, dtype)}},
                                {Op::dx, Op::dw, Op::dbias, Op::dinitial_state});
   const char* names[] = {"dx", "dw", "dbias", "dstate"};
-  for (std::size_t i = 0; i < 4; ++i) g.output(names[i], results[i]);
+  for (std::size_t i = 0; i < 4; ++i) g.output(names[i], results.all()[i]);
   PlanCheck plan(std::move(g));
   plan.expect_agrees("cpu.causal_conv");
 }

@@ -34,7 +34,8 @@ void check(const ChannelNormCase& c) {
     NormForward op;
     op.mode = c.mode;
     op.groups = c.groups;
-    const NormResults results = graph.norm(x, scale, bias, op, {}, mean, var);
+    const NormResults results =
+        graph.norm(x, op, {.scale = scale, .bias = bias, .running_mean = mean, .running_var = var});
     graph.output("y", results.y);
     graph.output("mean", results.mean);
     graph.output("inv", results.inv_variance);
@@ -54,7 +55,7 @@ void check(const ChannelNormCase& c) {
   NormBackward op;
   op.mode = c.mode;
   op.groups = c.groups;
-  const NormGradients gradients = graph.norm_backward(x, dy, scale, op);
+  const NormGradients gradients = graph.norm_backward(x, dy, op, {.scale = scale});
   graph.output("dx", gradients.dx);
   graph.output("dscale", gradients.dscale);
   graph.output("dbias", gradients.dbias);
@@ -101,8 +102,14 @@ TEST(ChannelNorm, InferenceTakesStatistics) {
     NormForward op;
     op.mode = NormMode::batch;
     op.phase = NormPhase::inference;
-    Value y = running ? graph.norm(x, scale, bias, op, {}, mean, var).y
-                      : graph.norm(x, scale, bias, op, {}, {}, {}, mean, var).y;
+    Value y =
+        running
+            ? graph
+                  .norm(x, op,
+                        {.scale = scale, .bias = bias, .running_mean = mean, .running_var = var})
+                  .y
+            : graph.norm(x, op, {.scale = scale, .bias = bias, .mean = mean, .inv_variance = var})
+                  .y;
     graph.output("y", relu(y));
     PlanCheck plan(std::move(graph));
     plan.fill("var", 0.5, 2.0);
@@ -122,7 +129,7 @@ TEST(ChannelNorm, ChannelsLastAsAMatrix) {
                   bias = graph.input("bias", channel_dims(dims), f32);
       NormForward op;
       op.mode = NormMode::batch;
-      const NormResults results = graph.norm(x + x, scale, bias, op);
+      const NormResults results = graph.norm(x + x, op, {.scale = scale, .bias = bias});
       graph.output("y", relu(results.y), {.dtype = bf16});
       graph.output("mean", results.mean);
       graph.output("inv", results.inv_variance);
@@ -155,7 +162,10 @@ TEST(ChannelNorm, ChannelsLastInference) {
     NormForward op;
     op.mode = NormMode::batch;
     op.phase = NormPhase::inference;
-    graph.output("y", graph.norm(x, scale, bias, op, {}, mean, var).y);
+    graph.output(
+        "y",
+        graph.norm(x, op, {.scale = scale, .bias = bias, .running_mean = mean, .running_var = var})
+            .y);
     PlanCheck plan(std::move(graph));
     plan.fill("var", 0.5, 2.0);
     plan.expect_agrees("cpu.channel_norm", {}, device);

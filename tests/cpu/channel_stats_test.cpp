@@ -29,8 +29,8 @@ void check(const Dims& dims, DType dtype, const Layout& layout) {
                               {Bn::inv_variance, graph.input("inv", channels, wide)},
                               {Bn::scale, graph.input("scale", channels, wide)}},
                              {Bn::dscale, Bn::dbias, Bn::eq_dy_scale, Bn::eq_x_scale, Bn::eq_bias});
-  for (std::size_t slot = 0; slot < r.size(); ++slot)
-    graph.output("out" + std::to_string(slot), r[slot]);
+  for (std::size_t slot = 0; slot < r.all().size(); ++slot)
+    graph.output("out" + std::to_string(slot), r.all()[slot]);
   PlanCheck plan(std::move(graph));
   plan.fill("inv", 0.5, 2.0);
   plan.expect_agrees("cpu.channel_stats");

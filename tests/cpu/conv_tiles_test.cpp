@@ -80,9 +80,9 @@ Graph backward_filter(const ConvTilesCase& c, DType dtype, bool last) {
 
 // Whether the engine supports the graph, even if another one is cheaper.
 bool is_taken(const Graph& graph) {
-  for (const RegionEngines& region : engines_for(graph, Device::cpu()))
-    for (const EngineInfo& engine : region.engines)
-      if (engine.id == kTilesEngine) return true;
+  for (const RegionInspection& region : inspect(graph, Device::cpu()).regions)
+    for (const EngineAttempt& attempt : region.attempts)
+      if (attempt.is_supported && attempt.engine == kTilesEngine) return true;
   return false;
 }
 

@@ -178,9 +178,9 @@ TEST(ConvWinograd, PlantedErrorsAreFound) {
     const auto expect_found = [&](std::int64_t index, double wrong, const char* what) {
       const double right = read_element(tensor, memory, index);
       write_element(tensor, memory, index, wrong);
-      EXPECT_FALSE(compare(tensor, memory, expected[0]).ok) << what;
+      EXPECT_FALSE(expected[0].compare(tensor, memory).ok) << what;
       write_element(tensor, memory, index, right);
-      EXPECT_TRUE(compare(tensor, memory, expected[0]).ok);
+      EXPECT_TRUE(expected[0].compare(tensor, memory).ok);
     };
     for (std::int64_t index : {std::int64_t{0}, std::int64_t{1234}, std::int64_t{8191}}) {
       const double right = read_element(tensor, memory, index);

@@ -20,13 +20,13 @@ PlanCheck make(const CtcCase& c, bool gradient = true) {
   const Value x = graph.input("x", c.x, c.dtype, c.layout);
   const Dims dims = c.flat ? Dims{batch * c.longest} : Dims{batch, c.longest};
   const bool skip = c.op.padding == CtcPadding::skip;
-  const std::vector<Operand> operands = {
+  const std::vector<Operand<CtcLoss>> operands = {
       {CtcLoss::x, x},
       {CtcLoss::labels, graph.input("labels", dims, i32)},
       {CtcLoss::label_lengths, graph.input("label_lengths", {batch}, i32)},
       {CtcLoss::input_lengths, graph.input("input_lengths", {batch}, i64)},
       {CtcLoss::previous, skip ? graph.input("previous", c.x, c.dtype) : Value()}};
-  std::vector<Wanted> wanted = {CtcLoss::loss};
+  std::vector<Wanted<CtcLoss>> wanted = {CtcLoss::loss};
   if (gradient) wanted.push_back(CtcLoss::gradient);
   const auto results = graph.apply(c.op, operands, wanted);
   graph.output("loss", results[CtcLoss::loss]);

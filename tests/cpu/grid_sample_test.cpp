@@ -20,7 +20,7 @@ void check(const GridCase& c) {
   const Value grid = graph.input("grid", c.grid, c.grid_dtype);
   const Value y = graph.apply(GridSampleForward{c.op},
                               {{GridSampleForward::x, x}, {GridSampleForward::grid, grid}},
-                              {GridSampleForward::y})[0];
+                              {GridSampleForward::y});
   graph.output("y", y);
   const Value dy = graph.input("dy", y.dims(), c.dtype, c.layout);
   const auto gradients = graph.apply(
@@ -77,15 +77,15 @@ TEST(GridSample, NonFinitePositions) {
         const Value grid = graph.input("grid", {1, 2, 3, 2}, f32);
         graph.output("y", graph.apply(GridSampleForward{op},
                                       {{GridSampleForward::x, x}, {GridSampleForward::grid, grid}},
-                                      {GridSampleForward::y})[0]);
+                                      {GridSampleForward::y}));
         const auto gradients =
             graph.apply(GridSampleBackward{op},
                         {{GridSampleBackward::x, x},
                          {GridSampleBackward::grid, grid},
                          {GridSampleBackward::dy, graph.input("dy", {1, 10, 2, 3}, f32, layout)}},
                         {GridSampleBackward::dx, GridSampleBackward::dgrid});
-        graph.output("dx", gradients[0]);
-        graph.output("dgrid", gradients[1]);
+        graph.output("dx", gradients[GridSampleBackward::dx]);
+        graph.output("dgrid", gradients[GridSampleBackward::dgrid]);
         PlanCheck plan(std::move(graph));
         plan.set("grid", {kNaN, 0, kInf, 0.3, -kInf, -0.2, 1e30, 0.1, -1e20, 1e20, 0.25, 0.25});
         plan.expect_agrees("cpu.grid_sample");
@@ -100,12 +100,12 @@ TEST(GridGenerator, ForwardAndBackward) {
       const Value theta = graph.input("theta", {3, d, d + 1}, dtype);
       const Value grid =
           graph.apply(GridGeneratorForward{{size, dtype != f16}},
-                      {{GridGeneratorForward::theta, theta}}, {GridGeneratorForward::grid})[0];
+                      {{GridGeneratorForward::theta, theta}}, {GridGeneratorForward::grid});
       graph.output("grid", grid);
       const Value dgrid = graph.input("dgrid", grid.dims(), dtype);
       graph.output("dtheta", graph.apply(GridGeneratorBackward{{size, dtype != f16}},
                                          {{GridGeneratorBackward::dgrid, dgrid}},
-                                         {GridGeneratorBackward::dtheta})[0]);
+                                         {GridGeneratorBackward::dtheta}));
       PlanCheck(std::move(graph)).expect_agrees("cpu.grid_generator");
     }
 }

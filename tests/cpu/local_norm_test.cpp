@@ -12,7 +12,7 @@ void check(const Dims& dims, const LocalNormAttributes& attributes, DType dtype,
   {
     Graph graph;
     const Value x = graph.input("x", dims, dtype, layout);
-    graph.output("y", graph.apply(Forward{attributes}, {{Forward::x, x}}, {Forward::y})[0]);
+    graph.output("y", graph.apply(Forward{attributes}, {{Forward::x, x}}, {Forward::y}));
     PlanCheck plan(std::move(graph));
     plan.fill("x", -2.0, 2.0);
     plan.expect_agrees("cpu.local_norm");
@@ -21,7 +21,7 @@ void check(const Dims& dims, const LocalNormAttributes& attributes, DType dtype,
   const Value x = graph.input("x", dims, dtype, layout);
   const Value dy = graph.input("dy", dims, dtype, layout);
   graph.output("dx", graph.apply(Backward{attributes}, {{Backward::x, x}, {Backward::dy, dy}},
-                                 {Backward::dx})[0]);
+                                 {Backward::dx}));
   PlanCheck plan(std::move(graph));
   plan.fill("x", -2.0, 2.0);
   plan.expect_agrees("cpu.local_norm");
@@ -63,7 +63,7 @@ TEST(LocalNorm, DivisorsOfAnySize) {
   Graph graph;
   const Value x = graph.input("x", {1, 6, 4}, f32);
   graph.output("y", graph.apply(LrnForward{{.window = 1, .alpha = 1.0, .beta = 1.7, .k = 0.0}},
-                                {{LrnForward::x, x}}, {LrnForward::y})[0]);
+                                {{LrnForward::x, x}}, {LrnForward::y}));
   PlanCheck plan(std::move(graph));
   plan.set("x", {0,     1e-25, 1e-18, 1e-10, 1e-3, 1,    3,    1e4, 1e10, 1e15, 1e18, -1e19,
                  1e-20, 1e20,  -0.0,  2,     -5,   0.25, 1e-7, 7,   11,   13,   17,   1e-12});
@@ -74,7 +74,7 @@ TEST(LocalNorm, WindowsTooWideForARowRunElsewhere) {
   Graph graph;
   const Value x = graph.input("x", {1, 1500, 2}, f32, channels_last);
   graph.output("y",
-               graph.apply(LrnForward{{.window = 1101}}, {{LrnForward::x, x}}, {LrnForward::y})[0]);
+               graph.apply(LrnForward{{.window = 1101}}, {{LrnForward::x, x}}, {LrnForward::y}));
   PlanCheck plan(std::move(graph));
   plan.expect_agrees("cpu.reference");
 }

@@ -55,7 +55,7 @@ TEST(MatmulGemm, LengthsPerBatch) {
                            {Matmul::m_override, lengths[0]},
                            {Matmul::n_override, lengths[1]},
                            {Matmul::k_override, lengths[2]}},
-                          {Matmul::c})[0];
+                          {Matmul::c});
     graph.output("c", c + graph.input("bias", {1, 1, 70}, f32), {.layout = layout});
     PlanCheck plan(std::move(graph));
     plan.set("m", {60, 17, 1000});

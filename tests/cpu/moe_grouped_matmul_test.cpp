@@ -34,10 +34,14 @@ void set_routing(PlanCheck& plan, const MixtureProblem& p, const Op&) {
   if (p.mode == MoeMode::scatter) plan.set("ks", scattered(p.rows, p.top_k));
 }
 
-std::vector<Operand> routing(Graph& g, const MixtureProblem& p, int first, int index, int ks) {
-  std::vector<Operand> operands = {{first, g.input("first", {p.experts, 1, 1}, i32)}};
-  if (p.mode != MoeMode::none) operands.push_back({index, g.input("index", {1, p.rows, 1}, i32)});
-  if (p.mode == MoeMode::scatter) operands.push_back({ks, g.input("ks", {1, p.rows, 1}, i32)});
+template <class Op>
+std::vector<Operand<Op>> routing(Graph& g, const MixtureProblem& p) {
+  std::vector<Operand<Op>> operands = {
+      {Op::first_token_offset, g.input("first", {p.experts, 1, 1}, i32)}};
+  if (p.mode != MoeMode::none)
+    operands.push_back({Op::token_index, g.input("index", {1, p.rows, 1}, i32)});
+  if (p.mode == MoeMode::scatter)
+    operands.push_back({Op::token_ks, g.input("ks", {1, p.rows, 1}, i32)});
   return operands;
 }
 
@@ -47,12 +51,12 @@ void check_forward(const MixtureProblem& p, CompileOptions options = {}) {
   Op op;
   op.mode = p.mode;
   op.top_k = p.top_k;
-  auto operands = routing(g, p, Op::first_token_offset, Op::token_index, Op::token_ks);
+  std::vector<Operand<Op>> operands = routing<Op>(g, p);
   operands.push_back({Op::token, g.input("token", {1, p.tokens, p.k}, p.dtype)});
   // Column-major experts, as cudnn-frontend requires.
   operands.push_back({Op::weight, g.input("weight", {p.experts, p.k, p.columns}, p.dtype,
                                           Layout(Dims{p.k * p.columns, 1, p.k}))});
-  const Value output = g.apply(op, operands, std::vector<Wanted>{Op::output})[0];
+  const Value output = g.apply(op, operands, {Op::output});
   g.output("y", gelu(output));
   PlanCheck plan(std::move(g));
   set_routing(plan, p, op);
@@ -65,11 +69,11 @@ void check_backward(const MixtureProblem& p) {
   Op op;
   op.mode = p.mode;
   op.top_k = p.top_k;
-  auto operands = routing(g, p, Op::first_token_offset, Op::token_index, Op::token_ks);
+  std::vector<Operand<Op>> operands = routing<Op>(g, p);
   operands.push_back({Op::doutput, g.input("doutput", {1, p.rows, p.columns}, p.dtype)});
   operands.push_back({Op::token, g.input("token", {1, p.tokens, p.k}, p.dtype)});
   operands.push_back({Op::weight, g.input("weight", {p.experts, p.k, p.columns}, p.dtype)});
-  const auto results = g.apply(op, operands, std::vector<Wanted>{Op::dweight, Op::dtoken});
+  const auto results = g.apply(op, operands, {Op::dweight, Op::dtoken});
   g.output("dweight", results[Op::dweight]);
   g.output("dtoken", results[Op::dtoken]);
   PlanCheck plan(std::move(g));
@@ -124,7 +128,7 @@ TEST(MoeGroupedMatmul, UntrustedRouting) {
                                 {Op::token_index, g.input("index", {1, 8, 1}, i64)},
                                 {Op::token_ks, g.input("ks", {1, 8, 1}, i64)}},
                                {Op::output});
-  g.output("y", results[0]);
+  g.output("y", results[Op::output]);
   PlanCheck plan(std::move(g));
   plan.set("first", {9e18, -9e18});
   plan.set("index", {9e18, -9e18, 0, 1, 2, 3, 4, 4611686018427387904.0});

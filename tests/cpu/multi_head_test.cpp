@@ -22,11 +22,11 @@ TEST(MultiHead, NarrowGradientsOfResults) {
       const auto make = [&](const std::string& name, const Dims& dims) {
         return graph.input(name, dims, name == "d_o" ? dtype : f32);
       };
-      const auto gradients =
-          support::apply_multi_head<MultiHeadAttentionBackwardData>(graph, c, make);
-      graph.output("dq", gradients[0], {.dtype = f32});
-      graph.output("dk", gradients[1], {.dtype = f32});
-      graph.output("dv", gradients[2], {.dtype = f32});
+      using Op = MultiHeadAttentionBackwardData;
+      const auto gradients = support::apply_multi_head<Op>(graph, c, make);
+      graph.output("dq", gradients[Op::dq], {.dtype = f32});
+      graph.output("dk", gradients[Op::dk], {.dtype = f32});
+      graph.output("dv", gradients[Op::dv], {.dtype = f32});
       PlanCheck plan(std::move(graph));
       plan.expect_agrees("cpu.attention_tiled_backward");
     }

@@ -11,7 +11,7 @@ TEST(Im2Col, FeedsAMatmul) {
     Graph graph;
     const Value x = graph.input("x", x_dims, f32, layout);
     const Value columns = graph.apply(Im2Col{.window = {3, 3}, .padding = {1, 1}, .stride = {2, 1}},
-                                      {{Im2Col::x, x}}, {Im2Col::y})[0];
+                                      {{Im2Col::x, x}}, {Im2Col::y});
     const Value w = graph.input("w", {1, 8, 54}, f32);
     graph.output("columns", columns);
     graph.output("product", graph.matmul(w, columns));
@@ -35,8 +35,8 @@ TEST(Im2Col, FeedsAMatmul) {
 TEST(Im2Col, KeepsEveryBitOfLongIntegers) {
   Graph graph;
   const Value x = graph.input("x", {1, 1, 4}, i64);
-  graph.output(
-      "y", graph.apply(Im2Col{.window = {2}, .padding = {1}}, {{Im2Col::x, x}}, {Im2Col::y})[0]);
+  graph.output("y",
+               graph.apply(Im2Col{.window = {2}, .padding = {1}}, {{Im2Col::x, x}}, {Im2Col::y}));
   const Plan plan = compile(graph, Device::cpu());
   const std::int64_t big = (std::int64_t{1} << 62) + 1;
   std::int64_t from[4] = {big, -big, 3, big + 6}, to[10] = {};
@@ -59,10 +59,10 @@ TEST(TensorTransform, LayoutsBothWays) {
         back.unfold = true;
         const Value x = graph.input("x", {3, 35, 21, 23}, dtype, from);
         const Value y =
-            graph.apply(fold, {{TensorTransform::x, x}}, {TensorTransform::y}, {.layout = to})[0];
+            graph.apply(fold, {{TensorTransform::x, x}}, {TensorTransform::y}, {.layout = to});
         graph.output("y", y);
         graph.output("back", graph.apply(back, {{TensorTransform::x, y}}, {TensorTransform::y},
-                                         {.layout = from})[0]);
+                                         {.layout = from}));
         PlanCheck plan(std::move(graph));
         plan.expect_agrees("cpu.tensor_transform");
         EXPECT_EQ(plan.get("back"), plan.get("x"));

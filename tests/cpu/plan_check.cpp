@@ -61,7 +61,7 @@ void PlanCheck::expect_within_bounds(const std::string& context, const PlanNotes
     const auto found = std::find(bound_.begin(), bound_.end(), expected.tensor);
     ASSERT_NE(found, bound_.end());
     const auto& block = memory_[static_cast<std::size_t>(found - bound_.begin())];
-    const Comparison comparison = compare(graph_.tensor(expected.tensor), block.data(), expected);
+    const Comparison comparison = expected.compare(graph_.tensor(expected.tensor), block.data());
     EXPECT_TRUE(comparison.ok) << comparison.summary << "\n" << context;
     const std::int64_t elements = element_count(graph_.tensor(expected.tensor).dims);
     EXPECT_EQ(comparison.compared > 0, elements > 0) << context;

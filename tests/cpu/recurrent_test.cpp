@@ -36,8 +36,8 @@ Graph training_graph(const Network& network) {
   const Value dy = g.input("dy", shape.sequence(shape.layer_output()), dtype);
   const Value lengths =
       network.lengths.empty() ? Value() : g.input("lengths", {network.batch}, i32);
-  const auto apply = [&](auto op, std::vector<Operand> operands, std::vector<Wanted> wanted) {
-    using Op = decltype(op);
+  const auto apply = [&]<class Op>(Op op, std::type_identity_t<std::vector<Operand<Op>>> operands,
+                                   const std::type_identity_t<std::vector<Wanted<Op>>>& wanted) {
     static_cast<RnnAttributes&>(op) = attributes;
     operands.push_back({Op::hx, hx});
     if (lengths) operands.push_back({Op::seq_lengths, lengths});

@@ -58,7 +58,7 @@ TEST(ReferenceEngine, NormsWithManyOutputs) {
     Value x = graph.input("x", {3, 4, 6}, f32);
     NormForward op;
     op.mode = NormMode::instance;
-    const NormResults results = graph.norm(x + 1.0, {}, {}, op);
+    const NormResults results = graph.norm(x + 1.0, op);
     graph.output("y", gelu(results.y));
     graph.output("mean", results.mean);
     graph.output("inv", results.inv_variance);

@@ -32,7 +32,7 @@ void check(const RowNormCase& c, bool affine = true) {
     NormForward op;
     op.mode = c.mode;
     op.axes = c.axes;
-    const NormResults results = graph.norm(x, scale, bias, op);
+    const NormResults results = graph.norm(x, op, {.scale = scale, .bias = bias});
     graph.output("y", results.y);
     if (results.mean) graph.output("mean", results.mean);
     if (results.inv_variance) graph.output("inv", results.inv_variance);
@@ -48,7 +48,7 @@ void check(const RowNormCase& c, bool affine = true) {
     NormBackward op;
     op.mode = c.mode;
     op.axes = c.axes;
-    const NormGradients gradients = graph.norm_backward(x, dy, scale, op);
+    const NormGradients gradients = graph.norm_backward(x, dy, op, {.scale = scale});
     graph.output("dx", gradients.dx);
     if (gradients.dscale) graph.output("dscale", gradients.dscale);
     if (gradients.dbias) graph.output("dbias", gradients.dbias);
@@ -97,7 +97,8 @@ TEST(RowNorm, GradientsInOnePass) {
         const bool with_mean = given && mode == NormMode::layer;
         const Value mean = with_mean ? graph.input("mean", {rows, 1}, f32) : Value{};
         const Value inv = given ? graph.input("inv", {rows, 1}, f32) : Value{};
-        const NormGradients gradients = graph.norm_backward(x, dy, scale, op, mean, inv);
+        const NormGradients gradients =
+            graph.norm_backward(x, dy, op, {.scale = scale, .mean = mean, .inv_variance = inv});
         graph.output("dx", gradients.dx);
         graph.output("dscale", gradients.dscale);
         if (gradients.dbias) graph.output("dbias", gradients.dbias);
@@ -114,7 +115,7 @@ TEST(RowNorm, LargeMeanKeepsItsVariance) {
   Value x = graph.input("x", {4, 1000}, f32);
   NormForward op;
   op.axes = {1};
-  graph.output("y", graph.norm(x, {}, {}, op).y);
+  graph.output("y", graph.norm(x, op).y);
   PlanCheck plan(std::move(graph));
   plan.fill("x", 1000.0, 1001.0);
   plan.expect_agrees("cpu.row_norm");
@@ -126,7 +127,7 @@ TEST(RowNorm, FusedResidualAndActivation) {
   Value scale = graph.input("scale", {1, 96}, f32), bias = graph.input("bias", {1, 96}, f32);
   NormForward op;
   op.phase = NormPhase::inference;
-  graph.output("y", gelu(graph.norm(x + r, scale, bias, op).y));
+  graph.output("y", gelu(graph.norm(x + r, op, {.scale = scale, .bias = bias}).y));
   PlanCheck plan(std::move(graph));
   plan.expect_agrees("cpu.row_norm");
   EXPECT_EQ(compile(plan.graph(), Device::cpu()).region_count(), 1);
@@ -143,7 +144,7 @@ TEST(RowNorm, WritesTheSumItNormalises) {
     Graph graph;
     const Value sum =
         graph.input("x", c.dims, c.dtype, c.layout) + graph.input("residual", c.dims, c.dtype);
-    graph.output("y", graph.norm(sum, {}, {}, {.mode = c.mode, .axes = c.axes}).y);
+    graph.output("y", graph.norm(sum, {.mode = c.mode, .axes = c.axes}).y);
     graph.output("sum", sum);
     PlanCheck plan(std::move(graph));
     plan.expect_agrees("cpu.row_norm");
@@ -160,7 +161,7 @@ TEST(RowNorm, ResultsLargerThanTheCaches) {
       NormForward op;
       op.mode = mode;
       op.axes = {1};
-      graph.output("y", graph.norm(x, scale, {}, op).y);
+      graph.output("y", graph.norm(x, op, {.scale = scale}).y);
       PlanCheck plan(std::move(graph));
       plan.fill("x", 1.0, 3.0);
       plan.expect_agrees("cpu.row_norm", {}, without_caches());

@@ -1,11 +1,14 @@
 // Kernel bundles: round trips, and errors for damaged files.
+#include <ashlar/version.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ashlar/bundle.hpp>
 #include <ashlar/error.hpp>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "cuda/jit/bundle.hpp"
 #include "cuda/jit/kernel_image.hpp"
@@ -133,6 +136,33 @@ TEST_F(BundleFile, ImagesInMemoryAreBounded) {
   KernelImages tiny(FileCache(""), Bundles({path}), 10);
   EXPECT_EQ(tiny.get(source(3), "sm_90a")->cubin, image.cubin);
   EXPECT_EQ(tiny.get(source(4), "sm_90a")->cubin, image.cubin);
+}
+
+TEST_F(BundleFile, ThreadsShareBoundedImages) {
+  constexpr int kKernels = 12;
+  const auto source = [](int i) { return KernelSource{"kernel", "text " + std::to_string(i)}; };
+  const auto contents = [](int i) { return std::string(500, static_cast<char>('a' + i)); };
+  std::vector<PackedItem> items;
+  for (int i = 0; i < kKernels; ++i)
+    items.push_back(
+        packed(source(i), "sm_90a", KernelImage{contents(i), "", KernelImage::From::compiler}));
+  const std::string path = write("threads.bundle", encode_bundle("sm_90a", items));
+  KernelImages images(FileCache(""), Bundles({path}), 2000);  // room for three
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      std::vector<std::shared_ptr<const KernelImage>> held;
+      for (int i = 0; i < 400; ++i) {
+        const int kernel = (i * (t + 1) + t) % kKernels;
+        held.push_back(images.get(source(kernel), "sm_90a"));
+        if (held.back()->cubin != contents(kernel)) ++wrong;
+        if (held.size() > 5) held.erase(held.begin());
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_LE(images.bytes(), 2000);
 }
 
 Graph small_graph() {

@@ -40,7 +40,8 @@ Graph training(DType dtype, const Layout& layout, const NormForward& op,
     mean = graph.input("running_mean", parameters, f32);
     variance = graph.input("running_var", parameters, f32);
   }
-  const NormResults r = graph.norm(x, scale, bias, op, {}, mean, variance);
+  const NormResults r = graph.norm(
+      x, op, {.scale = scale, .bias = bias, .running_mean = mean, .running_var = variance});
   const Value y = relu(r.y + residual);
   graph.output("y", y, {.dtype = dtype, .layout = layout});
   graph.output("mask", pointwise(PointwiseMode::cmp_gt, y, graph.constant(0.0)),
@@ -70,7 +71,8 @@ Graph gradient(DType dtype, const Layout& layout, const NormBackward& op, bool g
   }
   const Value through = of_relu ? pointwise(PointwiseMode::relu_bwd, dy, y) : dy;
   if (of_relu) graph.output("dresidual", through, {.dtype = dtype, .layout = layout});
-  const NormGradients r = graph.norm_backward(x, through, scale, op, mean, inv_variance);
+  const NormGradients r = graph.norm_backward(
+      x, through, op, {.scale = scale, .mean = mean, .inv_variance = inv_variance});
   graph.output("dx", r.dx, {.dtype = dtype, .layout = layout});
   graph.output("dscale", r.dscale);
   graph.output("dbias", r.dbias);
@@ -182,7 +184,7 @@ TEST_F(ChannelNormRuns, PersistentInGraphs) {
   const Device device = Device::named("cuda:0");
   Graph graph;
   const Value x = graph.input("x", {20, 3, 24, 24}, f32);
-  graph.output("y", graph.norm(x, {}, {}, {.mode = NormMode::batch}).y);
+  graph.output("y", graph.norm(x, {.mode = NormMode::batch}).y);
   const Plan plan = compile(graph, device);
   const std::size_t count = 20 * 3 * 24 * 24;
   Memory from(device, count * 4), to(device, count * 4), workspace(device, plan.workspace_size());
@@ -196,11 +198,11 @@ TEST_F(ChannelNormRuns, PersistentInGraphs) {
     for (std::size_t i = 0; i < count; ++i)
       values[i] = static_cast<float>(i * seed * 37 % 101) / 16;
     from.upload(values.data(), from.bytes());
-    synchronize(device);
+    device.synchronize();
     captured.launch(stream);
     to.download(replayed.data(), to.bytes());
     plan.run(binding, workspace.data());
-    synchronize(device);
+    device.synchronize();
     to.download(expected.data(), to.bytes());
     EXPECT_EQ(replayed, expected) << "data " << seed;
   }

@@ -29,7 +29,7 @@ Graph product(const Chain& chain, std::int64_t depth) {
     BlockScaleDequantize op;
     op.block_size = {kBlock, 1};
     w = graph.apply(op, {{BlockScaleDequantize::x, w}, {BlockScaleDequantize::scale, scale}},
-                    {BlockScaleDequantize::y}, {.dtype = bf16})[0];
+                    {BlockScaleDequantize::y}, {.dtype = bf16});
   }
   const Value sum = graph.matmul(x, w, {.dtype = f32});
   graph.output("y", graph.pointwise(PointwiseMode::tanh_fwd, std::array{sum}), {.dtype = bf16});
@@ -73,7 +73,7 @@ class GpuDependentLaunch : public GpuTest {
           write.run(both, nullptr, stream);
           weights = current.data();
         }
-        if (pauses) synchronize(device);
+        if (pauses) device.synchronize();
         std::vector<void*> pointers;
         for (const TensorId id : graph.bound_tensors()) {
           const std::string& name = graph.tensor(id).name;
@@ -82,7 +82,7 @@ class GpuDependentLaunch : public GpuTest {
                                            : layers[i].at(name).data());
         }
         plan.run(pointers, workspace.data(), stream);
-        if (pauses) synchronize(device);
+        if (pauses) device.synchronize();
       }
     };
     const auto result = [&] {

@@ -63,8 +63,8 @@ struct ConvGraph {
     const auto input = [&](const char* name, const Dims& dims) {
       return g.input(name, dims, dtype, layout);
     };
-    const ashlar::Result stored{.dtype = dtype == DType::i8 ? f32 : dtype,
-                                .layout = result_layout.value_or(layout)};
+    const ashlar::OutputSpec stored{.dtype = dtype == DType::i8 ? f32 : dtype,
+                                    .layout = result_layout.value_or(layout)};
     if (direction == ConvDirection::data) {
       g.output("dx", g.conv_backward_data(input("dy", y), input("w", w), op, {.dims = x}), stored);
     } else if (direction == ConvDirection::filter) {
@@ -97,7 +97,7 @@ struct ExpertsGraph {
     op.top_k = top_k;
     const std::int64_t tokens = mode == MoeMode::gather ? rows / top_k : rows;
     const Layout by_column(Dims{depth * columns, 1, depth});
-    std::vector<Operand> operands = {
+    std::vector<Operand<Op>> operands = {
         {Op::first_token_offset, g.input("first", {experts, 1, 1}, i32)},
         {Op::token, g.input("token", {1, tokens, depth}, dtype)},
         {Op::weight, g.input("weight", {experts, depth, columns}, dtype, by_column)}};
@@ -105,7 +105,7 @@ struct ExpertsGraph {
       operands.push_back({Op::token_index, g.input("index", {1, rows, 1}, i32)});
     if (mode == MoeMode::scatter)
       operands.push_back({Op::token_ks, g.input("ks", {1, rows, 1}, i32)});
-    g.output("y", relu(g.apply(op, operands, std::vector<Wanted>{Op::output})[0]));
+    g.output("y", relu(g.apply(op, operands, {Op::output})));
     return g;
   }
 };
@@ -128,7 +128,7 @@ struct ExpertsGradientGraph {
     const Dims weight = {experts, depth, columns};
     const Layout layout =
         by_column ? Layout(Dims{depth * columns, 1, depth}) : Layout(row_major.strides_for(weight));
-    std::vector<Operand> operands = {
+    std::vector<Operand<Op>> operands = {
         {Op::first_token_offset, g.input("first", {groups, 1, 1}, i32)},
         {Op::doutput, g.input("doutput", {1, rows, columns}, dtype)},
         {Op::token, g.input("token", {1, tokens, depth}, dtype)},
@@ -137,7 +137,7 @@ struct ExpertsGradientGraph {
       operands.push_back({Op::token_index, g.input("index", {1, rows, 1}, i32)});
     if (mode == MoeMode::scatter)
       operands.push_back({Op::token_ks, g.input("ks", {1, rows, 1}, i32)});
-    std::vector<Wanted> wanted = {Op::dweight};
+    std::vector<ashlar::Wanted<Op>> wanted = {Op::dweight};
     if (of_tokens) wanted.emplace_back(Op::dtoken);
     const auto results = g.apply(op, operands, wanted);
     if (of_weights)

@@ -49,7 +49,7 @@ Graph convolution(DType dtype, const Convolution& shape, Direction direction) {
   const auto input = [&](const char* name, const Dims& dims) {
     return graph.input(name, dims, dtype, shape.layout);
   };
-  const ashlar::Result stored{.layout = shape.layout};
+  const ashlar::OutputSpec stored{.layout = shape.layout};
   if (direction == Direction::forward)
     graph.output("y", graph.conv(input("x", shape.x), input("w", shape.w), shape.op), stored);
   else if (direction == Direction::data)

@@ -62,7 +62,7 @@ struct Dequantized {
                   {{BlockScaleDequantize::x, w},
                    {BlockScaleDequantize::scale, scales},
                    {BlockScaleDequantize::zero_point, zeros}},
-                  {BlockScaleDequantize::y}, {.dtype = x})[0];
+                  {BlockScaleDequantize::y}, {.dtype = x});
     }
     if (per_column) {
       Dims dims = left ? Dims{of_weights, 1} : Dims{1, of_weights};
@@ -280,7 +280,7 @@ TEST_F(GpuGemmSm90Dequant, Separate) {
         op.negative_scale = negative;
         const Value y =
             g.apply(op, {{BlockScaleDequantize::x, w}, {BlockScaleDequantize::scale, scale}},
-                    {BlockScaleDequantize::y}, {.dtype = f32})[0];
+                    {BlockScaleDequantize::y}, {.dtype = f32});
         g.output("y", y + g.input("z", {3, 40, 96}, f32), {.dtype = bf16});
         expect_agrees(pointwise_engine(), g);
       }
@@ -291,7 +291,7 @@ TEST_F(GpuGemmSm90Dequant, Separate) {
   rows.output("y", rows.apply(op,
                               {{BlockScaleDequantize::x, rows.input("w", {70, 100}, e4m3)},
                                {BlockScaleDequantize::scale, scale}},
-                              {BlockScaleDequantize::y}, {.dtype = bf16})[0]);
+                              {BlockScaleDequantize::y}, {.dtype = bf16}));
   expect_agrees(pointwise_engine(), rows);
 }
 TEST_F(GpuGemmSm90Dequant, SeparateAboutZeroPoints) {
@@ -303,7 +303,7 @@ TEST_F(GpuGemmSm90Dequant, SeparateAboutZeroPoints) {
                             {{BlockScaleDequantize::x, g.input("w", {100, 70}, u4)},
                              {BlockScaleDequantize::scale, g.input("scale", {4, 70}, f16)},
                              {BlockScaleDequantize::zero_point, g.input("zero", {4, 70}, zero)}},
-                            {BlockScaleDequantize::y}, {.dtype = f16})[0];
+                            {BlockScaleDequantize::y}, {.dtype = f16});
     g.output("y", y);
     expect_agrees(pointwise_engine(), g);
   }

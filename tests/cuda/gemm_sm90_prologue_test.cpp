@@ -146,14 +146,14 @@ TEST_F(GpuGemmSm90Prologue, Lengths) {
     Graph g;
     Matmul op;
     op.padding_value = 2.5;
-    std::vector<Operand> operands = {{Matmul::a, g.input("a", {2, 2, 70, 48}, bf16)},
-                                     {Matmul::b, g.input("b", {2, 2, 48, 72}, bf16)}};
+    std::vector<Operand<Matmul>> operands = {{Matmul::a, g.input("a", {2, 2, 70, 48}, bf16)},
+                                             {Matmul::b, g.input("b", {2, 2, 48, 72}, bf16)}};
     if (of_rows) {
       operands.push_back({Matmul::m_override, g.input("rows", {2, 2, 1, 1}, i32)});
       operands.push_back({Matmul::n_override, g.input("columns", {2, 2, 1, 1}, i32)});
     }
     if (of_depth) operands.push_back({Matmul::k_override, g.input("depths", {2, 2, 1, 1}, i32)});
-    g.output("c", relu(g.apply(op, operands, std::vector<Wanted>{Matmul::c})[0]));
+    g.output("c", relu(g.apply(op, operands, {Matmul::c})));
     return g;
   };
   const DeviceProps device = Device::named("cuda:0").props();

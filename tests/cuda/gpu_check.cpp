@@ -100,7 +100,7 @@ void expect_agrees(const Graph& graph, std::string_view engine, const GpuRunOpti
   }
   for (const Expected& expected : evaluate_reference(graph, memory.readable(), plan->notes)) {
     const Comparison comparison =
-        compare(graph.tensor(expected.tensor), memory.data(expected.tensor), expected);
+        expected.compare(graph.tensor(expected.tensor), memory.data(expected.tensor));
     EXPECT_TRUE(comparison.ok) << comparison.summary << "\n" << plan->explain();
   }
 }

@@ -36,7 +36,7 @@ void run(const std::string& body, const Memory& memory, unsigned threads = 64,
                             shared_bytes);
   TestArgs args{memory.data(), memory.bytes() / 4};
   kernel.launch(scope, nullptr, {.threads = threads}, &args);
-  synchronize(Device::named("cuda:0"));
+  Device::named("cuda:0").synchronize();
 }
 std::string kernel(const std::string& lines) {
   return "extern \"C\" __global__ void __launch_bounds__(64) kernel(const __grid_constant__ Args "

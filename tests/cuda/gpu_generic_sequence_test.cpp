@@ -42,7 +42,7 @@ const AttentionAttributes kAttention = {.left_bound = 60,
 const Dims kQueries = {2, 4, 9, 20}, kKeys = {2, 2, 140, 20}, kValues = {2, 1, 140, 130};
 
 template <class Attention>
-std::vector<Operand> attention_operands(Graph& graph) {
+std::vector<Operand<Attention>> attention_operands(Graph& graph) {
   return {{Attention::q, graph.input("q", kQueries, f32)},
           {Attention::k, graph.input("k", kKeys, f16)},
           {Attention::v, graph.input("v", kValues, bf16)},
@@ -68,7 +68,7 @@ TEST_F(GpuGenericSequence, AttentionForward) {
 TEST_F(GpuGenericSequence, AttentionBackward) {
   using Op = AttentionBackward;
   Graph graph;
-  std::vector<Operand> operands = attention_operands<Op>(graph);
+  std::vector<Operand<Op>> operands = attention_operands<Op>(graph);
   operands.push_back({Op::o, graph.input("o", {2, 4, 9, 130}, f32)});
   operands.push_back({Op::d_o, graph.input("d_o", {2, 4, 9, 130}, f32)});
   operands.push_back({Op::stats, graph.input("stats", {2, 4, 9, 1}, f32)});

@@ -48,7 +48,7 @@ TEST_F(GpuGeneric, LongReductions) {
     op.mode = mode;
     op.axes = {1};
     const Value x = graph.input("x", {3, 5000}, e4m3);  // many equal elements
-    const std::vector<Value> results =
+    const auto results =
         graph.apply(op, {{Reduction::x, x}}, {Reduction::y, {Reduction::index, i32}});
     graph.output("y", results[Reduction::y]);
     graph.output("index", results[Reduction::index]);

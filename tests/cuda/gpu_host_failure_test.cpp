@@ -9,36 +9,12 @@
 
 #include "captured_run.hpp"
 #include "cuda/cuda_device.hpp"
-#include "cuda/engines/engines.hpp"
-#include "plan/kernel.hpp"
-#include "plan/partition.hpp"
+#include "failing_engine.hpp"
 
 namespace ashlar::cuda {
 namespace {
 
 using testing::HasSubstr;
-
-class FailingKernel final : public Kernel {
- public:
-  void run(const KernelContext&) const override {
-    fail(ErrorCode::out_of_memory, "no memory for the weights");
-  }
-};
-
-class FailingEngine final : public Engine {
- public:
-  std::string_view id() const override { return "cpu.failing"; }
-  EngineKind kind() const override { return EngineKind::reference; }
-  std::string_view description() const override { return "fails in every run"; }
-  Support supports(const Region&, const DeviceProps&) const override { return Support::yes(); }
-  std::vector<Config> configs(const Region&, const DeviceProps&) const override {
-    return {Config{}};
-  }
-  std::unique_ptr<Kernel> build(const Graph&, const Region&, const Config&,
-                                const DeviceProps&) const override {
-    return std::make_unique<FailingKernel>();
-  }
-};
 
 template <class Call>
 std::string error_of(Call&& call) {
@@ -53,35 +29,21 @@ std::string error_of(Call&& call) {
 TEST(GpuHostEngine, FailuresReachTheCaller) {
   if (device_count() == 0) GTEST_SKIP() << driver().reason;
   const Device gpu = Device::named("cuda:0");
-  Graph graph("sample");
-  graph.output("y", relu(graph.input("x", {4}, f32)));
-  const LoweredGraph lowered = lower(graph, true);
-  const std::vector<Region> regions =
-      partition(lowered, std::vector<FusionLimits>(lowered.graph.nodes().size()));
-  ASSERT_EQ(regions.size(), 1u);
-  const FailingEngine failing;
-  const auto kernel = make_host_engine(failing)->build(lowered.graph, regions[0], {}, gpu.props());
-
-  const Memory x(gpu, 16), y(gpu, 16);
-  std::vector<Location> locations(lowered.graph.tensors().size());
-  locations[static_cast<std::size_t>(regions[0].reads[0])] = {Location::Kind::bound, 0, nullptr};
-  locations[static_cast<std::size_t>(regions[0].writes[0])] = {Location::Kind::bound, 1, nullptr};
-  void* const pointers[] = {x.data(), y.data()};
+  const FailingRun failing(0);
   const Stream stream;
-  const KernelContext context(locations, pointers, nullptr, stream.handle());
-
   const auto says_why = testing::AllOf(HasSubstr("cuda.host"), HasSubstr("outputs are invalid"),
                                        HasSubstr("no memory for the weights"));
-  kernel->run(context);
-  EXPECT_THAT(error_of([&] { synchronize(gpu, stream.handle()); }), says_why);
-  EXPECT_EQ(error_of([&] { synchronize(gpu, stream.handle()); }), "no error") << "reported once";
+  failing.run(stream.handle());
+  EXPECT_NO_THROW(rethrow_host_failure(1)) << "another GPU";
+  EXPECT_THAT(error_of([&] { gpu.synchronize(stream.handle()); }), says_why);
+  EXPECT_EQ(error_of([&] { gpu.synchronize(stream.handle()); }), "no error") << "reported once";
 
   // A caller that waits by other means learns it from the next run, and its outputs are NaN.
-  kernel->run(context);
+  failing.run(stream.handle());
   stream.wait();
-  EXPECT_THAT(error_of([&] { kernel->run(context); }), says_why);
+  EXPECT_THAT(error_of([&] { failing.run(stream.handle()); }), says_why);
   float values[4] = {};
-  y.download(values, sizeof(values));
+  failing.y().download(values, sizeof(values));
   for (const float value : values) EXPECT_TRUE(std::isnan(value));
 }
 

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <ashlar/cuda_graph.hpp>
+#include <ashlar/device.hpp>
 #include <ashlar/error.hpp>
 #include <ashlar/memory.hpp>
-#include <ashlar/runtime.hpp>
+#include <ashlar/plan.hpp>
 #include <atomic>
 #include <thread>
 
@@ -52,7 +52,7 @@ struct Operands {
     x.upload(values.data(), x.bytes());
     b.upload(values.data() + 7, b.bytes());
     y.fill(std::byte{0x5A});
-    synchronize(gpu());
+    gpu().synchronize();
   }
   Binding binding(const Plan& plan) const {
     Binding result = plan.binding();
@@ -113,7 +113,7 @@ class GpuRun : public testing::TestWithParam<Way> {
   // The result of a plain run on these operands.
   static std::vector<float> expected(const Plan& plan, const Operands& operands) {
     plan.run(operands.binding(plan), operands.scratch());
-    synchronize(Operands::gpu());
+    Operands::gpu().synchronize();
     return operands.result();
   }
   std::unique_ptr<ContextScope> scope_;
@@ -154,17 +154,17 @@ TEST_P(GpuRun, GraphsArePopulatedAndTakeOtherPointers) {
   const Operands one(plan, 1), two(plan, 2);
   const Stream stream;
   const EmptyGraph graph;
-  populate(graph.handle(), plan, one.binding(plan), one.scratch());
+  plan.populate_cuda_graph(graph.handle(), one.binding(plan), one.scratch());
   Executable(graph.handle()).launch(stream);
   const std::vector<float> first = one.result();
   EXPECT_EQ(first, expected(plan, one));
   // Other pointers, workspace and scalar.
-  update(graph.handle(), plan, two.binding(plan), two.scratch());
+  plan.update_cuda_graph(graph.handle(), two.binding(plan), two.scratch());
   Executable(graph.handle()).launch(stream);
   const std::vector<float> second = two.result();
   EXPECT_EQ(second, expected(plan, two));
   EXPECT_EQ(one.result(), first);
-  EXPECT_THROW(populate(graph.handle(), plan, one.binding(plan), one.scratch()), Error);
+  EXPECT_THROW(plan.populate_cuda_graph(graph.handle(), one.binding(plan), one.scratch()), Error);
 }
 
 TEST_P(GpuRun, EveryRunGivesTheSameBits) {
@@ -205,21 +205,21 @@ TEST(GpuGraphMisuse, IsSaidInASentence) {
   const std::vector<void*> none(2, nullptr);
   int anything = 0;
   try {
-    populate(&anything, on_cpu, none);
+    on_cpu.populate_cuda_graph(&anything, none);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("expected one for a GPU"));
   }
-  EXPECT_THROW(populate(nullptr, on_cpu, none), Error);
+  EXPECT_THROW(on_cpu.populate_cuda_graph(nullptr, none), Error);
   if (device_count() == 0 || !nvrtc().is_open) return;
   const ContextScope scope(0);
   const Plan plan = compile(g, Operands::gpu());
   const EmptyGraph graph;
-  EXPECT_THROW(populate(graph.handle(), plan, none), Error) << "null pointers";
+  EXPECT_THROW(plan.populate_cuda_graph(graph.handle(), none), Error) << "null pointers";
   const Memory memory(Operands::gpu(), 64);
   const std::vector<void*> pointers(2, memory.data());
   try {
-    update(graph.handle(), plan, pointers);
+    plan.update_cuda_graph(graph.handle(), pointers);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
@@ -253,13 +253,13 @@ TEST(GpuUpload, GraphsKeepTheValuesOfTheirCapture) {
   const Stream stream;
   Memory memory(gpu, 3 * sizeof(std::int32_t));
   std::array<std::int32_t, 3> words = {3, -1, 7}, found{};
-  enqueue_upload(gpu, memory.data(), words, stream.handle());
+  gpu.enqueue_upload(memory.data(), words, stream.handle());
   words = {5, 6, 7};
   stream.wait();
   memory.download(found.data(), memory.bytes());
   EXPECT_THAT(found, testing::ElementsAre(3, -1, 7)) << "the caller may reuse its memory";
   const Executable graph(stream,
-                         [&] { enqueue_upload(gpu, memory.data(), words, stream.handle()); });
+                         [&] { gpu.enqueue_upload(memory.data(), words, stream.handle()); });
   words = {0, 0, 0};
   graph.launch(stream);
   memory.download(found.data(), memory.bytes());

@@ -100,7 +100,7 @@ class GpuSameBits : public GpuTest {
         if (graph.tensor(host.bound()[i]).kind == TensorKind::output)
           soil(tensors[i], static_cast<std::uint64_t>(2 * run + 2));
       plan.run(pointers, workspace.data(), nullptr);
-      synchronize(device);
+      device.synchronize();
       for (std::size_t i = 0; i < tensors.size(); ++i)
         if (graph.tensor(host.bound()[i]).kind == TensorKind::output)
           tensors[i].download(host.data(host.bound()[i]), tensors[i].bytes());

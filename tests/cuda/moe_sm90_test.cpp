@@ -54,7 +54,7 @@ Value weights_of(Graph& g, const MixtureShape& shape) {
                     {BlockScaleDequantize::scale, by_column("scale", blocks, scale)},
                     {BlockScaleDequantize::zero_point,
                      has_zeros ? by_column("zero", blocks, stored) : Value()}},
-                   {BlockScaleDequantize::y}, {.dtype = shape.dtype})[0];
+                   {BlockScaleDequantize::y}, {.dtype = shape.dtype})[BlockScaleDequantize::y];
   };
   switch (shape.weights) {
     case Weights::plain: return by_column("weight", shape.depth, shape.dtype);
@@ -76,7 +76,7 @@ Graph experts(const MixtureShape& shape) {
   op.mode = shape.mode;
   op.top_k = shape.top_k;
   const std::int64_t rows = shape.mode == MoeMode::gather ? shape.rows : shape.tokens;
-  std::vector<Operand> operands = {
+  std::vector<Operand<Op>> operands = {
       {Op::first_token_offset, g.input("first", {shape.experts, 1, 1}, i32)},
       {Op::token, g.input("token", {1, shape.tokens, shape.depth}, shape.dtype)},
       {Op::weight, weights_of(g, shape)}};
@@ -84,9 +84,9 @@ Graph experts(const MixtureShape& shape) {
     operands.push_back({Op::token_index, g.input("index", {1, rows, 1}, i32)});
   if (shape.mode == MoeMode::scatter)
     operands.push_back({Op::token_ks, g.input("ks", {1, rows, 1}, i32)});
-  ashlar::Result result;
-  if (shape.places > 0) result.dims = {1, shape.places, shape.columns};
-  const Value output = g.apply(op, operands, std::vector<Wanted>{Op::output}, result)[0];
+  ashlar::OutputSpec spec;
+  if (shape.places > 0) spec.dims = {1, shape.places, shape.columns};
+  const Value output = g.apply(op, operands, {Op::output}, spec);
   g.output("y", relu(output));
   return g;
 }

@@ -98,7 +98,7 @@ TEST(MoeWgradSm90Plans, PrologueRunsOnce) {
                               {{Backward::first_token_offset, g.input("first", {8, 1, 1}, i32)},
                                {Backward::doutput, relu(doutput)},
                                {Backward::token, g.input("token", {1, 8192, 4096}, bf16)}},
-                              std::vector<Wanted>{Backward::dweight})[0]);
+                              {Backward::dweight}));
   EXPECT_EQ(engines_of("h200", g), (Ids{"cuda.pointwise", "cuda.moe_wgrad_sm90"}));
 }
 
@@ -114,7 +114,7 @@ Graph with_tokens(const Dims& dims, const Layout& layout) {
                               {{Backward::first_token_offset, g.input("first", {2, 1, 1}, i32)},
                                {Backward::doutput, g.input("doutput", {1, dims[1], 64}, bf16)},
                                {Backward::token, g.input("token", dims, bf16, layout)}},
-                              std::vector<Wanted>{Backward::dweight})[0]);
+                              {Backward::dweight}));
   return g;
 }
 TEST(MoeWgradSm90Plans, RefusesTheUnsupported) {

@@ -33,7 +33,7 @@ Graph forward(const RowsShape& shape, bool fused = false) {
   if (fused) x = x + graph.input("residual", dims, shape.dtype);
   const Value scale = graph.input("scale", parameters, shape.dtype);
   const Value bias = is_centred(shape) ? graph.input("bias", parameters, shape.dtype) : Value();
-  const NormResults r = graph.norm(x, scale, bias, {.mode = shape.mode});
+  const NormResults r = graph.norm(x, {.mode = shape.mode}, {.scale = scale, .bias = bias});
   graph.output("y", fused ? gelu(r.y) : r.y, {.dtype = shape.dtype});
   if (is_centred(shape)) graph.output("mean", r.mean);
   graph.output("inv_variance", r.inv_variance);
@@ -49,10 +49,11 @@ Graph residual_gelu_dropout(const RowsShape& shape) {
       graph.input("x", dims, shape.dtype) + graph.input("residual", dims, shape.dtype);
   const Value scale = graph.input("scale", parameters, shape.dtype);
   const Value bias = is_centred(shape) ? graph.input("bias", parameters, shape.dtype) : Value();
-  const Value y = gelu_tanh(graph.norm(sum, scale, bias, {.mode = shape.mode}).y);
+  const Value y =
+      gelu_tanh(graph.norm(sum, {.mode = shape.mode}, {.scale = scale, .bias = bias}).y);
   const auto dropped = graph.apply(DropoutForward{{.probability = 0.25, .seed = 7 - (1ll << 40)}},
                                    {{DropoutForward::x, y}}, {DropoutForward::y});
-  graph.output("y", dropped[0], {.dtype = shape.dtype});
+  graph.output("y", dropped[DropoutForward::y], {.dtype = shape.dtype});
   graph.output("sum", sum);
   return graph;
 }
@@ -68,8 +69,8 @@ Graph backward(const RowsShape& shape, bool given = true) {
     if (is_centred(shape)) mean = graph.input("mean", {shape.rows, 1}, f32);
     inv_variance = graph.input("inv_variance", {shape.rows, 1}, f32);
   }
-  const NormGradients r =
-      graph.norm_backward(x, dy, scale, {.mode = shape.mode}, mean, inv_variance);
+  const NormGradients r = graph.norm_backward(
+      x, dy, {.mode = shape.mode}, {.scale = scale, .mean = mean, .inv_variance = inv_variance});
   graph.output("dx", r.dx, {.dtype = shape.dtype});
   graph.output("dscale", r.dscale);
   if (is_centred(shape)) graph.output("dbias", r.dbias);
@@ -250,11 +251,11 @@ TEST_F(GpuRowNorm, SetsOfParametersAndStrides) {
   const Layout padded(Dims{40 * 72, 72, 1}), spread(Dims{40 * 160, 160, 2});
   const Value x = graph.input("x", dims, bf16, padded), dy = graph.input("dy", dims, f32, spread);
   const Value scale = graph.input("scale", parameters, f32);
-  const NormResults y = graph.norm(x, scale, graph.input("bias", parameters, f32),
-                                   {.mode = NormMode::ada_layer, .axes = {2}});
+  const NormResults y = graph.norm(x, {.mode = NormMode::ada_layer, .axes = {2}},
+                                   {.scale = scale, .bias = graph.input("bias", parameters, f32)});
   graph.output("y", y.y, {.dtype = f16, .layout = padded});
   const NormGradients r =
-      graph.norm_backward(x, dy, scale, {.mode = NormMode::ada_layer, .axes = {2}});
+      graph.norm_backward(x, dy, {.mode = NormMode::ada_layer, .axes = {2}}, {.scale = scale});
   graph.output("dx", r.dx, {.dtype = f32, .layout = spread});
   graph.output("dscale", r.dscale);
   graph.output("dbias", r.dbias);
@@ -265,7 +266,7 @@ TEST_F(GpuRowNorm, SetsOfParametersAndStrides) {
 TEST_F(GpuRowNorm, LargeMeanKeepsItsVariance) {
   Graph graph;
   const Value x = graph.input("x", {40, 1024}, f32) + graph.constant(1000.0, f32, 2);
-  const NormResults r = graph.norm(x, {}, {}, {.mode = NormMode::layer});
+  const NormResults r = graph.norm(x, {.mode = NormMode::layer});
   graph.output("y", r.y);
   graph.output("mean", r.mean);
   graph.output("inv_variance", r.inv_variance);
@@ -284,8 +285,9 @@ TEST_F(GpuRowNorm, PointersThatAreNotAligned) {
   const Dims dims = {shape.rows, shape.length};
   const Value x = graph.input("x", dims, f32), dy = graph.input("dy", dims, f32);
   const Value inv_variance = graph.input("inv_variance", {shape.rows, 1}, f32);
-  const NormGradients r = graph.norm_backward(x, dy, graph.input("scale", {1, shape.length}, f32),
-                                              {.mode = NormMode::rms}, {}, inv_variance);
+  const NormGradients r = graph.norm_backward(
+      x, dy, {.mode = NormMode::rms},
+      {.scale = graph.input("scale", {1, shape.length}, f32), .inv_variance = inv_variance});
   graph.output("dx", r.dx);
   graph.output("dscale", r.dscale);
   const Device& device = support::test_device();
@@ -308,7 +310,7 @@ TEST_F(GpuRowNorm, PointersThatAreNotAligned) {
     }
     Memory workspace(device, plan.workspace_size());
     plan.run(binding, workspace.data());
-    synchronize(device);
+    device.synchronize();
     for (const std::size_t output : {4u, 5u}) {
       std::vector<float> values(elements + 4);
       memory[output].download(values.data(), memory[output].bytes());

@@ -29,7 +29,7 @@ struct SplitGemm {
     };
     const Value a = matrix("a", rows, depth, transpose_a),
                 b = matrix("b", depth, columns, transpose_b);
-    std::vector<Operand> operands = {{Matmul::a, a}, {Matmul::b, b}};
+    std::vector<Operand<Matmul>> operands = {{Matmul::a, a}, {Matmul::b, b}};
     Matmul op;
     if (has_lengths) {
       op.padding_value = 2.5;
@@ -37,7 +37,7 @@ struct SplitGemm {
       operands.push_back({Matmul::n_override, graph.input("columns", {batches, 1, 1}, i32)});
       operands.push_back({Matmul::k_override, graph.input("depths", {batches, 1, 1}, i32)});
     }
-    Value c = graph.apply(op, operands, std::vector<Wanted>{Matmul::c})[0];
+    Value c = graph.apply(op, operands, {Matmul::c});
     if (fused) {
       const Value residual = graph.input("residual", {batches, rows, columns}, result);
       c = relu(c + graph.input("bias", {1, 1, columns}, f32)) + residual;

@@ -22,7 +22,7 @@ TEST_F(GpuTuning, WorkIsDoneWhenItIsReplayed) {
     return all;
   };
   memory.fill(std::byte{1});
-  synchronize(device);
+  device.synchronize();
   const auto recording = gpu.recording(device.props(), [&](void* stream) {
     gpu.fill(device.props(), memory.data(), std::byte{7}, kBytes, stream);
   });
@@ -50,7 +50,7 @@ TEST_F(GpuTuning, EveryCandidateIsTimed) {
     CompileOptions options{.tune = true, .tune_back_to_back = back_to_back, .max_candidates = 2};
     options.constants = {{"w", weights.data()}};
     const std::vector<RegionTrials> regions =
-        tune(tuned_gemm(), device, {.options = options, .again = true});
+        autotune(tuned_gemm(), device, {.options = options, .again = true});
     ASSERT_EQ(regions.size(), 1);
     ASSERT_EQ(regions[0].trials.size(), 2);
     for (const Trial& trial : regions[0].trials) {

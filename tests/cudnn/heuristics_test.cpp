@@ -129,15 +129,37 @@ cudnnBackendDescriptor_t norm_with_peers(BackendClient& client, std::int64_t gpu
   return client.make(CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR, attributes);
 }
 
+// Its gradient with the buffers of that many GPUs.
+cudnnBackendDescriptor_t norm_gradient_with_peers(BackendClient& client, std::int64_t gpus) {
+  std::int64_t uid = 0;
+  std::vector<test::Attribute> attributes = {
+      {CUDNN_ATTR_OPERATION_NORM_BWD_MODE, CUDNN_TYPE_NORM_MODE, std::int64_t{CUDNN_BATCH_NORM}}};
+  for (const auto name : {CUDNN_ATTR_OPERATION_NORM_BWD_XDESC, CUDNN_ATTR_OPERATION_NORM_BWD_DYDESC,
+                          CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC})
+    attributes.push_back({name, kDescriptor, client.tensor(++uid, CUDNN_DATA_FLOAT, {2, 4, 3, 3})});
+  for (const auto name :
+       {CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC, CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC,
+        CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC, CUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC,
+        CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC})
+    attributes.push_back({name, kDescriptor, client.tensor(++uid, CUDNN_DATA_FLOAT, {1, 4, 1, 1})});
+  std::vector<cudnnBackendDescriptor_t> buffers;
+  for (std::int64_t i = 0; i < gpus; ++i)
+    buffers.push_back(client.tensor(++uid, CUDNN_DATA_FLOAT, {1, 16, 1, 1}));
+  attributes.push_back({CUDNN_ATTR_OPERATION_NORM_BWD_PEER_STAT_DESCS, kDescriptor, buffers});
+  return client.make(CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR, attributes);
+}
+
 TEST(CudnnPeerStatistics, AreRefused) {
-  BackendClient one, two;
-  EXPECT_NO_THROW(one.plan({norm_with_peers(one, 1)}));
-  try {
-    two.plan({norm_with_peers(two, 2)});
-    FAIL() << "statistics of the other GPU would be ignored";
-  } catch (const test::CallFailed& failed) {
-    EXPECT_EQ(failed.status, CUDNN_STATUS_NOT_SUPPORTED);
-    EXPECT_THAT(failed.what(), testing::HasSubstr("the buffers of 2 GPUs"));
+  for (const auto make : {norm_with_peers, norm_gradient_with_peers}) {
+    BackendClient one, two;
+    EXPECT_NO_THROW(one.plan({make(one, 1)}));
+    try {
+      two.plan({make(two, 2)});
+      ADD_FAILURE() << "statistics of the other GPU would be ignored";
+    } catch (const test::CallFailed& failed) {
+      EXPECT_EQ(failed.status, CUDNN_STATUS_NOT_SUPPORTED);
+      EXPECT_THAT(failed.what(), testing::HasSubstr("the buffers of 2 GPUs"));
+    }
   }
 }
 

@@ -50,7 +50,7 @@ def main():
         program = source.with_suffix("")
         subprocess.run(
             [options.cc, "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror",
-             f"-I{ROOT}/cudnn/include", f"-I{ROOT}/cudnn/hostrt/include", str(source),
+             f"-I{ROOT}/cudnn/include", f"-I{ROOT}/tools/hostrt/include", str(source),
              "-o", str(program), f"-L{options.folder}", "-lcudnn", "-lcudart"], check=True)
         environment = {**os.environ, "LD_LIBRARY_PATH": options.folder}
         said = subprocess.run([str(program)], env=environment, check=True, capture_output=True,

@@ -48,7 +48,7 @@ TEST(CudnnStrategies, EveryStrategyMatchesTheReference) {
     const auto expected = evaluate_reference(
         graph, std::vector<const void*>(pointers.begin(), pointers.end()), plan.notes());
     const Comparison compared =
-        compare(graph.tensor(expected[0].tensor), pointers.back(), expected[0]);
+        expected[0].compare(graph.tensor(expected[0].tensor), pointers.back());
     EXPECT_TRUE(compared.ok) << strategy.label << ": " << compared.summary;
   }
 }

@@ -1,4 +1,5 @@
-// docs/ops against the schema table: a page for every operation, with everything the table names.
+// docs/ops against the table of operations: a page for every operation, with everything the table
+// names.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include <set>
 
 #include "graph/enum_names.hpp"
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 #include "graph/visit_attributes.hpp"
 
 namespace ashlar {
@@ -51,14 +52,14 @@ struct Words {
   }
 };
 
-Words words_of(const OpSchema& row) {
+Words words_of(const OpTraits& row) {
   Words words;
   visit_attributes(default_op(row.name), words);
   return words;
 }
 
 TEST(OpPages, NameEveryOperandAttributeAndMode) {
-  for (const OpSchema& row : schema_table()) {
+  for (const OpTraits& row : op_table()) {
     SCOPED_TRACE(std::string(row.name));
     const std::string page = read_page(row.doc_page);
     EXPECT_TRUE(mentions(page, row.name));
@@ -72,7 +73,7 @@ TEST(OpPages, NameEveryOperandAttributeAndMode) {
 }
 
 TEST(OpPages, HaveTheSameHeadings) {
-  for (const OpSchema& row : schema_table()) {
+  for (const OpTraits& row : op_table()) {
     const std::string page = read_page(row.doc_page);
     std::size_t position = 0;
     for (const char* heading : kHeadings) {
@@ -110,17 +111,17 @@ void check_operands(const Json& operands, std::span<const Slot> slots) {
   }
 }
 
-TEST(OpPages, ShowNodesThatFitTheSchema) {
-  for (const OpSchema& row : schema_table()) {
+TEST(OpPages, ShowNodesThatFitTheTable) {
+  for (const OpTraits& row : op_table()) {
     const std::vector<Json> nodes = example_nodes(read_page(row.doc_page));
     EXPECT_FALSE(nodes.empty()) << row.doc_page;
     for (const Json& node : nodes) {
       SCOPED_TRACE(node.dump());
-      const OpSchema* schema = find_schema(node.at("op").get<std::string>());
-      ASSERT_NE(schema, nullptr);
-      check_operands(node.value("inputs", Json::object()), schema->inputs);
-      check_operands(node.at("outputs"), schema->outputs);
-      const Words words = words_of(*schema);
+      const OpTraits* traits = find_traits(node.at("op").get<std::string>());
+      ASSERT_NE(traits, nullptr);
+      check_operands(node.value("inputs", Json::object()), traits->inputs);
+      check_operands(node.at("outputs"), traits->outputs);
+      const Words words = words_of(*traits);
       const Json attributes = node.value("attributes", Json::object());
       for (const auto& [name, value] : attributes.items()) {
         EXPECT_TRUE(words.attributes.contains(name)) << name;

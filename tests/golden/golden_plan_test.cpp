@@ -20,7 +20,7 @@ void run_and_compare(const golden::File& file, const CompileOptions& options) {
     for (const Expected& result : expected)
       if (result.tensor == file.bound[i]) {
         const Comparison comparison =
-            compare(file.graph.tensor(result.tensor), memory.at(i), result);
+            result.compare(file.graph.tensor(result.tensor), memory.at(i));
         EXPECT_TRUE(comparison.ok) << comparison.summary << "\n" << plan.explain();
       }
 }

@@ -9,7 +9,7 @@
 #include "base/element.hpp"
 #include "golden/golden_file.hpp"
 #include "golden/run_case.hpp"
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 
 namespace ashlar {
 namespace {
@@ -56,7 +56,7 @@ TEST(Goldens, AreListedWithWorstErrorOverBound) {
     const Worst worst = worst_of(file);
     EXPECT_GT(worst.elements, 0) << name << " compares nothing";
     EXPECT_LE(worst.ratio, 1.0) << name << ": error " << worst.error << ", bound " << worst.bound;
-    Page& page = pages[std::string(schema_of(file.graph.nodes().back().op).doc_page)];
+    Page& page = pages[std::string(traits_of(file.graph.nodes().back().op).doc_page)];
     page.lines.push_back(fmt::format("  {:<44} {:.3f} of the bound ({} elements)", name,
                                      worst.ratio, worst.elements));
     if (worst.ratio <= page.worst_ratio) continue;

@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include "graph/bad_input.hpp"
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 
 namespace ashlar::tests {
 
@@ -160,21 +160,21 @@ struct Option {
   Dims k = kK, v = kV;
 };
 
-int slot_of(const OpSchema& schema, const std::string& name) {
-  for (std::size_t i = 0; i < schema.inputs.size(); ++i)
-    if (schema.inputs[i].name == name) return static_cast<int>(i);
+int slot_of(const OpTraits& traits, const std::string& name) {
+  for (std::size_t i = 0; i < traits.inputs.size(); ++i)
+    if (traits.inputs[i].name == name) return static_cast<int>(i);
   throw std::logic_error("no operand " + name);
 }
 
 template <class Op>
-void attempt(Graph& g, const Option& option, Op op, const std::vector<Wanted>& outputs) {
+void attempt(Graph& g, const Option& option, Op op, const std::vector<Wanted<Op>>& outputs) {
   const ashlar::Op any = op;
-  const OpSchema& schema = schema_of(any);
+  const OpTraits& traits = traits_of(any);
   const Value q = in(g, kQ), k = in(g, option.k), v = in(g, option.v);
-  std::vector<Operand> inputs = {{Op::q, q}, {Op::k, k}, {Op::v, v}};
+  std::vector<Operand<Op>> inputs = {{Op::q, q}, {Op::k, k}, {Op::v, v}};
   if (option.with)
     for (const auto& [name, value] : option.with(g))
-      inputs.push_back({slot_of(schema, name), value});
+      inputs.push_back({static_cast<typename Op::In>(slot_of(traits, name)), value});
   if constexpr (std::is_same_v<Op, AttentionBackward>) {
     const Value o = in(g, {2, 4, 5, 3}), d_o = in(g, {2, 4, 5, 3}), stats = in(g, {2, 4, 5, 1});
     inputs.push_back({Op::o, o});
@@ -344,9 +344,9 @@ std::vector<Option> bad_options() {
 }
 
 void add_options(BadInputs& rows) {
-  const std::vector<Wanted> forward = {AttentionForward::o};
-  const std::vector<Wanted> backward = {AttentionBackward::dq, AttentionBackward::dk,
-                                        AttentionBackward::dv};
+  const std::vector<Wanted<AttentionForward>> forward = {AttentionForward::o};
+  const std::vector<Wanted<AttentionBackward>> backward = {
+      AttentionBackward::dq, AttentionBackward::dk, AttentionBackward::dv};
   for (const Option& option : bad_options()) {
     rows.push_back({"attention " + option.name, "attention_forward",
                     [=](Graph& g) { attempt(g, option, AttentionForward{}, forward); },

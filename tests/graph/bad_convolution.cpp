@@ -92,10 +92,10 @@ void add_convolution_forward(BadInputs& rows) {
 void add_convolution_backward(BadInputs& rows) {
   const Dims dy = {1, 6, 6, 6}, w = {6, 4, 3, 3}, x = {1, 4, 8, 8};
   const auto data = [&](const char* name, const Dims& dy_dims, const Dims& w_dims,
-                        const Result& result, std::vector<std::string> says) {
+                        const OutputSpec& spec, std::vector<std::string> says) {
     rows.push_back(
         {name, "conv_backward_data",
-         [=](Graph& g) { g.conv_backward_data(in(g, dy_dims), in(g, w_dims), {}, result); }, says});
+         [=](Graph& g) { g.conv_backward_data(in(g, dy_dims), in(g, w_dims), {}, spec); }, says});
   };
   data("conv_backward_data without dims", dy, w, kBad,
        {"dims of dx", "got none", "expected explicit dims"});
@@ -115,11 +115,10 @@ void add_convolution_backward(BadInputs& rows) {
                   {"beta", "got 2", "expected 0, or an input z"}});
 
   const auto filter = [&](const char* name, const Dims& x_dims, const Dims& dy_dims,
-                          const Result& result, std::vector<std::string> says) {
+                          const OutputSpec& spec, std::vector<std::string> says) {
     rows.push_back(
         {name, "conv_backward_filter",
-         [=](Graph& g) { g.conv_backward_filter(in(g, x_dims), in(g, dy_dims), {}, result); },
-         says});
+         [=](Graph& g) { g.conv_backward_filter(in(g, x_dims), in(g, dy_dims), {}, spec); }, says});
   };
   filter("conv_backward_filter without dims", x, dy, kBad,
          {"dims of dw", "got none", "expected explicit dims"});

@@ -87,8 +87,10 @@ void add_pointwise(BadInputs& rows) {
             {"input predicate", "got 'i2'", "expected nothing: add takes 2"});
   pointwise("relu of four operands", relu_fwd, {{2}, {2}, {2}, {2}}, {},
             {"number of inputs", "got 4", "expected at most 3"});
-  pointwise("add of unequal ranks", add, {{2, 2}, {2}}, {},
-            {"rank of b 'i", "got 1", "expected 2"});
+  pointwise("add of unequal ranks", add, {{2, 3}, {2}}, {},
+            {"axis 0 of b 'i1'", "got 2", "expected 3 or 1"});
+  pointwise("add to a lower rank", add, {{3}, {4, 2, 2}}, {},
+            {"axis 2 of b 'i1'", "got 2", "expected 3 or 1"});
   pointwise("add of unequal extents", add, {{2, 3}, {2, 4}}, {},
             {"axis 1 of b 'i", "got 4", "expected 3 or 1"});
   pointwise("select of unequal extents", binary_select, {{2, 3}, {2, 1}, {5, 3}}, {},
@@ -122,11 +124,11 @@ void add_pointwise(BadInputs& rows) {
 }
 
 void add_reductions_and_softmax(BadInputs& rows) {
-  const auto reduce = [&](const char* name, const Dims& axes, const Result& result,
+  const auto reduce = [&](const char* name, const Dims& axes, const OutputSpec& spec,
                           std::vector<std::string> says) {
     rows.push_back({name, "reduction",
                     [=](Graph& g) {
-                      g.reduce(in(g, {2, 3}), ReductionMode::add, axes, result);
+                      g.reduce(in(g, {2, 3}), ReductionMode::add, axes, spec);
                     },
                     says});
   };

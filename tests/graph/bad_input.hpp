@@ -12,7 +12,7 @@ namespace ashlar::tests {
 
 struct BadInput {
   std::string name;
-  std::string op;  // a row of the schema table, or "tensor", "graph", "value", "json"
+  std::string op;  // an operation, or "tensor", "graph", "value", "json"
   std::function<void(Graph&)> attempt;
   std::vector<std::string> says;  // parts of the message: attribute, got, expected
   ErrorCode code = ErrorCode::invalid_graph;
@@ -49,8 +49,8 @@ inline Value in(Graph& g, const Dims& dims, DType dtype = f32) {
 }
 
 // Names the node of a row 'bad'.
-inline const Result kBad{.name = "bad"};
+inline const OutputSpec kBad{.name = "bad"};
 
-inline Result bad_with_dims(const Dims& dims) { return {.name = "bad", .dims = dims}; }
+inline OutputSpec bad_with_dims(const Dims& dims) { return {.name = "bad", .dims = dims}; }
 
 }  // namespace ashlar::tests

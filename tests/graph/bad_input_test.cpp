@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 
 namespace ashlar::tests {
 
@@ -44,7 +44,7 @@ TEST_P(BadInputRow, ReportsItsError) {
     const std::string sentence = error.what();
     EXPECT_EQ(to_string(error.code()), std::string(to_string(row.code))) << sentence;
     for (const std::string& part : row.says) EXPECT_THAT(sentence, testing::HasSubstr(part));
-    if (find_schema(row.op) != nullptr) {
+    if (find_traits(row.op) != nullptr) {
       EXPECT_THAT(sentence, testing::HasSubstr(row.op + " '"));
     }
     EXPECT_LT(sentence.size(), 3000u);

@@ -10,11 +10,11 @@ using Dequantize = BlockScaleDequantize;
 
 void add_quantize(BadInputs& rows) {
   const auto quantize = [&](const char* name, const Dims& x, DType dtype, const Quantize& op,
-                            const Result& result, std::vector<std::string> says) {
+                            const OutputSpec& spec, std::vector<std::string> says) {
     rows.push_back(
         {name, "block_scale_quantize",
          [=](Graph& g) {
-           g.apply(op, {{Quantize::x, in(g, x, dtype)}}, {Quantize::y, Quantize::scale}, result);
+           g.apply(op, {{Quantize::x, in(g, x, dtype)}}, {Quantize::y, Quantize::scale}, spec);
          },
          says});
   };
@@ -46,11 +46,11 @@ void add_quantize(BadInputs& rows) {
            {"scale_layout", "got f8_128x4", "expected linear, or blocks along"});
   quantize("block_scale_quantize tiles along a batch", {64, 2, 3}, f32,
            with({32}, 0, ScaleLayout::f8_128x4), kBad, {"scale_layout", "[32, 1, 1]"});
-  Result wide = kBad;
+  OutputSpec wide = kBad;
   wide.dtype = f16;
   quantize("block_scale_quantize wide y", {4, 32}, f32, {}, wide,
            {"dtype of y 'bad'", "got f16", "expected e4m3, e5m2, e2m1, i8 or i4"});
-  Result whole = kBad;
+  OutputSpec whole = kBad;
   whole.compute = i32;
   quantize("block_scale_quantize compute", {4, 32}, f32, {}, whole,
            {"compute", "got i32", "expected a floating-point type"});
@@ -58,28 +58,28 @@ void add_quantize(BadInputs& rows) {
                   "block_scale_quantize",
                   [](Graph& g) {
                     g.apply(Quantize{}, {{Quantize::x, in(g, {4, 32})}},
-                            {Quantize::y, Wanted(Quantize::scale, i8)}, kBad);
+                            {Quantize::y, {Quantize::scale, i8}}, kBad);
                   },
                   {"dtype of scale 'bad.scale'", "got i8", "expected e8m0, e4m3"}});
   rows.push_back({"block_scale_quantize scale dims",
                   "block_scale_quantize",
                   [](Graph& g) {
                     g.apply(Quantize{}, {{Quantize::x, in(g, {4, 33})}},
-                            {Quantize::y, Wanted(Quantize::scale, {}, {4, 1})}, kBad);
+                            {Quantize::y, {Quantize::scale, {}, {4, 1}}}, kBad);
                   },
                   {"dims of scale 'bad.scale'", "got [4, 1]", "expected [4, 2]"}});
 }
 
 void add_dequantize(BadInputs& rows) {
   const auto dequantize = [&](const char* name, DType x, const Dims& scale, DType type,
-                              const Dequantize& op, const Result& result,
+                              const Dequantize& op, const OutputSpec& spec,
                               std::vector<std::string> says) {
     rows.push_back({name, "block_scale_dequantize",
                     [=](Graph& g) {
                       const Value numbers = in(g, {4, 40}, x);
                       g.apply(op,
                               {{Dequantize::x, numbers}, {Dequantize::scale, in(g, scale, type)}},
-                              {Dequantize::y}, result);
+                              {Dequantize::y}, spec);
                     },
                     says});
   };
@@ -95,7 +95,7 @@ void add_dequantize(BadInputs& rows) {
              {"dims of scale 'i", "got [4, 1]", "expected [4, 2]"});
   dequantize("block_scale_dequantize unpadded tiles", e4m3, {4, 2}, e8m0, tiled, kBad,
              {"dims of scale 'i", "got [4, 2]", "expected [128, 4]"});
-  Result power = kBad;
+  OutputSpec power = kBad;
   power.dtype = e8m0;
   dequantize("block_scale_dequantize to scales", e4m3, {4, 2}, e8m0, {}, power,
              {"dtype of y 'bad'", "got e8m0", "expected a type with a sign"});
@@ -134,9 +134,9 @@ void add_types(BadInputs& rows) {
   rows.push_back({"pointwise to complex numbers",
                   "pointwise",
                   [](Graph& g) {
-                    Result result = kBad;
-                    result.dtype = complex_f64;
-                    g.pointwise(PointwiseMode::identity, std::array{in(g, {2})}, {}, result);
+                    OutputSpec spec = kBad;
+                    spec.dtype = complex_f64;
+                    g.pointwise(PointwiseMode::identity, std::array{in(g, {2})}, {}, spec);
                   },
                   {"dtype of output 'bad'", "got complex_f64", "only matmul supports complex"}});
   rows.push_back({"reshape of complex numbers",
@@ -163,7 +163,7 @@ void add_types(BadInputs& rows) {
                   [](Graph& g) {
                     const auto made = g.apply(Quantize{}, {{Quantize::x, in(g, {4, 32})}},
                                               {Quantize::y, Quantize::scale});
-                    g.output("wide", made[0], {.dtype = f32});
+                    g.output("wide", made[Quantize::y], {.dtype = f32});
                   },
                   {"dtype of y 'wide'", "got f32", "expected e4m3"}});
   rows.push_back({"sum of scales",
@@ -177,9 +177,9 @@ void add_types(BadInputs& rows) {
       {"scaled conversion to scales",
        "pointwise",
        [](Graph& g) {
-         Result result = kBad;
-         result.dtype = e8m0;
-         g.pointwise(PointwiseMode::identity, std::array{in(g, {2})}, {.alpha1 = 2.0}, result);
+         OutputSpec spec = kBad;
+         spec.dtype = e8m0;
+         g.pointwise(PointwiseMode::identity, std::array{in(g, {2})}, {.alpha1 = 2.0}, spec);
        },
        {"dtype of output 'bad'", "got e8m0", "expected another type: e8m0 (block scales)"}});
   rows.push_back({"matmul of scales",
@@ -203,17 +203,17 @@ void add_types(BadInputs& rows) {
   rows.push_back({"complex matmul with a real result",
                   "matmul",
                   [](Graph& g) {
-                    Result result = kBad;
-                    result.dtype = f32;
-                    g.matmul(in(g, {2, 2}, complex_f32), in(g, {2, 2}, complex_f32), result);
+                    OutputSpec spec = kBad;
+                    spec.dtype = f32;
+                    g.matmul(in(g, {2, 2}, complex_f32), in(g, {2, 2}, complex_f32), spec);
                   },
                   {"dtype of c 'bad'", "got f32", "expected a complex type"}});
   rows.push_back({"complex compute type",
                   "matmul",
                   [](Graph& g) {
-                    Result result = kBad;
-                    result.compute = complex_f32;
-                    g.matmul(in(g, {2, 2}, complex_f32), in(g, {2, 2}, complex_f32), result);
+                    OutputSpec spec = kBad;
+                    spec.compute = complex_f32;
+                    g.matmul(in(g, {2, 2}, complex_f32), in(g, {2, 2}, complex_f32), spec);
                   },
                   {"compute", "got complex_f32", "expected a type to compute in"}});
   rows.push_back({"complex tensor of eight axes",

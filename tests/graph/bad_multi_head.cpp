@@ -38,7 +38,7 @@ void row(BadInputs& rows, const char* op, const char* name, const Wrong& wrong,
                         {MultiHead::weights, {right.shape().weight_count}}};
                     if constexpr (requires { MultiHead::d_o; })
                       operands.emplace_back(MultiHead::d_o, right.shape().o_dims());
-                    std::vector<Operand> inputs;
+                    std::vector<AnyOperand> inputs;
                     for (auto [slot, dims] : operands) {
                       if (std::count(wrong.without.begin(), wrong.without.end(), slot)) continue;
                       DType dtype = f32;
@@ -50,9 +50,9 @@ void row(BadInputs& rows, const char* op, const char* name, const Wrong& wrong,
                     }
                     for (const auto& [slot, dims] : wrong.extra)
                       inputs.push_back({slot, in(g, dims, i32)});
-                    std::vector<Wanted> outputs = {0};
-                    if constexpr (requires { MultiHead::dk; }) outputs = {0, 1, 2};
-                    g.apply(node, inputs, outputs, kBad);
+                    std::vector<AnyWanted> outputs = {{0}};
+                    if constexpr (requires { MultiHead::dk; }) outputs = {{0}, {1}, {2}};
+                    g.apply_any(node, inputs, outputs, kBad);
                   },
                   std::move(says)});
 }

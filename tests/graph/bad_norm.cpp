@@ -100,7 +100,7 @@ void add_norm_forward(BadInputs& rows) {
           "expected none: batch norm in inference"});
   rows.push_back({"norm of integers",
                   "norm_forward",
-                  [](Graph& g) { g.norm(in(g, kImages, i8), {}, {}, {}, kBad); },
+                  [](Graph& g) { g.norm(in(g, kImages, i8), {}, {}, kBad); },
                   {"dtype of x 'i0'", "got i8", "expected a floating-point type"}});
 }
 
@@ -115,7 +115,8 @@ void add_norm_backward(BadInputs& rows) {
                       };
                       const Value x = in(g, kImages), gradient = in(g, dy), factor = given(scale);
                       const Value m = given(mean), v = given(inv_variance);
-                      g.norm_backward(x, gradient, factor, op, m, v, kBad);
+                      g.norm_backward(x, gradient, op,
+                                      {.scale = factor, .mean = m, .inv_variance = v}, kBad);
                     },
                     says});
   };
@@ -138,7 +139,7 @@ void add_norm_backward(BadInputs& rows) {
   rows.push_back(
       {"norm_backward integer gradient",
        "norm_backward",
-       [](Graph& g) { g.norm_backward(in(g, kImages), in(g, kImages, i32), {}, {}, {}, {}, kBad); },
+       [](Graph& g) { g.norm_backward(in(g, kImages), in(g, kImages, i32), {}, {}, kBad); },
        {"dtype of dy 'i", "got i32", "expected a floating-point type"}});
 }
 

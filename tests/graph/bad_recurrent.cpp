@@ -20,7 +20,7 @@ RnnAttributes good() {
 }
 
 using Change = std::function<void(RnnAttributes&)>;
-using Extra = std::function<std::vector<Operand>(Graph&)>;
+using Extra = std::function<std::vector<Operand<RnnForward>>(Graph&)>;
 
 template <class Op>
 Op changed(const Change& change) {
@@ -37,19 +37,19 @@ void add_recurrent_forward(BadInputs& rows) {
   };
   const auto row = [&](const char* name, const Change& change, std::vector<std::string> says,
                        const Shapes& shapes = {}, const Extra& extra = {},
-                       std::vector<Wanted> wanted = {}) {
+                       std::vector<Wanted<F>> wanted = {}) {
     rows.push_back({name, "rnn_forward",
                     [=](Graph& g) {
-                      std::vector<Operand> operands = {{F::x, in(g, shapes.x, shapes.x_dtype)}};
+                      std::vector<Operand<F>> operands = {{F::x, in(g, shapes.x, shapes.x_dtype)}};
                       operands.push_back({F::weights, in(g, shapes.weights, shapes.weights_dtype)});
                       if (extra)
-                        for (const Operand& operand : extra(g)) operands.push_back(operand);
+                        for (const auto& operand : extra(g)) operands.push_back(operand);
                       g.apply(changed<F>(change), operands, wanted, kBad);
                     },
                     says});
   };
   const auto lengths = [](DType dtype, const Dims& dims) {
-    return [=](Graph& g) { return std::vector<Operand>{{F::seq_lengths, in(g, dims, dtype)}}; };
+    return [=](Graph& g) { return std::vector<Operand<F>>{{F::seq_lengths, in(g, dims, dtype)}}; };
   };
   row("rnn hidden_size", [](auto& op) { op.hidden_size = 0; },
       {"hidden_size", "got 0", "expected at least 1"});
@@ -89,17 +89,17 @@ void add_recurrent_forward(BadInputs& rows) {
       {"input dropout_seed", "got nothing", "a tensor with dropout"});
   row("rnn seed without dropout", {},
       {"input dropout_seed", "got a tensor", "none without dropout"}, {}, [](Graph& g) {
-        return std::vector<Operand>{{F::dropout_seed, in(g, {1}, i64)}};
+        return std::vector<Operand<F>>{{F::dropout_seed, in(g, {1}, i64)}};
       });
   row("rnn offset without seed", {},
       {"input dropout_offset", "got a tensor", "none without dropout_seed"}, {}, [](Graph& g) {
-        return std::vector<Operand>{{F::dropout_offset, in(g, {1}, i64)}};
+        return std::vector<Operand<F>>{{F::dropout_offset, in(g, {1}, i64)}};
       });
   row(
       "rnn seed of many", [](auto& op) { op.dropout = 0.5; },
       {"dims of dropout_seed 'i2'", "got [2]", "a single element"}, {},
       [](Graph& g) {
-        return std::vector<Operand>{{F::dropout_seed, in(g, {2}, i64)}};
+        return std::vector<Operand<F>>{{F::dropout_seed, in(g, {2}, i64)}};
       });
   row("rnn rank of x", {}, {"rank of x 'i0'", "got 2", "3 in the padded layout"}, {.x = {4, 2}});
   row("rnn rank of packed x", [](auto& op) { op.layout = RnnLayout::packed; },
@@ -120,15 +120,15 @@ void add_recurrent_forward(BadInputs& rows) {
   row("rnn skip", [](auto& op) { op.input = RnnInput::skip; },
       {"features of x", "got 2", "hidden_size = 3, because input is skip"});
   row("rnn hx", {}, {"dims of hx 'i2'", "got [1, 2, 4]", "expected [1, 2, 3]"}, {}, [](Graph& g) {
-    return std::vector<Operand>{{F::hx, in(g, {1, 2, 4})}};
+    return std::vector<Operand<F>>{{F::hx, in(g, {1, 2, 4})}};
   });
   row("rnn cx of a tanh", {}, {"input cx 'i2'", "got a tensor", "none in mode tanh"}, {},
       [](Graph& g) {
-        return std::vector<Operand>{{F::cx, in(g, {1, 2, 3})}};
+        return std::vector<Operand<F>>{{F::cx, in(g, {1, 2, 3})}};
       });
   row("rnn cy of a tanh", {}, {"output cy", "got a tensor", "none in mode tanh"}, {}, {}, {F::cy});
   row("rnn reserve in fp8", {}, {"dtype of reserve", "got e4m3", "f64, f32, f16 or bf16"}, {}, {},
-      {Wanted(F::reserve, e4m3)});
+      {{F::reserve, e4m3}});
 }
 
 void add_recurrent_backward(BadInputs& rows) {
@@ -138,10 +138,10 @@ void add_recurrent_backward(BadInputs& rows) {
     Dims dhy = {1, 2, 3}, dx = {};
   };
   const auto row = [&](const char* name, const Change& change, std::vector<std::string> says,
-                       const Shapes& shapes = {}, std::vector<Wanted> wanted = {}) {
+                       const Shapes& shapes = {}, std::vector<Wanted<D>> wanted = {}) {
     rows.push_back({name, "rnn_backward_data",
                     [=](Graph& g) {
-                      std::vector<Operand> operands = {{D::dy, in(g, shapes.dy)}};
+                      std::vector<Operand<D>> operands = {{D::dy, in(g, shapes.dy)}};
                       operands.push_back({D::weights, in(g, shapes.weights)});
                       operands.push_back({D::reserve, in(g, shapes.reserve, shapes.reserve_dtype)});
                       operands.push_back({D::dhy, in(g, shapes.dhy)});
@@ -176,7 +176,7 @@ void add_weights(BadInputs& rows) {
     rows.push_back(
         {name, "rnn_backward_weights",
          [=](Graph& g) {
-           std::vector<Operand> operands = {{W::x, in(g, shapes.x)}};
+           std::vector<Operand<W>> operands = {{W::x, in(g, shapes.x)}};
            operands.push_back({W::reserve, in(g, shapes.reserve)});
            operands.push_back({W::dgates, in(g, shapes.dgates)});
            operands.push_back({W::previous, in(g, shapes.previous, shapes.previous_dtype)});

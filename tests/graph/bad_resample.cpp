@@ -78,7 +78,7 @@ void add_resample_backward(BadInputs& rows) {
   const Dims dy = {1, 2, 3, 3}, x = {1, 2, 6, 6};
   const ResampleAttributes pool = {.window = {2, 2}};
   const auto backward = [&](const char* name, const Dims& dy_dims, const ResampleAttributes& with,
-                            const Result& result, const Dims& x_dims, const Dims& index_dims,
+                            const OutputSpec& spec, const Dims& x_dims, const Dims& index_dims,
                             DType index_dtype, std::vector<std::string> says) {
     rows.push_back({name, "resample_backward",
                     [=](Graph& g) {
@@ -86,7 +86,7 @@ void add_resample_backward(BadInputs& rows) {
                       const Value input = x_dims.empty() ? Value() : in(g, x_dims);
                       const Value index =
                           index_dims.empty() ? Value() : in(g, index_dims, index_dtype);
-                      g.resample_backward(gradient, with, result, input, index);
+                      g.resample_backward(gradient, with, spec, input, index);
                     },
                     says});
   };

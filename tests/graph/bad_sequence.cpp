@@ -73,9 +73,9 @@ void add_mixtures(BadInputs& rows) {
                       using Moe = MoeGroupedMatmulBackward;
                       Moe op;
                       op.mode = m.mode;
-                      std::vector<Wanted> wanted = {Moe::dweight};
+                      std::vector<Wanted<Moe>> wanted = {Moe::dweight};
                       if (m.dtoken) wanted.emplace_back(Moe::dtoken);
-                      const std::vector<Operand> operands = {
+                      const std::vector<Operand<Moe>> operands = {
                           {Moe::doutput, in(g, m.doutput, m.dtype)},
                           {Moe::token, in(g, m.token, f32)},
                           {Moe::first_token_offset, in(g, m.first, m.integer)},
@@ -207,9 +207,9 @@ void add_causal_convolutions(BadInputs& rows) {
     rows.push_back({name, "causal_conv_backward",
                     [=](Graph& g) {
                       using Op = CausalConvBackward;
-                      std::vector<Wanted> wanted = {Op::dx};
+                      std::vector<Wanted<Op>> wanted = {Op::dx};
                       if (c.dstate) wanted.emplace_back(Op::dinitial_state);
-                      const std::vector<Operand> operands = {
+                      const std::vector<Operand<Op>> operands = {
                           {Op::x, in(g, c.x, c.dtype)},
                           {Op::w, in(g, c.w)},
                           {Op::dy, in(g, c.dy, c.dtype)},
@@ -253,7 +253,7 @@ void add_dropouts(BadInputs& rows) {
            op.probability = probability;
            g.apply(op,
                    {{Op::x, in(g, {3, 5}, dtype)}, {Op::seed_tensor, optional(g, seed, integer)}},
-                   {Op::y, Wanted(Op::next_offset, next, next_dims)}, kBad);
+                   {Op::y, {Op::next_offset, next, next_dims}}, kBad);
          },
          says});
   };

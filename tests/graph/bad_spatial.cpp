@@ -15,25 +15,25 @@ struct CtcOperands {
 void add_ctc(BadInputs& rows) {
   const auto ctc = [&](const char* name, const CtcLoss& op, const CtcOperands& with,
                        std::vector<std::string> says, bool gradient = true) {
-    rows.push_back({name, "ctc_loss",
-                    [=](Graph& g) {
-                      const Value x = in(g, with.x, with.x_dtype);
-                      const Value labels = in(g, with.labels, with.label_dtype);
-                      const Value lengths = in(g, with.label_lengths, with.length_dtype);
-                      const Value times = in(g, with.input_lengths, i64);
-                      const Value previous = with.previous.empty()
-                                                 ? Value()
-                                                 : in(g, with.previous, with.previous_dtype);
-                      const std::vector<Operand> operands = {{CtcLoss::x, x},
-                                                             {CtcLoss::labels, labels},
-                                                             {CtcLoss::label_lengths, lengths},
-                                                             {CtcLoss::input_lengths, times},
-                                                             {CtcLoss::previous, previous}};
-                      std::vector<Wanted> wanted = {CtcLoss::loss};
-                      if (gradient) wanted.push_back(CtcLoss::gradient);
-                      g.apply(op, operands, wanted, kBad);
-                    },
-                    says});
+    rows.push_back(
+        {name, "ctc_loss",
+         [=](Graph& g) {
+           const Value x = in(g, with.x, with.x_dtype);
+           const Value labels = in(g, with.labels, with.label_dtype);
+           const Value lengths = in(g, with.label_lengths, with.length_dtype);
+           const Value times = in(g, with.input_lengths, i64);
+           const Value previous =
+               with.previous.empty() ? Value() : in(g, with.previous, with.previous_dtype);
+           const std::vector<Operand<CtcLoss>> operands = {{CtcLoss::x, x},
+                                                           {CtcLoss::labels, labels},
+                                                           {CtcLoss::label_lengths, lengths},
+                                                           {CtcLoss::input_lengths, times},
+                                                           {CtcLoss::previous, previous}};
+           std::vector<Wanted<CtcLoss>> wanted = {CtcLoss::loss};
+           if (gradient) wanted.push_back(CtcLoss::gradient);
+           g.apply(op, operands, wanted, kBad);
+         },
+         says});
   };
   ctc("ctc_loss of a matrix", {}, {.x = {5, 4}}, {"rank of x 'i0'", "got 2", "expected 3 to 3"});
   ctc("ctc_loss of integers", {}, {.x_dtype = i32},

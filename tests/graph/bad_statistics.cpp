@@ -10,8 +10,9 @@ const Dims kStatChannels = {1, 4, 1, 1};
 const Dims kOneNumber = {1, 1, 1, 1};
 
 // An operand of a row: its slot, dims and dtype.
+template <class Op>
 struct Part {
-  int slot;
+  typename Op::In slot;
   Dims dims;
   DType dtype = f32;
 };
@@ -19,12 +20,13 @@ struct Part {
 // A row with one node of these operands, by slot, and all the named outputs.
 template <class Op>
 void row(BadInputs& rows, const char* name, const char* op_name, const Op& op,
-         const std::vector<Part>& parts, const std::vector<Wanted>& wanted,
+         const std::vector<std::type_identity_t<Part<Op>>>& parts,
+         const std::vector<std::type_identity_t<Wanted<Op>>>& wanted,
          const std::vector<std::string>& says) {
   rows.push_back({name, op_name,
                   [=](Graph& g) {
-                    std::vector<Operand> operands;
-                    for (const Part& part : parts)
+                    std::vector<Operand<Op>> operands;
+                    for (const Part<Op>& part : parts)
                       operands.push_back({part.slot, in(g, part.dims, part.dtype)});
                     g.apply(op, operands, wanted, kBad);
                   },
@@ -32,7 +34,8 @@ void row(BadInputs& rows, const char* name, const char* op_name, const Op& op,
 }
 
 void add_gen_stats(BadInputs& rows) {
-  const auto bad = [&](const char* name, const Part& x, const std::vector<Wanted>& wanted,
+  const auto bad = [&](const char* name, const Part<GenStats>& x,
+                       const std::vector<Wanted<GenStats>>& wanted,
                        const std::vector<std::string>& says) {
     row(rows, name, "gen_stats", GenStats{}, {x}, wanted, says);
   };
@@ -41,7 +44,7 @@ void add_gen_stats(BadInputs& rows) {
   bad("gen_stats of integers", {GenStats::x, kStatImages, i32}, {GenStats::sum, GenStats::sq_sum},
       {"dtype of x 'i0'", "got i32", "expected a floating-point type"});
   bad("gen_stats of other channels", {GenStats::x, kStatImages},
-      {GenStats::sum, Wanted(GenStats::sq_sum, {}, {1, 3, 1, 1})},
+      {GenStats::sum, {GenStats::sq_sum, {}, {1, 3, 1, 1}}},
       {"dims of sq_sum", "got [1, 3, 1, 1]", "expected [1, 4, 1, 1]"});
   bad("gen_stats without squares", {GenStats::x, kStatImages}, {GenStats::sum},
       {"output sq_sum", "got nothing", "expected a tensor"});
@@ -50,14 +53,15 @@ void add_gen_stats(BadInputs& rows) {
 void add_finalize(BadInputs& rows) {
   using Bn = BnFinalize;
   const Bn training{.count = 9}, inference{.phase = NormPhase::inference};
-  const std::vector<Wanted> plain = {Bn::eq_scale, Bn::eq_bias};
-  const auto bad = [&](const char* name, const Bn& op, std::vector<Part> parts,
-                       const std::vector<Wanted>& wanted, const std::vector<std::string>& says) {
+  const std::vector<Wanted<Bn>> plain = {Bn::eq_scale, Bn::eq_bias};
+  const auto bad = [&](const char* name, const Bn& op, std::vector<Part<Bn>> parts,
+                       const std::vector<Wanted<Bn>>& wanted,
+                       const std::vector<std::string>& says) {
     parts.insert(parts.begin(), {{Bn::scale, kStatChannels}, {Bn::bias, kStatChannels}});
     row(rows, name, "bn_finalize", op, parts, wanted, says);
   };
-  const std::vector<Part> sums = {{Bn::sum, kStatChannels}, {Bn::sq_sum, kStatChannels}};
-  const auto with = [&](std::vector<Part> more) {
+  const std::vector<Part<Bn>> sums = {{Bn::sum, kStatChannels}, {Bn::sq_sum, kStatChannels}};
+  const auto with = [&](std::vector<Part<Bn>> more) {
     more.insert(more.begin(), sums.begin(), sums.end());
     return more;
   };
@@ -103,8 +107,8 @@ void add_finalize(BadInputs& rows) {
 
 void add_backward_weights(BadInputs& rows) {
   using Bn = BnBackwardWeights;
-  const std::vector<Wanted> wanted = {Bn::dscale, Bn::dbias};
-  const auto bad = [&](const char* name, const Dims& dy, const Part& mean, DType scale,
+  const std::vector<Wanted<Bn>> wanted = {Bn::dscale, Bn::dbias};
+  const auto bad = [&](const char* name, const Dims& dy, const Part<Bn>& mean, DType scale,
                        const std::vector<std::string>& says) {
     row(rows, name, "bn_backward_weights", Bn{},
         {{Bn::x, kStatImages},
@@ -138,9 +142,9 @@ void add_local_norm(BadInputs& rows, const std::string& op_name, bool divisive) 
                        const Dims& second, DType dtype, const std::vector<std::string>& says) {
     rows.push_back({op_name + ": " + name, op_name,
                     [=](Graph& g) {
-                      std::vector<Operand> operands = {{0, in(g, x, dtype)}};
+                      std::vector<AnyOperand> operands = {{0, in(g, x, dtype)}};
                       if (operand_count<Op>() > 1) operands.push_back({1, in(g, second)});
-                      g.apply(Op{attributes}, operands, std::vector<Wanted>{0}, kBad);
+                      g.apply_any(Op{attributes}, operands, {}, kBad);
                     },
                     says});
   };
@@ -164,16 +168,16 @@ void add_local_norm(BadInputs& rows, const std::string& op_name, bool divisive) 
 }
 
 void add_indices_and_norms(BadInputs& rows) {
-  const auto reduce = [&](const char* name, ReductionMode mode, const Wanted& index,
+  const auto reduce = [&](const char* name, ReductionMode mode, const Wanted<Reduction>& index,
                           const std::vector<std::string>& says) {
     row(rows, name, "reduction", Reduction{.mode = mode, .axes = {1}},
         {{Reduction::x, kStatImages}}, {Reduction::y, index}, says);
   };
   reduce("index of a sum", ReductionMode::add, Reduction::index,
          {"output index", "got a tensor", "none: add picks no element"});
-  reduce("index as a fraction", ReductionMode::max, Wanted(Reduction::index, f32),
+  reduce("index as a fraction", ReductionMode::max, {Reduction::index, f32},
          {"dtype of index", "got f32", "expected i32 or i64"});
-  reduce("index in other dims", ReductionMode::min, Wanted(Reduction::index, i32, kStatImages),
+  reduce("index in other dims", ReductionMode::min, {Reduction::index, i32, kStatImages},
          {"dims of index", "got [2, 4, 3, 3]", "expected [2, 1, 3, 3]"});
   row(rows, "index past 32 bits", "reduction",
       Reduction{.mode = ReductionMode::max, .axes = {0, 1}},

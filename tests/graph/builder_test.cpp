@@ -92,6 +92,31 @@ TEST(Builder, PointwiseBroadcasts) {
   EXPECT_EQ(facts(cast(x, e5m2)), channels({2, 3, 4, 5}, e5m2));
 }
 
+TEST(Builder, PointwiseBroadcastsAcrossRanks) {
+  Graph g;
+  const Value x = g.input("x", {8, 1, 6}, f16), b = g.input("b", {7, 1}, f32),
+              row = g.input("row", {6}, bf16), one = g.input("one", {1}, f32);
+  EXPECT_EQ(facts(x + b), packed({8, 7, 6}, f16));
+  EXPECT_EQ(facts(b + x), packed({8, 7, 6}, f32));
+  EXPECT_EQ(facts(row * b), packed({7, 6}, bf16));
+  EXPECT_EQ(facts(one + x), packed({8, 1, 6}, f16));
+  EXPECT_EQ(facts(g.scalar("s", f32, 1) * x), packed({8, 1, 6}, f16));
+  EXPECT_EQ(facts(g.constant(2.0, f32, 1) - row), packed({6}, bf16));
+  // Scalars and constants have no axes of their own.
+  const Value s = g.scalar("four");
+  EXPECT_EQ(facts(s * row), packed({6}, bf16));
+  EXPECT_EQ(facts(b - g.constant(1.0)), packed({7, 1}, f32));
+  EXPECT_EQ(facts(s * g.constant(1.0, f32, 2)), packed({1, 1, 1, 1}, f32));
+  EXPECT_EQ(facts(select(g.input("p", {7, 1}, boolean), row, x)), packed({8, 7, 6}, bf16));
+  for (const Value& value : {x, b, row}) EXPECT_EQ(facts(value + 1.0).dims, value.dims());
+  // The graph is as it was written: nothing is reshaped before planning.
+  for (const Node& node : g.nodes()) EXPECT_TRUE(std::holds_alternative<Pointwise>(node.op));
+  g.output("y", x + b);
+  const Graph read = Graph::from_json(g.to_json());
+  EXPECT_EQ(read.to_text(), g.to_text());
+  EXPECT_EQ(read.structural_hash(), g.structural_hash());
+}
+
 TEST(Builder, PointwiseModesHaveTheirTypes) {
   for (int i = 0; i < kPointwiseModeCount; ++i) {
     const auto mode = static_cast<PointwiseMode>(i);
@@ -150,7 +175,7 @@ TEST(Builder, Norms) {
   const Value x = g.input("x", {2, 6, 4, 5}, f16, channels_last);
   const auto results = [&](const NormForward& op, Dims parameters) {
     const Value scale = g.input("", parameters, f32);
-    return g.norm(x, scale, scale, op);
+    return g.norm(x, op, {.scale = scale, .bias = scale});
   };
   const auto layer = results({}, {1, 6, 4, 5});
   EXPECT_EQ(facts(layer.y), channels({2, 6, 4, 5}, f16));
@@ -167,9 +192,9 @@ TEST(Builder, Norms) {
   EXPECT_FALSE(inference.next_running_mean);
   // Without scale, all axes but the first; a scale with one element spans no axis and has the same
   // default.
-  g.norm(x, {}, {});
+  g.norm(x);
   EXPECT_EQ(std::get<NormForward>(g.nodes().back().op).axes, Dims({1, 2, 3}));
-  g.norm(g.input("thin", {8, 1}, f32), g.input("one", {1, 1}, f32), {});
+  g.norm(g.input("thin", {8, 1}, f32), {}, {.scale = g.input("one", {1, 1}, f32)});
   EXPECT_EQ(std::get<NormForward>(g.nodes().back().op).axes, Dims({1}));
 }
 
@@ -177,11 +202,11 @@ TEST(Builder, NormGradients) {
   Graph g;
   const Value x = g.input("x", {2, 6, 4}, f16), dy = g.input("dy", {2, 6, 4}, f32);
   const Value scale = g.input("scale", {1, 6, 1}, f16);
-  const auto with = g.norm_backward(x, dy, scale, {.mode = NormMode::batch});
+  const auto with = g.norm_backward(x, dy, {.mode = NormMode::batch}, {.scale = scale});
   EXPECT_EQ(facts(with.dx), packed({2, 6, 4}, f16));
   EXPECT_EQ(facts(with.dscale), packed({1, 6, 1}, f32));
   EXPECT_EQ(facts(with.dbias), packed({1, 6, 1}, f32));
-  EXPECT_FALSE(g.norm_backward(x, dy, {}, {.mode = NormMode::batch}).dscale);
+  EXPECT_FALSE(g.norm_backward(x, dy, {.mode = NormMode::batch}).dscale);
 }
 
 TEST(Builder, Softmax) {
@@ -367,7 +392,7 @@ TEST(Builder, TensorsAndNodesAreCountedAfterFailure) {
   const std::string before = g.to_json();
   EXPECT_THROW(g.matmul(x, w), Error);
   EXPECT_THROW(g.softmax(x, {.axis = 9}), Error);
-  EXPECT_THROW(g.norm(x, w, w), Error);
+  EXPECT_THROW(g.norm(x, {}, {.scale = w, .bias = w}), Error);
   EXPECT_THROW(g.resample_with_index(x, {.window = {1, 1}}), Error);
   EXPECT_THROW(g.output("y", x, {.layout = Layout(Dims{0, 0})}), Error);
   EXPECT_THROW(g.add_tensor({.name = "t", .kind = TensorKind::input}), Error);

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "graph/op_traits.hpp"
 #include "graph/sample_graphs.hpp"
-#include "graph/schema.hpp"
 
 namespace ashlar::tests {
 namespace {

@@ -1,7 +1,8 @@
-// Sample graphs of the dense, convolution, attention and norm operations.
+// Sample graphs with options: the dense, convolution, attention and norm operations.
 #include "graph/sample_graphs.hpp"
 
 #include <array>
+#include <ashlar/operations.hpp>
 #include <limits>
 
 namespace ashlar::tests {
@@ -72,11 +73,6 @@ void add_resamples(Samples& samples) {
                                   {.mode = ResampleMode::bilinear, .size = {6, 2}})};
   });
   sample(samples, "resample_backward", [](Graph& g) {
-    const Value dy = g.input("dy", {1, 2, 2, 2}, f32), index = g.input("index", {1, 2, 2, 2}, i32);
-    return std::vector{
-        g.resample_backward(dy, {.window = {2, 2}}, {.dims = {1, 2, 4, 4}}, {}, index)};
-  });
-  sample(samples, "resample_backward", [](Graph& g) {
     const Value dy = g.input("dy", {1, 2, 4, 4}, f32);
     return std::vector{g.resample_backward(
         dy, {.mode = ResampleMode::nearest, .align_corners = false}, {.dims = {1, 2, 2, 2}})};
@@ -91,30 +87,32 @@ void add_norms(Samples& samples) {
     const Dims parameters = by_axes ? Dims{1, 4, 2, 3} : channels;
     sample(samples, "norm_forward", [&](Graph& g) {
       const Value x = g.input("x", x_dims, f32), scale = g.input("scale", parameters, f32);
-      const auto r = g.norm(x, scale, g.input("bias", parameters, f32),
-                            {.mode = mode, .epsilon = 1e-3, .groups = groups});
+      const auto r = g.norm(x, {.mode = mode, .epsilon = 1e-3, .groups = groups},
+                            {.scale = scale, .bias = g.input("bias", parameters, f32)});
       return std::vector{r.y, r.mean, r.inv_variance};
     });
     sample(samples, "norm_backward", [&](Graph& g) {
       const Value x = g.input("x", x_dims, f32), dy = g.input("dy", x_dims, f32);
-      const auto r = g.norm_backward(x, dy, g.input("scale", parameters, f32),
-                                     {.mode = mode, .groups = groups});
+      const auto r = g.norm_backward(x, dy, {.mode = mode, .groups = groups},
+                                     {.scale = g.input("scale", parameters, f32)});
       return std::vector{r.dx, r.dscale, r.dbias};
     });
   }
   sample(samples, "norm_forward", [&](Graph& g) {
     const Value x = g.input("x", x_dims, f16, channels_last);
     const Value scale = g.input("scale", channels, f32), bias = g.input("bias", channels, f32);
-    const auto r =
-        g.norm(x, scale, bias, {.mode = NormMode::batch}, {},
-               g.input("running_mean", channels, f32), g.input("running_var", channels, f32));
+    const auto r = g.norm(x, {.mode = NormMode::batch},
+                          {.scale = scale,
+                           .bias = bias,
+                           .running_mean = g.input("running_mean", channels, f32),
+                           .running_var = g.input("running_var", channels, f32)});
     return std::vector{r.y, r.mean, r.inv_variance, r.next_running_mean, r.next_running_var};
   });
   sample(samples, "norm_forward", [&](Graph& g) {
     const Value x = g.input("x", x_dims, f32);
     const Value mean = g.input("mean", channels, f32), inv = g.input("inv", channels, f32);
-    return std::vector{g.norm(x, {}, {}, {.mode = NormMode::batch, .phase = NormPhase::inference},
-                              {}, {}, {}, mean, inv)
+    return std::vector{g.norm(x, {.mode = NormMode::batch, .phase = NormPhase::inference},
+                              {.mean = mean, .inv_variance = inv})
                            .y};
   });
 }
@@ -227,9 +225,6 @@ void add_data_movement(Samples& samples) {
   sample(samples, "reshape", [](Graph& g) {
     return std::vector{g.reshape(g.input("x", {2, 3, 4}, i32), {6, -1})};
   });
-  sample(samples, "transpose", [](Graph& g) {
-    return std::vector{g.transpose(g.input("x", {2, 3, 4}, u8), {2, 0, 1})};
-  });
   sample(samples, "slice", [](Graph& g) {
     return std::vector{g.slice(g.input("x", {4, 6}, f32), {1, 0}, {4, 6}, {1, 4})};
   });
@@ -243,6 +238,8 @@ void add_data_movement(Samples& samples) {
 
 std::vector<SampleGraph> sample_graphs() {
   Samples samples;
+  for (const OperationInfo& operation : operations())
+    samples.push_back({operation.name, sample_graph(operation.name, f32)});
   add_convolutions(samples);
   add_dense(samples);
   add_resamples(samples);

@@ -1,4 +1,4 @@
-// Small valid graphs, at least one for every operation of the schema table.
+// Small valid graphs: the sample of every operation, and more with options, layouts and dtypes.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -16,12 +16,18 @@ std::vector<SampleGraph> sample_graphs();
 
 using Samples = std::vector<SampleGraph>;
 
+inline std::vector<Value> values_of(std::vector<Value> values) { return values; }
+template <class Op>
+std::vector<Value> values_of(const Outputs<Op>& outputs) {
+  return outputs.all();
+}
+
 // Adds a graph named after its operation; `build` returns its results.
 template <class Build>
 void sample(Samples& samples, const std::string& op, const Build& build) {
   Graph graph(op + "_sample");
   int count = 0;
-  for (const Value& value : std::vector<Value>(build(graph)))
+  for (const Value& value : values_of(build(graph)))
     if (value) graph.output("out" + std::to_string(count++), value);
   samples.push_back({op, std::move(graph)});
 }

@@ -1,14 +1,9 @@
-// Sample graphs of block scaling, sub-byte and complex types.
+// Sample graphs with options: block scaling, sub-byte and complex types.
 #include "graph/sample_graphs.hpp"
 
 namespace ashlar::tests {
 
 void add_low_precision_samples(Samples& samples) {
-  sample(samples, "block_scale_quantize", [](Graph& g) {
-    const Value x = g.input("x", {3, 40}, f32);
-    return g.apply(BlockScaleQuantize{}, {{BlockScaleQuantize::x, x}},
-                   {BlockScaleQuantize::y, BlockScaleQuantize::scale});
-  });
   sample(samples, "block_scale_quantize", [](Graph& g) {
     const Value x = g.input("x", {2, 33, 6}, bf16);
     BlockScaleQuantize op;

@@ -1,4 +1,4 @@
-// Sample graphs of multi-head attention.
+// Sample graphs with options: multi-head attention.
 #include "graph/sample_graphs.hpp"
 #include "support/multi_head_problem.hpp"
 
@@ -12,7 +12,7 @@ void add(Samples& samples, const char* op, const support::MultiHeadCase& c) {
     const auto make = [&](const std::string& name, const Dims& dims) {
       return g.input(name, dims, name == "weights" ? f16 : f32);
     };
-    std::vector<Value> results = support::apply_multi_head<MultiHead>(g, c, make);
+    std::vector<Value> results = support::apply_multi_head<MultiHead>(g, c, make).all();
     std::erase_if(results, [](const Value& value) { return !value; });
     return results;
   });

@@ -1,4 +1,4 @@
-// Sample graphs of recurrent networks.
+// Sample graphs with options: recurrent networks.
 #include "graph/sample_graphs.hpp"
 
 namespace ashlar::tests {

@@ -1,4 +1,4 @@
-// Sample graphs of MoE, caches, band matrices, causal convolution and dropout.
+// Sample graphs with options: MoE, caches, band matrices, causal convolution and dropout.
 #include "graph/sample_graphs.hpp"
 
 namespace ashlar::tests {
@@ -77,14 +77,6 @@ void add_causal_convolutions(Samples& samples) {
                     {Conv::bias, g.input("bias", {3}, f16)},
                     {Conv::initial_state, g.input("state", {2, 3, 3}, f16)}},
                    {Conv::y, Conv::final_state});
-  });
-  sample(samples, "causal_conv_backward", [](Graph& g) {
-    using Conv = CausalConvBackward;
-    return g.apply(Conv{},
-                   {{Conv::x, g.input("x", {2, 3, 5}, f32)},
-                    {Conv::w, g.input("w", {3, 2}, f32)},
-                    {Conv::dy, g.input("dy", {2, 3, 5}, f32)}},
-                   {Conv::dx, Conv::dw, Conv::dbias});
   });
 }
 

@@ -1,4 +1,4 @@
-// Sample graphs of CTC, the spatial transformer, im2col and tensor_transform.
+// Sample graphs with options: CTC, the spatial transformer, im2col and tensor_transform.
 #include "graph/sample_graphs.hpp"
 
 namespace ashlar::tests {

@@ -1,4 +1,4 @@
-// Sample graphs of split batch norm and local norms.
+// Sample graphs with options: split batch norm and local norms.
 #include "graph/sample_graphs.hpp"
 
 namespace ashlar::tests {
@@ -9,10 +9,6 @@ const Dims kSampleImages = {2, 3, 4, 5};
 const Dims kSampleChannels = {1, 3, 1, 1};
 
 void add_batch_norm_parts(Samples& samples) {
-  sample(samples, "gen_stats", [](Graph& g) {
-    return g.apply(GenStats{}, {{GenStats::x, g.input("x", kSampleImages, f16, channels_last)}},
-                   {GenStats::sum, GenStats::sq_sum});
-  });
   sample(samples, "bn_finalize", [](Graph& g) {
     using Bn = BnFinalize;
     const auto channels = [&](const char* name) { return g.input(name, kSampleChannels, f32); };
@@ -88,11 +84,12 @@ void add_statistics_samples(Samples& samples) {
   sample(samples, "reduction", [](Graph& g) {
     return g.apply(Reduction{.mode = ReductionMode::max, .axes = {1, 3}},
                    {{Reduction::x, g.input("x", kSampleImages, f32)}},
-                   {Reduction::y, Wanted(Reduction::index, i64)});
+                   {Reduction::y, {Reduction::index, i64}});
   });
   sample(samples, "norm_forward", [](Graph& g) {
-    const NormResults r = g.norm(g.input("x", {2, 3, 4}, bf16), g.input("scale", {2, 1, 4}, f32),
-                                 g.input("bias", {2, 1, 4}, f32), {.mode = NormMode::ada_layer});
+    const NormResults r = g.norm(
+        g.input("x", {2, 3, 4}, bf16), {.mode = NormMode::ada_layer},
+        {.scale = g.input("scale", {2, 1, 4}, f32), .bias = g.input("bias", {2, 1, 4}, f32)});
     return std::vector{r.y, r.mean, r.inv_variance};
   });
 }

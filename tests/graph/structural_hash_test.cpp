@@ -63,10 +63,10 @@ TEST(StructuralHash, ChangesWithEveryFact) {
     ++graphs;
   };
   const auto conv = [&](const ConvAttributes& attributes, DType dtype = f32, Dims x = {1, 4, 8, 8},
-                        const Layout& layout = row_major, const Result& result = {}) {
+                        const Layout& layout = row_major, const OutputSpec& spec = {}) {
     add([=](Graph& g) {
       const Value input = g.input("x", x, dtype, layout), w = g.input("w", {4, 4, 3, 3}, dtype);
-      g.output("y", g.conv(input, w, attributes, result));
+      g.output("y", g.conv(input, w, attributes, spec));
     });
   };
   conv({});

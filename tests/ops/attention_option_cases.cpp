@@ -116,15 +116,16 @@ std::int64_t blocks_of(std::int64_t extent, std::int64_t block) {
   return (extent + block - 1) / block;
 }
 
-int last_factor(const AttentionForward&) { return AttentionForward::scale_o; }
-int last_factor(const AttentionBackward&) { return AttentionBackward::scale_dp; }
+AttentionForward::In last_factor(const AttentionForward&) { return AttentionForward::scale_o; }
+AttentionBackward::In last_factor(const AttentionBackward&) { return AttentionBackward::scale_dp; }
 
 template <class Op>
-std::vector<Operand> operands(CaseBuilder& b, const OptionProblem& p) {
+std::vector<Operand<Op>> operands(CaseBuilder& b, const OptionProblem& p) {
   Graph& g = b.graph();
   const Value q = b.operand("q", p.q), k = b.operand("k", p.k), v = b.operand("v", p.v);
-  std::vector<Operand> inputs = {{Op::q, q}, {Op::k, k}, {Op::v, v}};
-  const auto add = [&](bool wanted, int slot, const char* name, const Dims& dims, DType dtype) {
+  std::vector<Operand<Op>> inputs = {{Op::q, q}, {Op::k, k}, {Op::v, v}};
+  const auto add = [&](bool wanted, typename Op::In slot, const char* name, const Dims& dims,
+                       DType dtype) {
     if (wanted) inputs.push_back({slot, b.input(name, dims, dtype)});
   };
   const std::int64_t batch = p.q[0], heads = p.q[1], rows = p.q[2];
@@ -137,13 +138,14 @@ std::vector<Operand> operands(CaseBuilder& b, const OptionProblem& p) {
   add(p.k_pages, Op::page_table_k, "k_table", {batch, 1, blocks_of(p.keys, p.k[2]), 1}, i32);
   add(p.v_pages, Op::page_table_v, "v_table", {batch, 1, blocks_of(p.keys, p.v[2]), 1}, i64);
   add(p.score_inputs, Op::score_input0, "slopes", {1, heads, 1, 1}, b.wide());
-  add(p.score_inputs, Op::score_input0 + 1, "curve", {1, 1, rows, p.keys}, b.dtype());
+  add(p.score_inputs, Op::score_input1, "curve", {1, 1, rows, p.keys}, b.dtype());
   add(p.lengths, Op::seq_len_q, "lengths_q", {batch, 1, 1, 1}, i32);
   add(p.lengths, Op::seq_len_kv, "lengths_kv", {batch, 1, 1, 1}, i32);
   if (p.seeded) inputs.push_back({Op::dropout_seed, g.scalar("seed", i64)});
   if (p.scaled)
     for (int slot = Op::descale_q; slot <= last_factor(Op{}); ++slot)
-      inputs.push_back({slot, g.input("factor" + std::to_string(slot), {1, 1, 1, 1}, f32)});
+      inputs.push_back({static_cast<typename Op::In>(slot),
+                        g.input("factor" + std::to_string(slot), {1, 1, 1, 1}, f32)});
   return inputs;
 }
 
@@ -155,41 +157,43 @@ std::vector<OpCase> attention_option_cases() {
     cases.push_back({"attention_forward", p.label, kFloating,
                      [=](CaseBuilder& b) {
                        using Op = AttentionForward;
-                       const std::vector<Operand> inputs = operands<Op>(b, p);
-                       std::vector<Wanted> wanted = {Op::o, Op::stats};
+                       const std::vector<Operand<Op>> inputs = operands<Op>(b, p);
+                       std::vector<Wanted<Op>> wanted = {Op::o, Op::stats};
                        if (p.every_result)
-                         for (int slot : {Op::max, Op::sum_exp, Op::rng_dump})
+                         for (Op::Out slot : {Op::max, Op::sum_exp, Op::rng_dump})
                            wanted.emplace_back(slot);
                        if (p.scaled)
-                         for (int slot : {Op::amax_s, Op::amax_o}) wanted.emplace_back(slot);
+                         for (Op::Out slot : {Op::amax_s, Op::amax_o}) wanted.emplace_back(slot);
                        const auto results = b.graph().apply(Op{p.attributes}, inputs, wanted);
                        b.result(results[Op::o]);
-                       for (std::size_t slot = 1; slot < results.size(); ++slot)
-                         if (results[slot])
-                           b.result("result" + std::to_string(slot), results[slot]);
+                       for (std::size_t slot = 1; slot < results.all().size(); ++slot)
+                         if (results.all()[slot])
+                           b.result("result" + std::to_string(slot), results.all()[slot]);
                      },
                      false, true});
     cases.push_back(
         {"attention_backward", p.label, kFloating,
          [=](CaseBuilder& b) {
            using Op = AttentionBackward;
-           std::vector<Operand> inputs = operands<Op>(b, p);
+           std::vector<Operand<Op>> inputs = operands<Op>(b, p);
            const Dims o = {p.q[0], p.q[1], p.q[2], p.v[3]};
            inputs.push_back({Op::o, b.operand("o", o)});
            inputs.push_back({Op::d_o, b.operand("d_o", o)});
            inputs.push_back({Op::stats, b.input("stats_in", {o[0], o[1], o[2], 1}, b.wide())});
-           std::vector<Wanted> wanted = {Op::dq, Op::dk, Op::dv};
+           std::vector<Wanted<Op>> wanted = {Op::dq, Op::dk, Op::dv};
            if (p.bias) wanted.emplace_back(Op::dbias);
            if (p.sink) wanted.emplace_back(Op::dsink);
            if (p.every_result) wanted.emplace_back(Op::rng_dump);
            if (p.scaled)
-             for (int slot = Op::amax_dq; slot <= Op::amax_dp; ++slot) wanted.emplace_back(slot);
+             for (Op::Out slot : {Op::amax_dq, Op::amax_dk, Op::amax_dv, Op::amax_dp})
+               wanted.emplace_back(slot);
            Op op{p.attributes};
            op.score_modifier_gradient = p.gradient;
            const auto results = b.graph().apply(op, inputs, wanted);
            b.result(results[Op::dq]);
-           for (std::size_t slot = 1; slot < results.size(); ++slot)
-             if (results[slot]) b.result("result" + std::to_string(slot), results[slot]);
+           for (std::size_t slot = 1; slot < results.all().size(); ++slot)
+             if (results.all()[slot])
+               b.result("result" + std::to_string(slot), results.all()[slot]);
          },
          false, true});
   }

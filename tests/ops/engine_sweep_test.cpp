@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "api/backends.hpp"
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 #include "support/test_device.hpp"
 
 namespace ashlar::ops {
@@ -49,7 +49,7 @@ EngineTable table() { return backend_for(support::test_device().props().kind).en
 
 std::vector<std::string> operation_names() {
   std::vector<std::string> names;
-  for (const OpSchema& schema : schema_table()) names.emplace_back(schema.name);
+  for (const OpTraits& traits : op_table()) names.emplace_back(traits.name);
   return names;
 }
 

@@ -63,9 +63,9 @@ void add_block_scales(std::vector<OpCase>& cases) {
                        Quantize op;
                        p.put(op);
                        op.axis = p.axis;
-                       const auto made = b.graph().apply(
-                           op, {{Quantize::x, b.operand("x", p.x)}},
-                           {Wanted(Quantize::y, p.narrow), Wanted(Quantize::scale, p.scale)});
+                       const auto made =
+                           b.graph().apply(op, {{Quantize::x, b.operand("x", p.x)}},
+                                           {{Quantize::y, p.narrow}, {Quantize::scale, p.scale}});
                        b.result(made[Quantize::y]);
                        b.result("scale", made[Quantize::scale]);
                      },
@@ -83,7 +83,7 @@ void add_block_scales(std::vector<OpCase>& cases) {
            const Value scale = b.input("scale", p.scales(), p.scale);
            const auto made = b.graph().apply(
                op, {{Dequantize::x, b.input("x", p.x, p.narrow)}, {Dequantize::scale, scale}},
-               {Wanted(Dequantize::y, b.dtype())}, {.compute = b.wide()});
+               {{Dequantize::y, b.dtype()}}, {.compute = b.wide()});
            b.result(made[Dequantize::y]);
          },
          false,
@@ -121,7 +121,7 @@ void add_zero_points(std::vector<OpCase>& cases) {
                            {{Dequantize::x, b.input("x", p.blocks.x, p.blocks.narrow)},
                             {Dequantize::scale, b.input("scale", shared, p.blocks.scale)},
                             {Dequantize::zero_point, b.input("zero", shared, p.zero)}},
-                           {Wanted(Dequantize::y, b.dtype())}, {.compute = b.wide()});
+                           {{Dequantize::y, b.dtype()}}, {.compute = b.wide()});
                        b.result(made[Dequantize::y]);
                      },
                      false,
@@ -246,7 +246,8 @@ void add_rare_types(std::vector<OpCase>& cases) {
        {e2m1},
        [](CaseBuilder& b) {
          const Value scale = b.input("scale", {1, 13}, f32);
-         b.result(b.graph().norm(b.operand("x", {4, 13}), scale, {}, {.mode = NormMode::rms}).y);
+         b.result(
+             b.graph().norm(b.operand("x", {4, 13}), {.mode = NormMode::rms}, {.scale = scale}).y);
        },
        false,
        false});

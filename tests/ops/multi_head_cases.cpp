@@ -14,7 +14,7 @@ void build(CaseBuilder& b, const MultiHeadCase& c) {
   const auto make = [&](const std::string& name, const Dims& dims) {
     return b.operand(name, dims);
   };
-  const std::vector<Value> results = support::apply_multi_head<MultiHead>(g, c, make);
+  const std::vector<Value> results = support::apply_multi_head<MultiHead>(g, c, make).all();
   b.result(results[0]);
   for (std::size_t i = 1; i < results.size(); ++i)
     if (results[i]) b.result("result" + std::to_string(i), results[i]);

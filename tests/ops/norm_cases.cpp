@@ -46,25 +46,27 @@ void add_forward(std::vector<OpCase>& cases, const NormProblem& p) {
     return NormForward{
         .mode = p.mode, .phase = phase, .epsilon = 0x1p-8, .groups = p.groups, .axes = p.axes};
   };
-  cases.push_back({"norm_forward", name + ", training", kFloating,
-                   [=](CaseBuilder& b) {
-                     const Value x = b.operand("x", p.x);
-                     const Value scale = b.input("scale", shapes.parameters, b.wide());
-                     const Value bias = b.input("bias_parameter", shapes.parameters, b.wide());
-                     Value mean, variance;
-                     if (p.mode == NormMode::batch) {
-                       mean = b.input("running_mean", shapes.statistics, b.wide());
-                       variance = b.input("running_var", shapes.statistics, b.wide());
-                     }
-                     const NormResults r = b.graph().norm(
-                         x, scale, bias, attributes(NormPhase::training), {}, mean, variance);
-                     b.result(r.y);
-                     if (r.mean) b.result("mean_out", r.mean);
-                     b.result("inv_variance_out", r.inv_variance);
-                     if (r.next_running_mean) b.result("next_mean", r.next_running_mean);
-                     if (r.next_running_var) b.result("next_var", r.next_running_var);
-                   },
-                   false, p.one_shape});
+  cases.push_back(
+      {"norm_forward", name + ", training", kFloating,
+       [=](CaseBuilder& b) {
+         const Value x = b.operand("x", p.x);
+         const Value scale = b.input("scale", shapes.parameters, b.wide());
+         const Value bias = b.input("bias_parameter", shapes.parameters, b.wide());
+         Value mean, variance;
+         if (p.mode == NormMode::batch) {
+           mean = b.input("running_mean", shapes.statistics, b.wide());
+           variance = b.input("running_var", shapes.statistics, b.wide());
+         }
+         const NormResults r = b.graph().norm(
+             x, attributes(NormPhase::training),
+             {.scale = scale, .bias = bias, .running_mean = mean, .running_var = variance});
+         b.result(r.y);
+         if (r.mean) b.result("mean_out", r.mean);
+         b.result("inv_variance_out", r.inv_variance);
+         if (r.next_running_mean) b.result("next_mean", r.next_running_mean);
+         if (r.next_running_var) b.result("next_var", r.next_running_var);
+       },
+       false, p.one_shape});
   cases.push_back({"norm_forward", name + ", inference", kFloating,
                    [=](CaseBuilder& b) {
                      const Value x = b.operand("x", p.x);
@@ -75,8 +77,8 @@ void add_forward(std::vector<OpCase>& cases, const NormProblem& p) {
                      }
                      const Value scale = b.input("scale", shapes.parameters, b.dtype());
                      b.result(b.graph()
-                                  .norm(x, scale, {}, attributes(NormPhase::inference), {}, {}, {},
-                                        mean, variance)
+                                  .norm(x, attributes(NormPhase::inference),
+                                        {.scale = scale, .mean = mean, .inv_variance = variance})
                                   .y);
                    },
                    false, true});
@@ -97,9 +99,8 @@ void add_backward(std::vector<OpCase>& cases, const NormProblem& p) {
              mean = b.input("mean", shapes.statistics, b.wide());
            if (given) inv_variance = b.input("inv_variance", shapes.statistics, b.wide());
            const NormGradients r = b.graph().norm_backward(
-               x, dy, scale,
-               {.mode = p.mode, .epsilon = 0x1p-8, .groups = p.groups, .axes = p.axes}, mean,
-               inv_variance);
+               x, dy, {.mode = p.mode, .epsilon = 0x1p-8, .groups = p.groups, .axes = p.axes},
+               {.scale = scale, .mean = mean, .inv_variance = inv_variance});
            b.result(r.dx);
            b.result("dscale", r.dscale);
            b.result("dbias", r.dbias);

@@ -47,7 +47,7 @@ class CaseBuilder {
 };
 
 struct OpCase {
-  std::string op;     // as in the schema
+  std::string op;     // as in the table of operations
   std::string label;  // what is special about it
   std::vector<DType> dtypes;
   std::function<void(CaseBuilder&)> build;

@@ -32,6 +32,8 @@ std::vector<OpCase> pointwise_cases() {
   const std::vector<Operands> operands = {
       {"same extents", {3, 5, 7}, {3, 5, 7}, {3, 5, 7}, {}, false},
       {"broadcast", {3, 1, 67}, {1, 4, 67}, {3, 4, 1}},
+      {"broadcast ranks", {8, 1, 6}, {7, 1}, {6}},
+      {"broadcast a lower rank", {5}, {2, 3, 1}, {1}},
       {"tuned", {2, 3, 11}, {2, 3, 11}, {1, 1, 1}, kTuned},
       {"nothing", {2, 0, 3}, {2, 0, 3}, {2, 0, 3}},
   };

@@ -105,7 +105,7 @@ Op op_of(const RnnProblem& p) {
 
 // Lengths and the seed.
 template <class Op>
-void add_integers(CaseBuilder& b, const RnnProblem& p, std::vector<Operand>& operands) {
+void add_integers(CaseBuilder& b, const RnnProblem& p, std::vector<Operand<Op>>& operands) {
   if (p.lengths) operands.push_back({Op::seq_lengths, b.graph().input("lengths", {p.batch}, i32)});
   if (p.attributes.dropout == 0) return;
   operands.push_back({Op::dropout_seed, b.graph().input("seed", {1}, i64)});
@@ -120,33 +120,34 @@ DType record_dtype(CaseBuilder& b) {
 void forward(CaseBuilder& b, const RnnProblem& p, bool training) {
   const RnnShape shape = shape_of(p);
   const bool lstm = shape.mode == RnnMode::lstm;
-  std::vector<Operand> operands = {{F::x, b.operand("x", shape.sequence(shape.input))}};
+  std::vector<Operand<F>> operands = {{F::x, b.operand("x", shape.sequence(shape.input))}};
   operands.push_back({F::weights, b.input("weights", {shape.weight_count()}, b.dtype())});
   if (p.states) {
     operands.push_back({F::hx, b.input("hx", shape.state(shape.output()), b.wide())});
     if (lstm) operands.push_back({F::cx, b.input("cx", shape.state(shape.hidden), b.wide())});
   }
   add_integers<F>(b, p, operands);
-  std::vector<Wanted> wanted;
+  std::vector<Wanted<F>> wanted;
   if (training) {
-    wanted = {F::hy, Wanted(F::reserve, record_dtype(b))};
+    wanted = {F::hy, {F::reserve, record_dtype(b)}};
     if (lstm) wanted.push_back(F::cy);
   }
-  const std::vector<Value> r = b.graph().apply(op_of<F>(p), operands, wanted);
+  const auto r = b.graph().apply(op_of<F>(p), operands, wanted);
   b.result(r[F::y]);
   for (const auto& [name, out] : {std::pair("hy", F::hy), {"cy", F::cy}, {"reserve", F::reserve}})
-    if (r[static_cast<std::size_t>(out)]) b.result(name, r[static_cast<std::size_t>(out)]);
+    if (r[out]) b.result(name, r[out]);
 }
 
 void backward_data(CaseBuilder& b, const RnnProblem& p) {
   const RnnShape shape = shape_of(p);
   const bool lstm = shape.mode == RnnMode::lstm;
   const Dims state = shape.state(shape.output()), cell = shape.state(shape.hidden);
-  std::vector<Operand> operands = {{D::dy, b.operand("dy", shape.sequence(shape.layer_output()))}};
+  std::vector<Operand<D>> operands = {
+      {D::dy, b.operand("dy", shape.sequence(shape.layer_output()))}};
   operands.push_back({D::weights, b.input("weights", {shape.weight_count()}, b.dtype())});
   operands.push_back(
       {D::reserve, b.input("reserve_in", shape.records(shape.reserve_width()), record_dtype(b))});
-  std::vector<Wanted> wanted = {Wanted(D::dgates, record_dtype(b)), D::dhx};
+  std::vector<Wanted<D>> wanted = {{D::dgates, record_dtype(b)}, D::dhx};
   if (p.states) {
     operands.push_back({D::hx, b.input("hx", state, b.wide())});
     operands.push_back({D::dhy, b.input("dhy", state, b.dtype())});
@@ -155,7 +156,7 @@ void backward_data(CaseBuilder& b, const RnnProblem& p) {
   }
   if (lstm) wanted.push_back(D::dcx);
   add_integers<D>(b, p, operands);
-  const std::vector<Value> r = b.graph().apply(op_of<D>(p), operands, wanted);
+  const auto r = b.graph().apply(op_of<D>(p), operands, wanted);
   b.result(r[D::dx]);
   b.result("dhx", r[D::dhx]);
   b.result("dgates", r[D::dgates]);
@@ -164,7 +165,7 @@ void backward_data(CaseBuilder& b, const RnnProblem& p) {
 
 void backward_weights(CaseBuilder& b, const RnnProblem& p) {
   const RnnShape shape = shape_of(p);
-  std::vector<Operand> operands = {{W::x, b.operand("x", shape.sequence(shape.input))}};
+  std::vector<Operand<W>> operands = {{W::x, b.operand("x", shape.sequence(shape.input))}};
   operands.push_back(
       {W::reserve, b.input("reserve_in", shape.records(shape.reserve_width()), record_dtype(b))});
   operands.push_back(

@@ -34,30 +34,30 @@ void add_mixtures(std::vector<OpCase>& cases) {
       const MoeCase c = kMoeCases[number];
       const std::string label = std::string(enum_name(mode)) + ", shape " + std::to_string(number);
       const std::int64_t rows = mode == MoeMode::gather ? c.rows : c.tokens;
-      const auto routing = [=](CaseBuilder& b, std::vector<Operand>& operands, int first, int index,
-                               int ks) {
-        operands.push_back({first, b.input("first", {c.groups, 1, 1}, i32)});
-        if (mode != MoeMode::none) operands.push_back({index, b.input("index", {1, rows, 1}, i64)});
-        if (mode == MoeMode::scatter) operands.push_back({ks, b.input("ks", {1, rows, 1}, i32)});
+      const auto routing = [=]<class Op>(CaseBuilder& b, std::vector<Operand<Op>>& operands) {
+        operands.push_back({Op::first_token_offset, b.input("first", {c.groups, 1, 1}, i32)});
+        if (mode != MoeMode::none)
+          operands.push_back({Op::token_index, b.input("index", {1, rows, 1}, i64)});
+        if (mode == MoeMode::scatter)
+          operands.push_back({Op::token_ks, b.input("ks", {1, rows, 1}, i32)});
       };
       const std::int64_t output_rows =
           mode == MoeMode::scatter && c.output_rows > 0 ? c.output_rows : rows;
-      cases.push_back(
-          {"moe_grouped_matmul", label, kArithmetic,
-           [=](CaseBuilder& b) {
-             using Op = MoeGroupedMatmul;
-             Op op;
-             op.mode = mode;
-             op.top_k = c.top_k;
-             std::vector<Operand> operands = {
-                 {Op::token, b.operand("token", {1, c.tokens, c.depth})},
-                 {Op::weight, b.operand("weight", {c.experts, c.depth, c.columns})}};
-             routing(b, operands, Op::first_token_offset, Op::token_index, Op::token_ks);
-             Result result;
-             result.dims = {1, output_rows, c.columns};
-             b.result(b.graph().apply(op, operands, std::vector<Wanted>{Op::output}, result)[0]);
-           },
-           true, number > 1});
+      cases.push_back({"moe_grouped_matmul", label, kArithmetic,
+                       [=](CaseBuilder& b) {
+                         using Op = MoeGroupedMatmul;
+                         Op op;
+                         op.mode = mode;
+                         op.top_k = c.top_k;
+                         std::vector<Operand<Op>> operands = {
+                             {Op::token, b.operand("token", {1, c.tokens, c.depth})},
+                             {Op::weight, b.operand("weight", {c.experts, c.depth, c.columns})}};
+                         routing(b, operands);
+                         OutputSpec spec;
+                         spec.dims = {1, output_rows, c.columns};
+                         b.result(b.graph().apply(op, operands, {Op::output}, spec));
+                       },
+                       true, number > 1});
       for (const bool dtoken : {false, true})
         cases.push_back(
             {"moe_grouped_matmul_backward", label + (dtoken ? ", both" : ", weights"), kFloating,
@@ -66,14 +66,14 @@ void add_mixtures(std::vector<OpCase>& cases) {
                Op op;
                op.mode = mode;
                op.top_k = c.top_k;
-               std::vector<Operand> operands = {
+               std::vector<Operand<Op>> operands = {
                    {Op::doutput, b.operand("doutput", {1, output_rows, c.columns})},
                    {Op::token, b.operand("token", {1, c.tokens, c.depth})}};
                if (dtoken)
                  operands.push_back(
                      {Op::weight, b.operand("weight", {c.experts, c.depth, c.columns})});
-               routing(b, operands, Op::first_token_offset, Op::token_index, Op::token_ks);
-               std::vector<Wanted> wanted = {Op::dweight};
+               routing(b, operands);
+               std::vector<Wanted<Op>> wanted = {Op::dweight};
                if (dtoken) wanted.emplace_back(Op::dtoken);
                const auto results = b.graph().apply(op, operands, wanted);
                b.result(results[Op::dweight]);
@@ -102,15 +102,15 @@ void add_caches(std::vector<OpCase>& cases) {
                            const Value sequence =
                                lengths ? b.input("sequence", {c.batch, 1, 1, 1}, i32) : Value();
                            const std::int64_t heads = c.container[1], width = c.container[3];
-                           Result result;
-                           result.dims = transposed ? Dims{c.batch, heads, width, c.length}
-                                                    : Dims{c.batch, heads, c.length, width};
+                           OutputSpec spec;
+                           spec.dims = transposed ? Dims{c.batch, heads, width, c.length}
+                                                  : Dims{c.batch, heads, c.length, width};
                            b.result(b.graph().apply(
                                Op{.transposed = transposed},
                                {{Op::container, b.operand("container", c.container)},
                                 {Op::page_table, b.input("table", {c.batch, 1, c.pages, 1}, i32)},
                                 {Op::sequence, sequence}},
-                               {Op::y}, result)[0]);
+                               {Op::y}, spec));
                          },
                          true, c.container[0] != 5});
 }
@@ -135,13 +135,13 @@ void add_bands(std::vector<OpCase>& cases) {
       op.upper_bandwidth = p.upper;
       op.axis = p.axis;
       op.pad_value = 2.0;
-      Result result;
-      result.dims = to;
+      OutputSpec spec;
+      spec.dims = to;
       b.result(
           b.graph().apply(op,
                           {{Op::x, b.operand("x", from)},
                            {Op::kv_token_offset, p.shift ? b.input("shift", shift, i32) : Value()}},
-                          {Op::y}, result)[0]);
+                          {Op::y}, spec));
     };
     cases.push_back({"expand_band_matrix", label, kMoved,
                      [=](CaseBuilder& b) { add(b, ExpandBandMatrix{}, band, p.full); }, true});
@@ -170,9 +170,9 @@ void add_causal_convolutions(std::vector<OpCase>& cases) {
                          using Op = CausalConvForward;
                          Op op;
                          op.activation = activation;
-                         std::vector<Operand> operands = {{Op::x, b.operand("x", c.x)},
-                                                          {Op::w, b.operand("w", w)}};
-                         std::vector<Wanted> wanted = {Op::y};
+                         std::vector<Operand<Op>> operands = {{Op::x, b.operand("x", c.x)},
+                                                              {Op::w, b.operand("w", w)}};
+                         std::vector<Wanted<Op>> wanted = {Op::y};
                          if (c.full) {
                            operands.push_back({Op::bias, b.operand("b", {c.x[1]})});
                            operands.push_back({Op::initial_state, b.operand("state", state)});
@@ -188,10 +188,10 @@ void add_causal_convolutions(std::vector<OpCase>& cases) {
                          using Op = CausalConvBackward;
                          Op op;
                          op.activation = activation;
-                         std::vector<Operand> operands = {{Op::x, b.operand("x", c.x)},
-                                                          {Op::w, b.operand("w", w)},
-                                                          {Op::dy, b.operand("dy", c.x)}};
-                         std::vector<Wanted> wanted = {Op::dx, Op::dw};
+                         std::vector<Operand<Op>> operands = {{Op::x, b.operand("x", c.x)},
+                                                              {Op::w, b.operand("w", w)},
+                                                              {Op::dy, b.operand("dy", c.x)}};
+                         std::vector<Wanted<Op>> wanted = {Op::dx, Op::dw};
                          if (c.full) {
                            operands.push_back({Op::bias, b.operand("b", {c.x[1]})});
                            operands.push_back({Op::initial_state, b.operand("state", state)});
@@ -241,7 +241,7 @@ void add_dropouts(std::vector<OpCase>& cases) {
                          op.offset = 3;
                          const Value mask = tensors ? b.input("mask", dims, boolean) : Value();
                          b.result(b.graph().apply(
-                             op, {{Op::dy, b.operand("dy", dims)}, {Op::mask, mask}}, {Op::dx})[0]);
+                             op, {{Op::dy, b.operand("dy", dims)}, {Op::mask, mask}}, {Op::dx}));
                        },
                        false, dims.rank() < 3});
     }

@@ -41,13 +41,13 @@ void add_ctc(std::vector<OpCase>& cases) {
                          const Value previous = c.op.padding == CtcPadding::skip
                                                     ? b.input("previous", c.x, b.dtype())
                                                     : Value();
-                         const std::vector<Operand> operands = {
+                         const std::vector<Operand<CtcLoss>> operands = {
                              {CtcLoss::x, x},
                              {CtcLoss::labels, b.input("labels", c.labels, i32)},
                              {CtcLoss::label_lengths, b.input("label_lengths", {c.x[1]}, i64)},
                              {CtcLoss::input_lengths, b.input("input_lengths", {c.x[1]}, i32)},
                              {CtcLoss::previous, previous}};
-                         std::vector<Wanted> wanted = {CtcLoss::loss};
+                         std::vector<Wanted<CtcLoss>> wanted = {CtcLoss::loss};
                          if (gradient) wanted.push_back(CtcLoss::gradient);
                          const auto results = b.graph().apply(c.op, operands, wanted);
                          b.result(results[CtcLoss::loss]);
@@ -67,7 +67,7 @@ void add_generators(std::vector<OpCase>& cases) {
                          b.result(b.graph().apply(GridGeneratorForward{{size, align}},
                                                   {{GridGeneratorForward::theta,
                                                     b.operand("theta", {2, axes, axes + 1})}},
-                                                  {GridGeneratorForward::grid})[0]);
+                                                  {GridGeneratorForward::grid}));
                        },
                        false, size.rank() == 2 && size[0] != 3});
       Dims grid = {2};
@@ -78,7 +78,7 @@ void add_generators(std::vector<OpCase>& cases) {
            [=](CaseBuilder& b) {
              b.result(b.graph().apply(GridGeneratorBackward{{size, align}},
                                       {{GridGeneratorBackward::dgrid, b.operand("dgrid", grid)}},
-                                      {GridGeneratorBackward::dtheta})[0]);
+                                      {GridGeneratorBackward::dtheta}));
            },
            false, size.rank() == 2 && size[0] != 3});
     }
@@ -118,7 +118,7 @@ void add_samplers(std::vector<OpCase>& cases) {
                                  GridSampleForward{op},
                                  {{GridSampleForward::x, b.operand("x", s.x)},
                                   {GridSampleForward::grid, b.input("grid", s.grid, b.wide())}},
-                                 {GridSampleForward::y})[0]);
+                                 {GridSampleForward::y}));
                            },
                            false, s.one_shape || align});
           cases.push_back({"grid_sample_backward", label, kFloating,
@@ -141,7 +141,7 @@ void add_samplers(std::vector<OpCase>& cases) {
                          {{GridSampleBackward::x, b.input("x", {1, 2, 3, 4}, b.dtype())},
                           {GridSampleBackward::grid, b.input("grid", {1, 4, 3, 2}, b.dtype())},
                           {GridSampleBackward::dy, b.operand("dy", {1, 2, 4, 3})}},
-                         {GridSampleBackward::dx})[0]);
+                         {GridSampleBackward::dx}));
                    },
                    false, true});
 }
@@ -177,7 +177,7 @@ void add_patches(std::vector<OpCase>& cases) {
     cases.push_back(
         {"im2col", p.label, dtypes,
          [=](CaseBuilder& b) {
-           b.result(b.graph().apply(p.op, {{Im2Col::x, b.operand("x", p.x)}}, {Im2Col::y})[0]);
+           b.result(b.graph().apply(p.op, {{Im2Col::x, b.operand("x", p.x)}}, {Im2Col::y}));
          },
          true, p.one_shape});
 }
@@ -229,15 +229,12 @@ void add_transforms(std::vector<OpCase>& cases) {
              Value z;
              if (blended) {
                Graph trial;
-               z = b.input("z",
-                           trial
-                               .apply(m.op, {{TensorTransform::x, trial.input("x", m.x, f32)}},
-                                      {TensorTransform::y})[0]
-                               .dims(),
-                           b.dtype());
+               const Value y = trial.apply(m.op, {{TensorTransform::x, trial.input("x", m.x, f32)}},
+                                           {TensorTransform::y});
+               z = b.input("z", y.dims(), b.dtype());
              }
              b.result(b.graph().apply(op, {{TensorTransform::x, x}, {TensorTransform::z, z}},
-                                      {TensorTransform::y})[0]);
+                                      {TensorTransform::y}));
            },
            true, m.one_shape || blended});
     }

@@ -45,9 +45,9 @@ void add_sums(std::vector<OpCase>& cases) {
              using Bn = BnBackwardWeights;
              const Dims channels = channel_dims(p.x);
              const Value x = b.operand("x", p.x), dy = b.operand("dy", p.x);
-             std::vector<Wanted> wanted = {Bn::dscale, Bn::dbias};
+             std::vector<Wanted<Bn>> wanted = {Bn::dscale, Bn::dbias};
              if (line) wanted.insert(wanted.end(), {Bn::eq_dy_scale, Bn::eq_x_scale, Bn::eq_bias});
-             const std::vector<Operand> operands = {
+             const std::vector<Operand<Bn>> operands = {
                  {Bn::x, x},
                  {Bn::dy, dy},
                  {Bn::mean, b.input("mean", channels, b.wide())},
@@ -57,8 +57,8 @@ void add_sums(std::vector<OpCase>& cases) {
              b.result(r[Bn::dscale]);
              b.result("dbias_out", r[Bn::dbias]);
              if (!line) return;
-             for (int slot : {Bn::eq_dy_scale, Bn::eq_x_scale, Bn::eq_bias})
-               b.result("line" + std::to_string(slot), r[static_cast<std::size_t>(slot)]);
+             for (Bn::Out slot : {Bn::eq_dy_scale, Bn::eq_x_scale, Bn::eq_bias})
+               b.result("line" + std::to_string(slot), r[slot]);
            },
            false, p.one_shape || line});
   }
@@ -68,10 +68,10 @@ void add_finalize(std::vector<OpCase>& cases) {
   using Bn = BnFinalize;
   const Dims channels = {1, 11, 1, 1};
   const auto parameters = [channels](CaseBuilder& b) {
-    return std::vector<Operand>{{Bn::scale, b.operand("scale", channels)},
-                                {Bn::bias, b.input("shift", channels, b.wide())}};
+    return std::vector<Operand<Bn>>{{Bn::scale, b.operand("scale", channels)},
+                                    {Bn::bias, b.input("shift", channels, b.wide())}};
   };
-  const auto running = [channels](CaseBuilder& b, std::vector<Operand>& operands) {
+  const auto running = [channels](CaseBuilder& b, std::vector<Operand<Bn>>& operands) {
     operands.push_back({Bn::running_mean, b.input("running_mean", channels, b.wide())});
     operands.push_back({Bn::running_var, b.input("running_var", channels, b.wide())});
   };
@@ -79,7 +79,7 @@ void add_finalize(std::vector<OpCase>& cases) {
     cases.push_back(
         {"bn_finalize", label, kFloating,
          [=](CaseBuilder& b) {
-           std::vector<Operand> operands = parameters(b);
+           std::vector<Operand<Bn>> operands = parameters(b);
            operands.push_back({Bn::sum, b.input("sum", channels, b.wide())});
            operands.push_back({Bn::sq_sum, b.input("sq_sum", channels, b.wide())});
            running(b, operands);
@@ -88,14 +88,14 @@ void add_finalize(std::vector<OpCase>& cases) {
              operands.push_back({Bn::momentum_tensor, b.graph().scalar("momentum", f32)});
              operands.push_back({Bn::count_tensor, b.graph().scalar("count", i64)});
            }
-           const std::vector<Wanted> wanted = {Bn::eq_scale,          Bn::eq_bias,
-                                               Bn::saved_mean,        Bn::saved_inv_variance,
-                                               Bn::next_running_mean, Bn::next_running_var};
+           const std::vector<Wanted<Bn>> wanted = {Bn::eq_scale,          Bn::eq_bias,
+                                                   Bn::saved_mean,        Bn::saved_inv_variance,
+                                                   Bn::next_running_mean, Bn::next_running_var};
            const auto r =
                b.graph().apply(Bn{.epsilon = 0x1p-8, .count = tensors ? 0 : 37}, operands, wanted);
-           b.result(r[0]);
-           for (std::size_t slot = 1; slot < r.size(); ++slot)
-             b.result("out" + std::to_string(slot), r[slot]);
+           b.result(r[Bn::eq_scale]);
+           for (std::size_t slot = 1; slot < r.all().size(); ++slot)
+             b.result("out" + std::to_string(slot), r.all()[slot]);
          },
          false, tensors});
   };
@@ -104,12 +104,12 @@ void add_finalize(std::vector<OpCase>& cases) {
   cases.push_back(
       {"bn_finalize", "inference", kFloating,
        [=](CaseBuilder& b) {
-         std::vector<Operand> operands = parameters(b);
+         std::vector<Operand<Bn>> operands = parameters(b);
          running(b, operands);
-         const std::vector<Wanted> wanted = {Bn::eq_scale, Bn::eq_bias, Bn::saved_inv_variance};
+         const std::vector<Wanted<Bn>> wanted = {Bn::eq_scale, Bn::eq_bias, Bn::saved_inv_variance};
          const auto r = b.graph().apply(Bn{.phase = NormPhase::inference}, operands, wanted);
-         b.result(r[0]);
-         b.result("eq_bias_out", r[1]);
+         b.result(r[Bn::eq_scale]);
+         b.result("eq_bias_out", r[Bn::eq_bias]);
          b.result("inv_out", r[Bn::saved_inv_variance]);
        },
        false, true});
@@ -134,7 +134,7 @@ void add_lrn(std::vector<OpCase>& cases) {
                      [=](CaseBuilder& b) {
                        b.result(b.graph().apply(LrnForward{p.attributes},
                                                 {{LrnForward::x, b.operand("x", p.x)}},
-                                                {LrnForward::y})[0]);
+                                                {LrnForward::y}));
                      },
                      false, p.one_shape});
     cases.push_back({"lrn_backward", p.label, kFloating,
@@ -142,7 +142,7 @@ void add_lrn(std::vector<OpCase>& cases) {
                        const Value x = b.operand("x", p.x), dy = b.operand("dy", p.x);
                        b.result(b.graph().apply(LrnBackward{p.attributes},
                                                 {{LrnBackward::x, x}, {LrnBackward::dy, dy}},
-                                                {LrnBackward::dx})[0]);
+                                                {LrnBackward::dx}));
                      },
                      false, p.one_shape});
   }
@@ -157,29 +157,29 @@ void add_divisive(std::vector<OpCase>& cases) {
     for (bool with_means : {false, true}) {
       const std::string label = p.label + (with_means ? ", with means" : "");
       const bool one_shape = p.one_shape || with_means;
-      cases.push_back({"divisive_norm_forward", label, kFloating,
-                       [=](CaseBuilder& b) {
-                         using Op = DivisiveNormForward;
-                         const Value x = b.operand("x", p.x);
-                         const Value means = with_means ? b.input("means", p.x, b.wide()) : Value();
-                         b.result(b.graph().apply(Op{p.attributes},
-                                                  {{Op::x, x}, {Op::means, means}}, {Op::y})[0]);
-                       },
-                       false, one_shape});
       cases.push_back(
-          {"divisive_norm_backward", label, kFloating,
+          {"divisive_norm_forward", label, kFloating,
            [=](CaseBuilder& b) {
-             using Op = DivisiveNormBackward;
-             const Value x = b.operand("x", p.x), dy = b.operand("dy", p.x);
+             using Op = DivisiveNormForward;
+             const Value x = b.operand("x", p.x);
              const Value means = with_means ? b.input("means", p.x, b.wide()) : Value();
-             const std::vector<Operand> operands = {{Op::x, x}, {Op::dy, dy}, {Op::means, means}};
-             std::vector<Wanted> wanted = {Op::dx};
-             if (with_means) wanted.push_back(Op::dmeans);
-             const auto r = b.graph().apply(Op{p.attributes}, operands, wanted);
-             b.result(r[Op::dx]);
-             if (with_means) b.result("dmeans_out", r[Op::dmeans]);
+             b.result(b.graph().apply(Op{p.attributes}, {{Op::x, x}, {Op::means, means}}, {Op::y}));
            },
            false, one_shape});
+      cases.push_back({"divisive_norm_backward", label, kFloating,
+                       [=](CaseBuilder& b) {
+                         using Op = DivisiveNormBackward;
+                         const Value x = b.operand("x", p.x), dy = b.operand("dy", p.x);
+                         const Value means = with_means ? b.input("means", p.x, b.wide()) : Value();
+                         const std::vector<Operand<Op>> operands = {
+                             {Op::x, x}, {Op::dy, dy}, {Op::means, means}};
+                         std::vector<Wanted<Op>> wanted = {Op::dx};
+                         if (with_means) wanted.push_back(Op::dmeans);
+                         const auto r = b.graph().apply(Op{p.attributes}, operands, wanted);
+                         b.result(r[Op::dx]);
+                         if (with_means) b.result("dmeans_out", r[Op::dmeans]);
+                       },
+                       false, one_shape});
     }
 }
 
@@ -190,16 +190,16 @@ void add_indices(std::vector<OpCase>& cases) {
                                          {"outer and inner", {3, 4, 5, 2}, {0, 2}},
                                          {"all", {4, 3, 6}, {0, 1, 2}},
                                          {"of nothing", {3, 0}, {1}}})
-      cases.push_back(
-          {"reduction", std::string(enum_name(mode)) + " with index, " + label, kArithmetic,
-           [mode = mode, x = x, axes = axes](CaseBuilder& b) {
-             const auto r = b.graph().apply(Reduction{.mode = mode, .axes = axes},
-                                            {{Reduction::x, b.operand("x", x)}},
-                                            {Reduction::y, Wanted(Reduction::index, i64)});
-             b.result(r[Reduction::y]);
-             b.result("index_out", r[Reduction::index]);
-           },
-           true, std::string(label) != "outer and inner"});
+      cases.push_back({"reduction", std::string(enum_name(mode)) + " with index, " + label,
+                       kArithmetic,
+                       [mode = mode, x = x, axes = axes](CaseBuilder& b) {
+                         const auto r = b.graph().apply(Reduction{.mode = mode, .axes = axes},
+                                                        {{Reduction::x, b.operand("x", x)}},
+                                                        {Reduction::y, {Reduction::index, i64}});
+                         b.result(r[Reduction::y]);
+                         b.result("index_out", r[Reduction::index]);
+                       },
+                       true, std::string(label) != "outer and inner"});
 }
 
 // y = relu(norm(x) + z) with mask = norm(x) + z > 0, and its gradient, as frameworks write them.
@@ -211,7 +211,7 @@ void add_masked_norm(std::vector<OpCase>& cases) {
          using N = NormForward;
          Graph& g = b.graph();
          const Dims channels = channel_dims(dims);
-         const std::vector<Operand> operands = {
+         const std::vector<Operand<N>> operands = {
              {N::x, b.operand("x", dims)},
              {N::scale, b.input("scale", channels, b.wide())},
              {N::bias, b.input("shift", channels, b.wide())},
@@ -219,13 +219,13 @@ void add_masked_norm(std::vector<OpCase>& cases) {
              {N::running_var, b.input("running_var", channels, b.wide())},
              {N::epsilon_tensor, g.scalar("epsilon", f32)},
              {N::momentum_tensor, g.scalar("momentum", f32)}};
-         const std::vector<Wanted> wanted = {N::y, N::out_mean, N::out_inv_variance,
-                                             N::next_running_mean, N::next_running_var};
+         const std::vector<Wanted<N>> wanted = {N::y, N::out_mean, N::out_inv_variance,
+                                                N::next_running_mean, N::next_running_var};
          const auto r = g.apply(N{.mode = NormMode::batch}, operands, wanted);
          const Value sum = r[N::y] + b.input("z", dims, b.dtype());
          b.result("mask", pointwise(PointwiseMode::cmp_gt, sum, g.constant(0.0, b.wide())));
-         for (std::size_t slot = 1; slot < r.size(); ++slot)
-           b.result("out" + std::to_string(slot), r[slot]);
+         for (std::size_t slot = 1; slot < r.all().size(); ++slot)
+           b.result("out" + std::to_string(slot), r.all()[slot]);
          b.result(relu(sum));
        },
        false, false});
@@ -237,9 +237,10 @@ void add_masked_norm(std::vector<OpCase>& cases) {
                      const Value mask = b.input("mask", dims, boolean);
                      const Value dz = select(mask, dy, g.constant(0.0, b.dtype()));
                      const NormGradients r = g.norm_backward(
-                         x, dz, b.input("scale", channels, b.wide()), {.mode = NormMode::batch},
-                         b.input("mean", channels, b.wide()),
-                         b.input("inv_variance", channels, b.wide()));
+                         x, dz, {.mode = NormMode::batch},
+                         {.scale = b.input("scale", channels, b.wide()),
+                          .mean = b.input("mean", channels, b.wide()),
+                          .inv_variance = b.input("inv_variance", channels, b.wide())});
                      b.result(r.dx);
                      b.result("dscale_out", r.dscale);
                      b.result("dbias_out", r.dbias);

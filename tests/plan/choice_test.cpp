@@ -70,7 +70,9 @@ TEST(Choice, TuningBackToBack) {
 
 TEST(Choice, TuningIsLimitedToMaxCandidates) {
   const auto count = [](int most) {
-    return candidates(product(), Device::cpu(), {.max_candidates = most})[0].trials.size();
+    return inspect(product(), Device::cpu(), {.max_candidates = most}, {.candidates = true})
+        .regions[0]
+        .candidates.size();
   };
   ASSERT_GT(count(0), 1);
   EXPECT_EQ(count(1), 1);

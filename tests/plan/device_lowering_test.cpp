@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "api/backends.hpp"
 #include "support/gpt_graph.hpp"
 #include "support/problem.hpp"
@@ -105,9 +107,10 @@ struct AttentionCase {
 Graph attention_graph(const AttentionCase& c) {
   using Op = AttentionForward;
   Graph g("attention");
-  std::vector<Operand> operands = {{Op::q, g.input("q", {2, 4, c.rows, 8}, c.dtype)},
-                                   {Op::k, g.input("k", {2, c.key_heads, c.columns, 8}, c.dtype)},
-                                   {Op::v, g.input("v", {2, c.key_heads, c.columns, 5}, c.dtype)}};
+  std::vector<Operand<Op>> operands = {
+      {Op::q, g.input("q", {2, 4, c.rows, 8}, c.dtype)},
+      {Op::k, g.input("k", {2, c.key_heads, c.columns, 8}, c.dtype)},
+      {Op::v, g.input("v", {2, c.key_heads, c.columns, 5}, c.dtype)}};
   if (c.bias_heads > 0)
     operands.push_back({Op::bias, g.input("bias", {1, c.bias_heads, c.rows, c.columns}, c.dtype)});
   if (c.scale_tensor) operands.push_back({Op::scale_tensor, g.input("s", {1, 1, 1, 1}, f32)});
@@ -115,7 +118,7 @@ Graph attention_graph(const AttentionCase& c) {
     operands.push_back({Op::dropout_seed, g.input("seed", {1, 1, 1, 1}, i64)});
     operands.push_back({Op::dropout_offset, g.input("offset", {1, 1, 1, 1}, i64)});
   }
-  std::vector<Wanted> wanted = {Op::o};
+  std::vector<Wanted<Op>> wanted = {Op::o};
   if (c.stats) wanted.push_back(Op::stats);
   const auto results = g.apply(Op{c.attributes}, operands, wanted);
   g.output("o", results[Op::o]);
@@ -138,6 +141,7 @@ const AttentionCase kAttentionCases[] = {
      .columns = 6,
      .attributes = {.right_bound = 0, .alignment = MaskAlignment::bottom_right},
      .is_expanded = false},
+    {.name = "BiasAndStatistics", .bias_heads = 4, .stats = true, .is_expanded = false},
     {.name = "Dropout", .attributes = {.dropout = 0.25}, .is_expanded = false},
     {.name = "SoftCap", .attributes = {.soft_cap = 5.0}, .is_expanded = false},
 };
@@ -162,6 +166,43 @@ TEST_P(AttentionWithoutEngine, IsExpandedWhereItCanBe) {
 
 INSTANTIATE_TEST_SUITE_P(Case, AttentionWithoutEngine, testing::ValuesIn(kAttentionCases),
                          [](const auto& one) { return one.param.name; });
+
+// A bias of -inf masks keys. A row of nothing else is 0, not NaN, as in an attention engine.
+TEST(DeviceLowering, RowsHiddenByABiasAreZero) {
+  for (const std::int64_t key_heads : {4, 2}) {
+    const Graph graph =
+        attention_graph({.name = "hidden rows", .key_heads = key_heads, .bias_heads = 4});
+    const BackendWithoutAttention backend;
+    const auto plan = build_plan(graph, backend, Device::cpu().props(), {}, nullptr, true);
+    EXPECT_THAT(plan->lowered.notes, Contains(HasSubstr("expanded attention_forward")));
+    support::Problem problem(graph, 5, support::Fill::plain, [&](support::BoundMemory& memory) {
+      const TensorId bias = graph.find_tensor("bias");
+      auto* values = reinterpret_cast<float*>(memory.data(bias));
+      const Dims& dims = graph.tensor(bias).dims;
+      const std::int64_t columns = dims[3];
+      for (std::int64_t row = 0; row < element_count(dims) / columns; ++row)
+        for (std::int64_t column = 0; column < columns; ++column)
+          if (row % 3 == 0 || column % 2 == 0)
+            values[row * columns + column] = -std::numeric_limits<float>::infinity();
+    });
+    EXPECT_EQ(problem.run(*plan), "");
+    EXPECT_EQ(problem.compared(), problem.elements());
+  }
+}
+
+// The bits of a byte would have writers of different rows.
+TEST(DeviceLowering, BitsAreNotStoredJoined) {
+  Graph g;
+  const Value keep = g.apply(Rng{.seed = 3}, {}, {{Rng::y, boolean, {2, 5, 300, 7}}})[Rng::y];
+  g.output("y", g.reshape(g.transpose(keep, {0, 2, 1, 3}), {2, 300, 35}));
+  const LoweredGraph lowered = lower(g, true);
+  for (const Node& node : lowered.graph.nodes())
+    if (std::holds_alternative<Rng>(node.op)) {
+      const Tensor& bits = lowered.graph.tensor(node.outputs[Rng::y]);
+      EXPECT_EQ(bits.strides, row_major.strides_for(bits.dims));
+    }
+  EXPECT_EQ(support::check_plan(g), "");
+}
 
 TEST(DeviceLowering, CompositeAttentionIsRaisedOnlyForAnEngine) {
   const Graph graph = support::gpt_graph({.batch = 1,

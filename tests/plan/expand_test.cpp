@@ -1,7 +1,7 @@
 // Composite operations are expanded into primitive ones.
 #include <gmock/gmock.h>
 
-#include <ashlar/plan.hpp>
+#include <ashlar/inspect.hpp>
 
 #include "plan/lowered.hpp"
 
@@ -46,8 +46,8 @@ TEST(Expand, MultiHeadAttentionBecomesMatmulsAndAttention) {
 
 TEST(Expand, LeavesNothingToTheReferenceEngine) {
   for (DType dtype : {f32, f64, bf16})
-    for (const RegionEngines& region : engines_for(multi_head(dtype), Device::cpu()))
-      EXPECT_FALSE(region.engines.front().is_reference) << region.region;
+    for (const RegionInspection& region : inspect(multi_head(dtype), Device::cpu()).regions)
+      EXPECT_NE(region.method, ComputeMethod::reference) << region.name;
 }
 
 Graph experts_gradients(MoeMode mode, bool of_tokens) {
@@ -56,14 +56,14 @@ Graph experts_gradients(MoeMode mode, bool of_tokens) {
   Op op;
   op.mode = mode;
   op.top_k = 2;
-  std::vector<Operand> operands = {{Op::doutput, g.input("doutput", {1, 12, 5}, f32)},
-                                   {Op::token, g.input("token", {1, 12, 4}, f32)},
-                                   {Op::weight, g.input("weight", {3, 4, 5}, f32)},
-                                   {Op::first_token_offset, g.input("first", {3, 1, 1}, i32)}};
+  std::vector<Operand<Op>> operands = {{Op::doutput, g.input("doutput", {1, 12, 5}, f32)},
+                                       {Op::token, g.input("token", {1, 12, 4}, f32)},
+                                       {Op::weight, g.input("weight", {3, 4, 5}, f32)},
+                                       {Op::first_token_offset, g.input("first", {3, 1, 1}, i32)}};
   if (mode != MoeMode::none)
     operands.push_back({Op::token_index, g.input("index", {1, 12, 1}, i32)});
   if (mode == MoeMode::scatter) operands.push_back({Op::token_ks, g.input("ks", {1, 12, 1}, i32)});
-  std::vector<Wanted> wanted = {Op::dweight};
+  std::vector<Wanted<Op>> wanted = {Op::dweight};
   if (of_tokens) wanted.emplace_back(Op::dtoken);
   const auto results = g.apply(op, operands, wanted);
   g.output("dweight", results[Op::dweight]);

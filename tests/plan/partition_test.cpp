@@ -68,7 +68,7 @@ TEST(Partition, ReadsAnOutputThatIsWrittenTransposed) {
   const Value x = g.input("x", {4, 4}, f32), scale = g.input("scale", {1, 4}, f32);
   const Value turned = g.transpose(x * x, {1, 0});
   g.output("turned", turned);
-  g.output("y", g.norm(turned, scale, {}, {.mode = NormMode::rms}).y);
+  g.output("y", g.norm(turned, {.mode = NormMode::rms}, {.scale = scale}).y);
   const auto regions = regions_of(g);
   ASSERT_EQ(regions.size(), 2u);
   EXPECT_FALSE(regions[0].anchor);
@@ -100,10 +100,10 @@ TEST(Partition, FusesBatchNormAddReluMaskIntoOneRegion) {
     Graph g;
     const Dims dims = {2, 4, 3, 3};
     const Dims parameters = mode == NormMode::layer ? Dims{1, 4, 3, 3} : Dims{1, 4, 1, 1};
-    std::vector<Operand> operands = {{N::x, g.input("x", dims, f16, channels_last)},
-                                     {N::scale, g.input("scale", parameters, f32)},
-                                     {N::bias, g.input("bias", parameters, f32)}};
-    std::vector<Wanted> wanted = {N::y, N::out_mean, N::out_inv_variance};
+    std::vector<Operand<N>> operands = {{N::x, g.input("x", dims, f16, channels_last)},
+                                        {N::scale, g.input("scale", parameters, f32)},
+                                        {N::bias, g.input("bias", parameters, f32)}};
+    std::vector<Wanted<N>> wanted = {N::y, N::out_mean, N::out_inv_variance};
     if (mode == NormMode::batch) {
       operands.push_back({N::running_mean, g.input("mean", parameters, f32)});
       operands.push_back({N::running_var, g.input("var", parameters, f32)});
@@ -114,8 +114,8 @@ TEST(Partition, FusesBatchNormAddReluMaskIntoOneRegion) {
     const Value sum = r[N::y] + g.input("z", dims, f16, channels_last);
     g.output("y", relu(sum));
     g.output("mask", pointwise(PointwiseMode::cmp_gt, sum, g.constant(0.0)));
-    for (std::size_t slot = 1; slot < r.size(); ++slot)
-      if (r[slot]) g.output("statistic" + std::to_string(slot), r[slot]);
+    for (std::size_t slot = 1; slot < r.all().size(); ++slot)
+      if (r.all()[slot]) g.output("statistic" + std::to_string(slot), r.all()[slot]);
     const auto regions = regions_of(g);
     ASSERT_EQ(regions.size(), 1u);
     EXPECT_TRUE(regions[0].anchor_as<NormForward>());
@@ -126,9 +126,9 @@ TEST(Partition, FusesBatchNormAddReluMaskIntoOneRegion) {
 
 TEST(Partition, FusesLayerNormClippedReluMaskIntoOneRegion) {
   Graph g;
-  const NormResults r =
-      g.norm(g.input("x", {16, 8, 1, 1}, f32), g.input("scale", {1, 8, 1, 1}, f32),
-             g.input("bias", {1, 8, 1, 1}, f32));
+  const NormResults r = g.norm(
+      g.input("x", {16, 8, 1, 1}, f32), {},
+      {.scale = g.input("scale", {1, 8, 1, 1}, f32), .bias = g.input("bias", {1, 8, 1, 1}, f32)});
   const Value y = g.pointwise(PointwiseMode::relu_fwd, std::array{r.y}, {.relu_upper_clip = 6.0});
   const Value above = pointwise(PointwiseMode::cmp_gt, y, g.scalar("lower", f32)),
               below = pointwise(PointwiseMode::cmp_lt, y, g.scalar("upper", f32));
@@ -145,9 +145,11 @@ TEST(Partition, FusesMaskedNormBackwardIntoOneRegion) {
     const Value dy = g.input("dy", dims, f16), mask = g.input("mask", dims, boolean);
     const Value masked = as_product ? g.pointwise(PointwiseMode::mul, std::array{dy, mask})
                                     : select(mask, dy, g.constant(0.0, f16));
-    const NormGradients r = g.norm_backward(
-        g.input("x", dims, f16), masked, g.input("scale", channels, f32), {.mode = NormMode::batch},
-        g.input("mean", channels, f32), g.input("inv", channels, f32));
+    const NormGradients r =
+        g.norm_backward(g.input("x", dims, f16), masked, {.mode = NormMode::batch},
+                        {.scale = g.input("scale", channels, f32),
+                         .mean = g.input("mean", channels, f32),
+                         .inv_variance = g.input("inv", channels, f32)});
     g.output("dx", r.dx);
     g.output("dscale", r.dscale);
     g.output("dbias", r.dbias);
@@ -166,8 +168,7 @@ TEST(Partition, StoresForkedGradientInNormBackwardPrologue) {
     const Dims dims = {2, 4, 3, 3};
     const Value mask = g.input("mask", dims, boolean), dy = g.input("dy", dims, f16);
     const Value dz = select(mask, dy, g.constant(0.0, f16));
-    const NormGradients r =
-        g.norm_backward(g.input("x", dims, f16), dz, {}, {.mode = NormMode::batch});
+    const NormGradients r = g.norm_backward(g.input("x", dims, f16), dz, {.mode = NormMode::batch});
     g.output("dx", r.dx);
     g.output("dz", dz);
     if (read_again) g.output("sum", g.reduce(dz, ReductionMode::add));
@@ -187,7 +188,7 @@ TEST(Partition, StoresResidualSumInRowNormPrologue) {
       Graph g;
       const Dims dims = {2, 4, 3, 3};
       const Value sum = g.input("x", dims, f16) + g.input("residual", dims, f16);
-      g.output("y", g.norm(sum, {}, {}, {.mode = mode}).y);
+      g.output("y", g.norm(sum, {.mode = mode}).y);
       g.output("sum", sum);
       if (read_again) g.output("all", g.reduce(sum, ReductionMode::add));
       const auto regions = regions_of(g);
@@ -243,7 +244,7 @@ TEST(Partition, FusesBlockDequantizeIntoMatmul) {
   op.block_size = {32, 1};
   const Value weights =
       g.apply(op, {{BlockScaleDequantize::x, w}, {BlockScaleDequantize::scale, scale}},
-              {BlockScaleDequantize::y}, {.dtype = bf16})[0];
+              {BlockScaleDequantize::y}, {.dtype = bf16});
   g.output("y", g.matmul(x, weights));
   const LoweredGraph lowered = lower(g, true);
   const auto regions_with = [&](bool dequantize) {
@@ -266,7 +267,7 @@ TEST(Partition, FusesBlockDequantizeIntoMatmul) {
       unfused.apply(op,
                     {{BlockScaleDequantize::x, unfused.input("w", {64, 8}, i4)},
                      {BlockScaleDequantize::scale, unfused.input("scale", {2, 8}, bf16)}},
-                    {BlockScaleDequantize::y}, {.dtype = bf16})[0];
+                    {BlockScaleDequantize::y}, {.dtype = bf16});
   unfused.output("y", relu(y));
   const LoweredGraph lowered_unfused = lower(unfused, true);
   const auto one = partition(lowered_unfused, std::vector<FusionLimits>(2, {true, true, true}));
@@ -283,7 +284,7 @@ TEST(Partition, FusesDequantizeWithZeroPointIntoMatmul) {
                                 {{Dequantize::x, g.input("w", {64, 8}, u4)},
                                  {Dequantize::scale, g.input("scale", {2, 8}, bf16)},
                                  {Dequantize::zero_point, g.input("zero", {2, 8}, u4)}},
-                                {Dequantize::y}, {.dtype = bf16})[0];
+                                {Dequantize::y}, {.dtype = bf16});
   g.output("y", g.matmul(g.input("x", {4, 64}, bf16), weights));
   const LoweredGraph lowered = lower(g, true);
   const auto regions = partition(lowered, std::vector<FusionLimits>(2, {true, true, true}));
@@ -307,7 +308,7 @@ TEST(Partition, FusesDequantizeWithComputedScales) {
   const Value scale = g.input("scale", {64, 8}, bf16), half = g.input("half", {64, 8}, bf16);
   const Value weights =
       g.apply(op, {{Dequantize::x, g.input("w", {64, 8}, i4)}, {Dequantize::scale, scale * half}},
-              {Dequantize::y}, {.dtype = bf16})[0];
+              {Dequantize::y}, {.dtype = bf16});
   g.output("y", g.matmul(g.input("x", {4, 64}, bf16), weights));
   const LoweredGraph lowered = lower(g, true);
   const auto regions = partition(lowered, std::vector<FusionLimits>(3, {true, true, true}));
@@ -340,7 +341,7 @@ TEST(Partition, FusesRngIntoEpilogue) {
   Graph g;
   const Value x = g.input("x", {6, 1, 32}, f32), scale = g.input("scale", {1, 1, 32}, f32),
               bias = g.input("bias", {1, 1, 32}, f32), seed = g.scalar("seed", i64, 3);
-  const Value normed = g.norm(x, scale, bias, {.mode = NormMode::layer}).y;
+  const Value normed = g.norm(x, {.mode = NormMode::layer}, {.scale = scale, .bias = bias}).y;
   const Value kept = g.rng({6, 1, 32}, {.probability = 0.8}, {}, seed);
   g.output("y", gelu(normed) * kept * 1.25);
   const auto regions = regions_of(g);

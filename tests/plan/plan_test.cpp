@@ -51,6 +51,31 @@ std::string message_of(Call&& call) {
   return "no error";
 }
 
+// Positions have types; names and uids are checked when they are bound.
+template <class Pointer>
+concept BindsByPosition = requires(Plan plan, std::vector<Pointer> pointers) {
+  plan.run(pointers);
+};
+static_assert(BindsByPosition<void*> && !BindsByPosition<const void*>);
+
+TEST(Plan, InputsMayBeConstOutputsMayNot) {
+  const Plan plan = compile(two_matmuls(), Device::cpu());
+  const auto workspace = workspace_for(plan);
+  Buffers run;
+  const Buffers& inputs = run;
+  plan.run(
+      {{"a", inputs.a.data()}, {"b", inputs.b.data()}, {"c", inputs.c.data()}, {"y", run.y.data()}},
+      workspace.get());
+  expect_result(run);
+  Binding binding = plan.binding();
+  const std::string sentence =
+      "binding: pointer of output 'y': got a const one, expected a mutable one";
+  EXPECT_EQ(message_of([&] { binding.set("y", inputs.y.data()); }), sentence);
+  const std::int64_t uid = plan.graph().tensor(plan.graph().find_tensor("y")).uid;
+  EXPECT_EQ(message_of([&] { binding.set(uid, inputs.y.data()); }), sentence);
+  EXPECT_EQ(message_of([&] { plan.run({{"y", inputs.y.data()}}); }), sentence);
+}
+
 TEST(Plan, RunsByNameByUidAndByBinding) {
   const Graph g = two_matmuls();
   const Plan plan = compile(g, Device::cpu());
@@ -61,8 +86,8 @@ TEST(Plan, RunsByNameByUidAndByBinding) {
   expect_result(run);
 
   run.y.assign(6, 0);
-  std::vector<std::pair<std::int64_t, const void*>> by_uid;
-  const void* pointers[] = {run.a.data(), run.b.data(), run.c.data(), run.y.data()};
+  std::vector<std::pair<std::int64_t, BoundPointer>> by_uid;
+  void* pointers[] = {run.a.data(), run.b.data(), run.c.data(), run.y.data()};
   for (std::size_t i = 0; i < 4; ++i)
     by_uid.emplace_back(g.tensor(plan.bound_tensors()[i]).uid, pointers[i]);
   plan.run(by_uid, workspace.get());

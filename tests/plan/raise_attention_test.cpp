@@ -6,7 +6,7 @@
 #include <ashlar/ashlar.hpp>
 #include <limits>
 
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 #include "plan/lowered.hpp"
 #include "support/bound_memory.hpp"
 #include "support/fill.hpp"
@@ -195,7 +195,7 @@ TEST(RaiseAttentionOptions, PaddingWithMatmulOverrides) {
   Value scores = g.apply(
       Matmul{},
       {{Matmul::a, q}, {Matmul::b, k}, {Matmul::m_override, rows}, {Matmul::n_override, keys}},
-      {Matmul::c})[0];
+      {Matmul::c});
   const Value row = g.pointwise(Mode::gen_index, std::array{scores}, {.axis = 2});
   const Value column = g.pointwise(Mode::gen_index, std::array{scores}, {.axis = 3});
   scores = select(pointwise(Mode::logical_and, pointwise(Mode::cmp_lt, row, rows),
@@ -206,7 +206,7 @@ TEST(RaiseAttentionOptions, PaddingWithMatmulOverrides) {
                          {Matmul::b, v},
                          {Matmul::m_override, rows},
                          {Matmul::k_override, keys}},
-                        {Matmul::c})[0]);
+                        {Matmul::c}));
   const LoweredGraph lowered = lower(g, true);
   const Node* node = attention_node_of(lowered);
   ASSERT_NE(node, nullptr);

@@ -5,7 +5,7 @@
 #include <ashlar/ashlar.hpp>
 #include <limits>
 
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 #include "plan/lowered.hpp"
 #include "support/problem.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 
 std::vector<std::string> operations(const LoweredGraph& lowered) {
   std::vector<std::string> names;
-  for (const Node& node : lowered.graph.nodes()) names.emplace_back(schema_of(node.op).name);
+  for (const Node& node : lowered.graph.nodes()) names.emplace_back(traits_of(node.op).name);
   return names;
 }
 

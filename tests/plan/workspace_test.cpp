@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <random>
 #include <set>
 #include <thread>
@@ -41,6 +42,22 @@ TEST(Workspace, LiveBuffersNeverOverlap) {
       }
     }
   }
+}
+
+// A training graph keeps every activation until its backward pass.
+TEST(Workspace, LongLivedBuffersAreLaidOutQuickly) {
+  constexpr int kLayers = 3000;
+  std::vector<Buffer> buffers;
+  for (int layer = 0; layer < kLayers; ++layer)
+    buffers.push_back(
+        {.bytes = 64 + layer % 7 * 64, .first_step = layer, .last_step = 2 * kLayers - layer - 1});
+  const auto start = std::chrono::steady_clock::now();
+  const std::int64_t total = lay_out(buffers);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  std::int64_t bytes = 0;
+  for (const Buffer& buffer : buffers) bytes += buffer.bytes;
+  EXPECT_EQ(total, bytes) << "all are live in the middle";
+  EXPECT_LT(took.count(), 2.0) << "a hundredth of a second, plus what other processes take";
 }
 
 TEST(Workspace, ScratchLayoutSpreadsForGuards) {

@@ -104,15 +104,22 @@ Value GraphMaker::like(const Dims& dims, DType dtype) {
   return input(dims, dtype);
 }
 
-Value GraphMaker::broadcastable(const Dims& dims, DType dtype) {
-  if (chance(0.1)) return graph_.scalar(name("s"), dtype == boolean ? f32 : dtype, dims.rank());
-  if (chance(0.1))
-    return graph_.constant(0.25 * static_cast<double>(below(17) - 8), dtype, dims.rank());
+Value GraphMaker::broadcastable(const Dims& dims, DType dtype, bool lower_ranks) {
+  const auto single_rank = [&] {
+    return lower_ranks && chance(0.5) ? 1 + static_cast<int>(below(5)) : dims.rank();
+  };
+  if (chance(0.1)) return graph_.scalar(name("s"), dtype == boolean ? f32 : dtype, single_rank());
+  if (chance(0.1)) {
+    const int rank = single_rank();
+    return graph_.constant(0.25 * static_cast<double>(below(17) - 8), dtype, rank);
+  }
   if (chance(0.3)) {
     const Value value = old([&](const Tensor& t) {
-      if (t.dims.rank() != dims.rank() || t.ragged_offset != kNoTensor) return false;
-      for (int axis = 0; axis < dims.rank(); ++axis)
-        if (t.dims[axis] != dims[axis] && t.dims[axis] != 1) return false;
+      const int missing = dims.rank() - t.dims.rank();
+      if (missing < 0 || (missing > 0 && !lower_ranks) || t.ragged_offset != kNoTensor)
+        return false;
+      for (int axis = 0; axis < t.dims.rank(); ++axis)
+        if (t.dims[axis] != dims[missing + axis] && t.dims[axis] != 1) return false;
       return true;
     });
     if (value) return value;
@@ -120,7 +127,10 @@ Value GraphMaker::broadcastable(const Dims& dims, DType dtype) {
   Dims smaller = dims;
   for (std::int64_t& value : smaller)
     if (chance(0.3)) value = 1;
-  return like(smaller, dtype);
+  int missing = 0;
+  while (lower_ranks && missing + 1 < dims.rank() && smaller[missing] == 1 && chance(0.5))
+    ++missing;
+  return like(Dims(std::span(smaller).subspan(static_cast<std::size_t>(missing))), dtype);
 }
 
 Value GraphMaker::floating_value(int min_rank, int max_rank) {
@@ -141,8 +151,8 @@ Value GraphMaker::arithmetic_value(int min_rank, int max_rank) {
   return input(dims(rank), arithmetic());
 }
 
-Result GraphMaker::result() {
-  Result asked;
+OutputSpec GraphMaker::spec() {
+  OutputSpec asked;
   if (chance(0.15)) asked.dtype = floating();
   return asked;
 }
@@ -217,7 +227,7 @@ Graph GraphMaker::make() {
   computed.erase(kNoTensor);
   int outputs = 0;
   const auto make_output = [&](TensorId id) {
-    Result asked;
+    OutputSpec asked;
     const Value value = graph_.value(id);
     const bool copies = !is_complex(value.dtype());  // another layout or type is a copy
     if (chance(0.2) && copies) {

@@ -36,13 +36,14 @@ class GraphMaker {
   Value input(const Dims& dims, DType dtype);
   // A value of exactly these extents: an existing one if possible, else a new input.
   Value like(const Dims& dims, DType dtype);
-  // A value that broadcasts to these extents; may be a scalar or a constant.
-  Value broadcastable(const Dims& dims, DType dtype);
+  // A value that broadcasts to these extents; may be a scalar or a constant. With `lower_ranks`,
+  // leading axes of extent 1 may be missing.
+  Value broadcastable(const Dims& dims, DType dtype, bool lower_ranks = false);
   using Test = std::function<bool(const Tensor&)>;
   Value old(const Test& test);  // an empty value if none qualifies
   Value floating_value(int min_rank, int max_rank);
   Value arithmetic_value(int min_rank, int max_rank);
-  Result result();  // mostly default
+  OutputSpec spec();  // mostly default
   void keep(Value value);
 
   // --- each adds one operation

@@ -1,5 +1,5 @@
 // Random graphs: attention.
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 #include "random/graph_maker.hpp"
 
 namespace ashlar::random_graphs {
@@ -26,9 +26,9 @@ const std::vector<ScoreProgram>& score_programs() {
   return programs;
 }
 
-int slot_of(const OpSchema& schema, std::string_view name) {
+int slot_of(const OpTraits& traits, std::string_view name) {
   int slot = 0;
-  while (schema.inputs[static_cast<std::size_t>(slot)].name != name) ++slot;
+  while (traits.inputs[static_cast<std::size_t>(slot)].name != name) ++slot;
   return slot;
 }
 
@@ -107,44 +107,47 @@ void GraphMaker::add_attention() {
   }
 
   const bool gradient = chance(0.4);
-  std::vector<Operand> inputs = {{Forward::q, like({batch, heads, rows, width}, dtype)},
-                                 {Forward::k, like(k, dtype)},
-                                 {Forward::v, like(v, dtype)}};
-  std::vector<Operand> backward_inputs = {{Backward::q, inputs[0].value},
-                                          {Backward::k, inputs[1].value},
-                                          {Backward::v, inputs[2].value}};
+  std::vector<Operand<Forward>> inputs = {{Forward::q, like({batch, heads, rows, width}, dtype)},
+                                          {Forward::k, like(k, dtype)},
+                                          {Forward::v, like(v, dtype)}};
+  std::vector<Operand<Backward>> backward_inputs = {{Backward::q, inputs[0].value},
+                                                    {Backward::k, inputs[1].value},
+                                                    {Backward::v, inputs[2].value}};
   const Op forward = Forward{}, backward = Backward{};
-  const OpSchema& forward_schema = schema_of(forward);
-  const OpSchema& backward_schema = schema_of(backward);
+  const OpTraits& forward_traits = traits_of(forward);
+  const OpTraits& backward_traits = traits_of(backward);
   for (const auto& [operand, value] : operands) {
     if (!value) continue;
-    inputs.push_back({slot_of(forward_schema, operand), value});
-    backward_inputs.push_back({slot_of(backward_schema, operand), value});
+    inputs.push_back({static_cast<Forward::In>(slot_of(forward_traits, operand)), value});
+    backward_inputs.push_back(
+        {static_cast<Backward::In>(slot_of(backward_traits, operand)), value});
   }
-  std::vector<Wanted> wanted = {Forward::o};
+  std::vector<Wanted<Forward>> wanted = {Forward::o};
   if (gradient || chance(0.3)) wanted.emplace_back(Forward::stats);
-  for (int slot : {Forward::max, Forward::sum_exp, Forward::amax_s, Forward::amax_o})
+  for (Forward::Out slot : {Forward::max, Forward::sum_exp, Forward::amax_s, Forward::amax_o})
     if (chance(0.1)) wanted.emplace_back(slot);
   if (seeded && chance(0.3)) wanted.emplace_back(Forward::rng_dump);
-  const std::vector<Value> results = graph_.apply(Forward{attributes}, inputs, wanted);
+  const auto results = graph_.apply(Forward{attributes}, inputs, wanted);
   keep(results[Forward::o]);
   // A fully masked row has stats of -inf: usable as an output, not as an operand.
   const bool masked = attributes.left_bound || attributes.right_bound || lengths_q || lengths_kv ||
                       attributes.max_seq_len_kv || operands.size() > 1;
-  for (std::size_t slot = 1; slot < results.size(); ++slot)
-    if (results[slot] && (!masked || slot > Forward::sum_exp) && chance(0.4)) keep(results[slot]);
+  for (std::size_t slot = 1; slot < results.all().size(); ++slot)
+    if (results.all()[slot] && (!masked || slot > Forward::sum_exp) && chance(0.4))
+      keep(results.all()[slot]);
   if (!gradient) return;
 
   const Value o = results[Forward::o];
   backward_inputs.push_back({Backward::o, o});
   backward_inputs.push_back({Backward::d_o, like(o.dims(), dtype)});
   backward_inputs.push_back({Backward::stats, results[Forward::stats]});
-  std::vector<Wanted> gradients = {Backward::dq, Backward::dk, Backward::dv};
+  std::vector<Wanted<Backward>> gradients = {Backward::dq, Backward::dk, Backward::dv};
   if (bias && chance(0.5)) gradients.emplace_back(Backward::dbias);
   if (has_sink && chance(0.5)) gradients.emplace_back(Backward::dsink);
-  for (int slot = Backward::amax_dq; slot <= Backward::amax_dp; ++slot)
+  for (Backward::Out slot :
+       {Backward::amax_dq, Backward::amax_dk, Backward::amax_dv, Backward::amax_dp})
     if (chance(0.1)) gradients.emplace_back(slot);
-  for (Value value : graph_.apply(Backward{attributes}, backward_inputs, gradients))
+  for (Value value : graph_.apply(Backward{attributes}, backward_inputs, gradients).all())
     if (value) keep(value);
 }
 

@@ -33,23 +33,23 @@ void GraphMaker::add_low_precision() {
                             quantize.block_size[0] > 1 &&
                             (quantize.axis == -1 || quantize.axis >= rank - 2);
   if (along_matrix && chance(0.3)) quantize.scale_layout = ScaleLayout::f8_128x4;
-  const auto made = graph_.apply(quantize, {{BlockScaleQuantize::x, x}},
-                                 {Wanted(BlockScaleQuantize::y, one_of(kNarrow)),
-                                  Wanted(BlockScaleQuantize::scale, one_of(kScales))});
+  const auto made = graph_.apply(
+      quantize, {{BlockScaleQuantize::x, x}},
+      {{BlockScaleQuantize::y, one_of(kNarrow)}, {BlockScaleQuantize::scale, one_of(kScales)}});
   dequantize.block_size = quantize.block_size;
   dequantize.scale_layout = quantize.scale_layout;
   dequantize.negative_scale = chance(0.2);
   if (chance(0.5)) {
     Value zero;
     if (dequantize.scale_layout == ScaleLayout::linear && chance(0.4))
-      zero = graph_.input(name("zero"), made[1].dims(), one_of(kZeros));
+      zero = graph_.input(name("zero"), made[BlockScaleQuantize::scale].dims(), one_of(kZeros));
     keep(graph_.apply(dequantize,
-                      {{BlockScaleDequantize::x, made[0]},
-                       {BlockScaleDequantize::scale, made[1]},
+                      {{BlockScaleDequantize::x, made[BlockScaleQuantize::y]},
+                       {BlockScaleDequantize::scale, made[BlockScaleQuantize::scale]},
                        {BlockScaleDequantize::zero_point, zero}},
-                      {BlockScaleDequantize::y}, result())[0]);
+                      {BlockScaleDequantize::y}, spec()));
   }
-  if (chance(0.7)) keep(made[0]);
+  if (chance(0.7)) keep(made[BlockScaleQuantize::y]);
 }
 
 }  // namespace ashlar::random_graphs

@@ -36,11 +36,11 @@ void GraphMaker::add_multi_head() {
   const std::int64_t kind = below(c.shape().weight_count > 0 ? 3 : 2);
   std::vector<Value> results;
   if (kind == 0)
-    results = support::apply_multi_head<MultiHeadAttentionForward>(graph_, c, make, result());
+    results = support::apply_multi_head<MultiHeadAttentionForward>(graph_, c, make, spec()).all();
   else if (kind == 1)
-    results = support::apply_multi_head<MultiHeadAttentionBackwardData>(graph_, c, make);
+    results = support::apply_multi_head<MultiHeadAttentionBackwardData>(graph_, c, make).all();
   else
-    results = support::apply_multi_head<MultiHeadAttentionBackwardWeights>(graph_, c, make);
+    results = support::apply_multi_head<MultiHeadAttentionBackwardWeights>(graph_, c, make).all();
   for (Value value : results) keep(value);
 }
 

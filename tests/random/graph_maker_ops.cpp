@@ -27,10 +27,10 @@ void GraphMaker::add_pointwise() {
   if (chance(0.2)) attributes.swish_beta = 2.0;
   attributes.axis = below(x.dims().rank());
   std::vector<Value> operands = {x};
-  if (operand_count(mode) > 1) operands.push_back(broadcastable(x.dims(), x.dtype()));
-  if (operand_count(mode) > 2) operands.push_back(broadcastable(x.dims(), boolean));
+  if (operand_count(mode) > 1) operands.push_back(broadcastable(x.dims(), x.dtype(), true));
+  if (operand_count(mode) > 2) operands.push_back(broadcastable(x.dims(), boolean, true));
   if (operands.size() == 2 && chance(0.3)) std::swap(operands[0], operands[1]);
-  keep(graph_.pointwise(mode, operands, attributes, result()));
+  keep(graph_.pointwise(mode, operands, attributes, spec()));
 }
 
 void GraphMaker::add_matmul() {
@@ -42,7 +42,7 @@ void GraphMaker::add_matmul() {
   for (int axis = 0; axis < rank - 2; ++axis)
     if (chance(0.3)) b[axis] = 1;
   if (element_count(a.dims()) * b[rank - 1] > kMaxProducts) return;
-  keep(graph_.matmul(a, like(b, a.dtype()), result()));
+  keep(graph_.matmul(a, like(b, a.dtype()), spec()));
 }
 
 ConvAttributes GraphMaker::convolution_attributes(const Dims& x, const Dims& filter) {
@@ -75,7 +75,7 @@ void GraphMaker::add_convolution() {
   for (int axis = 2; axis < x.dims().rank(); ++axis) w.push_back(1 + below(3));
   if (element_count(x.dims()) * element_count(w) / w[1] > kMaxProducts) return;
   const ConvAttributes attributes = convolution_attributes(x.dims(), w);
-  keep(graph_.conv(x, like(w, x.dtype()), attributes, result()));
+  keep(graph_.conv(x, like(w, x.dtype()), attributes, spec()));
 }
 
 void GraphMaker::add_convolution_gradient() {
@@ -101,7 +101,7 @@ void GraphMaker::add_reduction() {
   for (int axis = 0; axis < x.dims().rank(); ++axis)
     if (chance(0.5)) axes.push_back(axis);
   const auto mode = static_cast<ReductionMode>(below(9));
-  keep(graph_.reduce(x, chance(0.4) ? ReductionMode::add : mode, axes, result()));
+  keep(graph_.reduce(x, chance(0.4) ? ReductionMode::add : mode, axes, spec()));
 }
 
 ResampleAttributes GraphMaker::pooling_attributes(const Dims& x) {
@@ -122,7 +122,7 @@ void GraphMaker::add_pooling() {
   const Value x = arithmetic_value(3, 5);
   const ResampleAttributes attributes = pooling_attributes(x.dims());
   if (attributes.mode != ResampleMode::maxpool || chance(0.5))
-    return keep(graph_.resample(x, attributes, result()));
+    return keep(graph_.resample(x, attributes, spec()));
   const auto [y, index] = graph_.resample_with_index(x, attributes, chance(0.5) ? i32 : i64);
   keep(y);
   // Its gradient, which needs valid indices into the windows.
@@ -144,7 +144,7 @@ void GraphMaker::add_interpolation() {
     attributes.size.push_back(size);
     count *= size;
   }
-  if (count <= 4000) keep(graph_.resample(x, attributes, result()));
+  if (count <= 4000) keep(graph_.resample(x, attributes, spec()));
 }
 
 void GraphMaker::add_resample_gradient() {
@@ -190,8 +190,13 @@ void GraphMaker::add_norm() {
   }
   const bool given = batch && op.phase == NormPhase::inference && chance(0.5);
   const NormResults results =
-      given ? graph_.norm(x, scale, bias, op, result(), {}, {}, mean, variance)
-            : graph_.norm(x, scale, bias, op, result(), mean, variance);
+      given ? graph_.norm(x, op,
+                          {.scale = scale, .bias = bias, .mean = mean, .inv_variance = variance},
+                          spec())
+            : graph_.norm(
+                  x, op,
+                  {.scale = scale, .bias = bias, .running_mean = mean, .running_var = variance},
+                  spec());
   keep(results.y);
   for (Value statistic :
        {results.mean, results.inv_variance, results.next_running_mean, results.next_running_var})
@@ -214,7 +219,8 @@ void GraphMaker::add_norm_gradient() {
     inv_variance = graph_.input(name("v"), shapes.statistics, f32);
     if (op.mode != NormMode::rms) mean = graph_.input(name("m"), shapes.statistics, f32);
   }
-  const NormGradients results = graph_.norm_backward(x, dy, scale, op, mean, inv_variance);
+  const NormGradients results =
+      graph_.norm_backward(x, dy, op, {.scale = scale, .mean = mean, .inv_variance = inv_variance});
   keep(results.dx);
   keep(results.dscale);
   keep(results.dbias);
@@ -223,7 +229,7 @@ void GraphMaker::add_norm_gradient() {
 void GraphMaker::add_softmax() {
   const Value x = floating_value(1, 4);
   const SoftmaxAttributes attributes{.axis = below(x.dims().rank()), .log = chance(0.3)};
-  const Value y = graph_.softmax(x, attributes, result());
+  const Value y = graph_.softmax(x, attributes, spec());
   keep(y);
   if (chance(0.3)) keep(graph_.softmax_backward(y, like(y.dims(), y.dtype()), attributes));
 }
@@ -234,7 +240,7 @@ void GraphMaker::add_rng() {
                        .seed = below(1000),
                        .offset = below(50)};
   const Value seed = chance(0.3) ? graph_.scalar(name("seed"), i64, 1) : Value();
-  keep(graph_.rng(dims(1 + static_cast<int>(below(4))), attributes, result(), seed));
+  keep(graph_.rng(dims(1 + static_cast<int>(below(4))), attributes, spec(), seed));
 }
 
 }  // namespace ashlar::random_graphs

@@ -32,24 +32,24 @@ void GraphMaker::add_recurrent() {
   const Value lengths = packed || chance(0.3) ? input({batch}, i32) : Value();
   const Value seed = attributes.dropout > 0 ? input({1}, i64) : Value();
 
-  const auto apply = [&](auto op, std::vector<Operand> operands, std::vector<Wanted> wanted) {
-    using Op = decltype(op);
+  const auto apply = [&]<class Op>(Op op, std::vector<Operand<Op>> operands,
+                                   const std::vector<std::type_identity_t<Wanted<Op>>>& wanted) {
     static_cast<RnnAttributes&>(op) = attributes;
     if (lengths) operands.push_back({Op::seq_lengths, lengths});
     if (seed) operands.push_back({Op::dropout_seed, seed});
     if (states) operands.push_back({Op::hx, like(state, wide)});
-    const std::vector<Value> results = graph_.apply(op, operands, wanted, result());
-    for (const Value& value : results)
+    const auto results = graph_.apply(op, operands, wanted, spec());
+    for (const Value& value : results.all())
       if (value) keep(value);
   };
   const auto records = [&](std::int64_t width) { return input(shape.records(width), wide); };
   switch (below(3)) {
     case 0: {
       using F = RnnForward;
-      std::vector<Operand> operands = {{F::x, like(shape.sequence(features), dtype)},
-                                       {F::weights, input({shape.weight_count()}, dtype)}};
+      std::vector<Operand<F>> operands = {{F::x, like(shape.sequence(features), dtype)},
+                                          {F::weights, input({shape.weight_count()}, dtype)}};
       if (states && lstm) operands.push_back({F::cx, like(cell, wide)});
-      std::vector<Wanted> wanted;
+      std::vector<Wanted<F>> wanted;
       if (chance(0.5)) wanted.push_back(F::hy);
       if (lstm && chance(0.5)) wanted.push_back(F::cy);
       if (chance(0.5)) wanted.push_back(F::reserve);
@@ -57,13 +57,14 @@ void GraphMaker::add_recurrent() {
     }
     case 1: {
       using D = RnnBackwardData;
-      std::vector<Operand> operands = {{D::dy, like(shape.sequence(shape.layer_output()), dtype)},
-                                       {D::weights, input({shape.weight_count()}, dtype)},
-                                       {D::reserve, records(shape.reserve_width())}};
+      std::vector<Operand<D>> operands = {
+          {D::dy, like(shape.sequence(shape.layer_output()), dtype)},
+          {D::weights, input({shape.weight_count()}, dtype)},
+          {D::reserve, records(shape.reserve_width())}};
       if (states && lstm) operands.push_back({D::cx, like(cell, wide)});
       if (chance(0.5)) operands.push_back({D::dhy, like(state, wide)});
       if (lstm && chance(0.5)) operands.push_back({D::dcy, like(cell, wide)});
-      std::vector<Wanted> wanted;
+      std::vector<Wanted<D>> wanted;
       if (chance(0.5)) wanted.push_back(D::dhx);
       if (lstm && chance(0.5)) wanted.push_back(D::dcx);
       if (chance(0.5)) wanted.push_back(D::dgates);
@@ -71,9 +72,9 @@ void GraphMaker::add_recurrent() {
     }
     default: {
       using W = RnnBackwardWeights;
-      std::vector<Operand> operands = {{W::x, like(shape.sequence(features), dtype)},
-                                       {W::reserve, records(shape.reserve_width())},
-                                       {W::dgates, records(shape.dgates_width())}};
+      std::vector<Operand<W>> operands = {{W::x, like(shape.sequence(features), dtype)},
+                                          {W::reserve, records(shape.reserve_width())},
+                                          {W::dgates, records(shape.dgates_width())}};
       if (chance(0.3)) operands.push_back({W::previous, input({shape.weight_count()}, dtype)});
       return apply(W(), operands, {});
     }

@@ -37,7 +37,7 @@ void GraphMaker::add_sequence() {
       if (chance(0.5)) {
         using Op = MoeGroupedMatmul;
         const DType dtype = arithmetic();
-        Result wanted = result();
+        OutputSpec wanted = spec();
         wanted.dims = {1, output_rows, columns};
         return keep(graph_.apply(mixture_of<Op>(attributes),
                                  {{Op::token, like({1, tokens, depth}, dtype)},
@@ -45,7 +45,7 @@ void GraphMaker::add_sequence() {
                                   {Op::first_token_offset, first},
                                   {Op::token_index, index},
                                   {Op::token_ks, ks}},
-                                 {Op::output}, wanted)[0]);
+                                 {Op::output}, wanted)[Op::output]);
       }
       using Op = MoeGroupedMatmulBackward;
       const DType dtype = floating();
@@ -68,7 +68,7 @@ void GraphMaker::add_sequence() {
                                {{Op::container, like(container, arithmetic())},
                                 {Op::page_table, integers({batch, 1, pages, 1})},
                                 {Op::sequence, chance(0.5) ? integers({batch, 1, 1, 1}) : Value()}},
-                               {Op::y}, result())[0]);
+                               {Op::y}, spec()));
     }
     case 3:
     case 4: {
@@ -86,7 +86,7 @@ void GraphMaker::add_sequence() {
         op.pad_value = chance(0.5) ? 0.0 : -1.0;
         keep(graph_.apply(
             op, {{Op::x, x}, {Op::kv_token_offset, chance(0.4) ? integers(shift) : Value()}},
-            {Op::y}, result())[0]);
+            {Op::y}, spec()));
       };
       const std::int64_t lower = below(width);
       if (chance(0.5)) return band(ExpandBandMatrix{}, lower, width - 1 - lower);
@@ -111,7 +111,7 @@ void GraphMaker::add_sequence() {
                                            {Op::w, like(w, dtype)},
                                            {Op::bias, bias},
                                            {Op::initial_state, initial}},
-                                          {Op::y, Op::final_state}, result());
+                                          {Op::y, Op::final_state}, spec());
         keep(results[Op::y]);
         return keep(results[Op::final_state]);
       }
@@ -125,8 +125,7 @@ void GraphMaker::add_sequence() {
                                          {Op::bias, bias},
                                          {Op::initial_state, initial}},
                                         {Op::dx, Op::dw, Op::dbias});
-      for (const int slot : {Op::dx, Op::dw, Op::dbias})
-        keep(results[static_cast<std::size_t>(slot)]);
+      for (const Op::Out slot : {Op::dx, Op::dw, Op::dbias}) keep(results[slot]);
       return;
     }
     default: {
@@ -139,7 +138,7 @@ void GraphMaker::add_sequence() {
         op.seed = below(1000);
         const Value offset = chance(0.5) ? graph_.input(name("n"), {1}, i64) : Value();
         const auto results = graph_.apply(op, {{Op::x, x}, {Op::offset_tensor, offset}},
-                                          {Op::y, Op::mask, Op::next_offset}, result());
+                                          {Op::y, Op::mask, Op::next_offset}, spec());
         keep(results[Op::y]);
         return keep(results[Op::mask]);
       }
@@ -148,7 +147,7 @@ void GraphMaker::add_sequence() {
       op.probability = probability;
       op.seed = below(1000);
       const Value mask = chance(0.5) ? like(x.dims(), boolean) : Value();
-      return keep(graph_.apply(op, {{Op::dy, x}, {Op::mask, mask}}, {Op::dx}, result())[0]);
+      return keep(graph_.apply(op, {{Op::dy, x}, {Op::mask, mask}}, {Op::dx}, spec()));
     }
   }
 }

@@ -19,13 +19,13 @@ void GraphMaker::add_spatial() {
       const Value x = op.input == CtcInput::logits ? like(x_dims, dtype)
                                                    : graph_.input(name("p"), x_dims, dtype);
       const Dims labels = chance(0.5) ? Dims{batch, longest} : Dims{batch * longest};
-      const std::vector<Operand> operands = {
+      const std::vector<Operand<CtcLoss>> operands = {
           {CtcLoss::x, x},
           {CtcLoss::labels, graph_.input(name("labels"), labels, chance(0.5) ? i32 : i64)},
           {CtcLoss::label_lengths, graph_.input(name("ll"), {batch}, i32)},
           {CtcLoss::input_lengths, graph_.input(name("il"), {batch}, i64)},
           {CtcLoss::previous, skip ? like(x_dims, dtype) : Value()}};
-      std::vector<Wanted> wanted = {CtcLoss::loss};
+      std::vector<Wanted<CtcLoss>> wanted = {CtcLoss::loss};
       if (skip || chance(0.7)) wanted.push_back(CtcLoss::gradient);
       const auto results = graph_.apply(op, operands, wanted);
       // Infinite losses are usable as outputs, not as operands.
@@ -44,10 +44,10 @@ void GraphMaker::add_spatial() {
         return keep(
             graph_.apply(GridGeneratorForward{attributes},
                          {{GridGeneratorForward::theta, like({batch, axes, axes + 1}, floating())}},
-                         {GridGeneratorForward::grid}, result())[0]);
+                         {GridGeneratorForward::grid}, spec()));
       return keep(graph_.apply(GridGeneratorBackward{attributes},
                                {{GridGeneratorBackward::dgrid, like(grid, floating())}},
-                               {GridGeneratorBackward::dtheta}, result())[0]);
+                               {GridGeneratorBackward::dtheta}, spec()));
     }
     case 2:
     case 3: {  // grid samplers
@@ -65,15 +65,16 @@ void GraphMaker::add_spatial() {
       if (chance(0.5))
         return keep(graph_.apply(GridSampleForward{attributes},
                                  {{GridSampleForward::x, image}, {GridSampleForward::grid, at}},
-                                 {GridSampleForward::y}, result())[0]);
+                                 {GridSampleForward::y}, spec()));
       Dims y = {x[0], x[1]};
       for (int axis = 0; axis < axes; ++axis) y.push_back(grid[axis + 1]);
-      std::vector<Wanted> wanted = {GridSampleBackward::dx};
+      std::vector<Wanted<GridSampleBackward>> wanted = {GridSampleBackward::dx};
       if (chance(0.7)) wanted.push_back(GridSampleBackward::dgrid);
-      const std::vector<Operand> operands = {{GridSampleBackward::x, image},
-                                             {GridSampleBackward::grid, at},
-                                             {GridSampleBackward::dy, like(y, dtype)}};
-      const auto results = graph_.apply(GridSampleBackward{attributes}, operands, wanted, result());
+      const std::vector<Operand<GridSampleBackward>> operands = {
+          {GridSampleBackward::x, image},
+          {GridSampleBackward::grid, at},
+          {GridSampleBackward::dy, like(y, dtype)}};
+      const auto results = graph_.apply(GridSampleBackward{attributes}, operands, wanted, spec());
       keep(results[GridSampleBackward::dx]);
       keep(results[GridSampleBackward::dgrid]);
       return;
@@ -88,7 +89,7 @@ void GraphMaker::add_spatial() {
         op.stride.push_back(1 + below(2));
       }
       if (element_count(x.dims()) * element_count(op.window) > 20000) return;
-      return keep(graph_.apply(op, {{Im2Col::x, x}}, {Im2Col::y}, result())[0]);
+      return keep(graph_.apply(op, {{Im2Col::x, x}}, {Im2Col::y}, spec()));
     }
     default: {  // tensor_transform
       const Value x = arithmetic_value(1, 5);
@@ -110,17 +111,16 @@ void GraphMaker::add_spatial() {
       if (op.unfold && rank >= 3 && x.dims()[1] % blocks != 0) op.fold = Dims::filled(rank - 2, 1);
       if (chance(0.3)) op.alpha = 0.5;
       Graph trial;
-      const Dims y = trial
-                         .apply(op, {{TensorTransform::x, trial.input("x", x.dims(), f32)}},
-                                {TensorTransform::y})[0]
-                         .dims();
+      const Value moved = trial.apply(op, {{TensorTransform::x, trial.input("x", x.dims(), f32)}},
+                                      {TensorTransform::y});
+      const Dims y = moved.dims();
       Value z;
       if (chance(0.3)) {
         op.beta = chance(0.5) ? 1.0 : -2.0;
         z = like(y, x.dtype());
       }
       return keep(graph_.apply(op, {{TensorTransform::x, x}, {TensorTransform::z, z}},
-                               {TensorTransform::y}, result())[0]);
+                               {TensorTransform::y}, spec()));
     }
   }
 }

@@ -25,8 +25,8 @@ void GraphMaker::add_statistics() {
   switch (below(8)) {
     case 0: {
       const auto r = graph_.apply(GenStats{}, {{GenStats::x, floating_value(2, 5)}},
-                                  {GenStats::sum, GenStats::sq_sum}, result());
-      for (const Value& value : r) keep(value);
+                                  {GenStats::sum, GenStats::sq_sum}, spec());
+      for (const Value& value : r.all()) keep(value);
       // The rest of batch norm, on consistent sums.
       const Value sum = r[GenStats::sum];
       if (!chance(0.5) || !is_floating(sum.dtype())) return;
@@ -57,8 +57,8 @@ void GraphMaker::add_statistics() {
             chance(0.5) ? graph_.scalar(name("momentum"), f32, channels.rank()) : Value()}},
           {Bn::eq_scale, Bn::eq_bias, Bn::saved_mean, Bn::saved_inv_variance, Bn::next_running_mean,
            Bn::next_running_var},
-          result());
-      for (const Value& value : r) keep(value);
+          spec());
+      for (const Value& value : r.all()) keep(value);
       return;
     }
     case 2: {
@@ -73,27 +73,26 @@ void GraphMaker::add_statistics() {
            {Bn::mean, graph_.input(name("m"), channels, f32)},
            {Bn::inv_variance, graph_.input(name("v"), channels, f32)},
            {Bn::scale, scale}},
-          {Bn::dscale, Bn::dbias, Bn::eq_dy_scale, Bn::eq_x_scale, Bn::eq_bias}, result());
-      for (const Value& value : r) keep(value);
+          {Bn::dscale, Bn::dbias, Bn::eq_dy_scale, Bn::eq_x_scale, Bn::eq_bias}, spec());
+      for (const Value& value : r.all()) keep(value);
       return;
     }
     case 3:
       return keep(graph_.apply(LrnForward{local_attributes()},
-                               {{LrnForward::x, floating_value(2, 5)}}, {LrnForward::y},
-                               result())[0]);
+                               {{LrnForward::x, floating_value(2, 5)}}, {LrnForward::y}, spec()));
     case 4: {
       const Value x = floating_value(2, 4);
       const Value dy = like(Dims(x.dims()), floating());
       return keep(graph_.apply(LrnBackward{local_attributes()},
                                {{LrnBackward::x, x}, {LrnBackward::dy, dy}}, {LrnBackward::dx},
-                               result())[0]);
+                               spec()));
     }
     case 5: {
       using Op = DivisiveNormForward;
       const Value x = floating_value(3, 5);
       const Value means = chance(0.5) ? like(Dims(x.dims()), f32) : Value();
-      return keep(graph_.apply(Op{local_attributes()}, {{Op::x, x}, {Op::means, means}}, {Op::y},
-                               result())[0]);
+      return keep(
+          graph_.apply(Op{local_attributes()}, {{Op::x, x}, {Op::means, means}}, {Op::y}, spec()));
     }
     case 6: {
       using Op = DivisiveNormBackward;
@@ -102,8 +101,8 @@ void GraphMaker::add_statistics() {
       const Value dy = like(extents, floating()), means = like(extents, f32);
       const auto r =
           graph_.apply(Op{local_attributes()}, {{Op::x, x}, {Op::dy, dy}, {Op::means, means}},
-                       {Op::dx, Op::dmeans}, result());
-      for (const Value& value : r) keep(value);
+                       {Op::dx, Op::dmeans}, spec());
+      for (const Value& value : r.all()) keep(value);
       return;
     }
     default: {
@@ -114,8 +113,8 @@ void GraphMaker::add_statistics() {
         if (chance(0.5)) axes.push_back(axis);
       const auto r =
           graph_.apply(Reduction{.mode = one_of(kModes), .axes = axes}, {{Reduction::x, x}},
-                       {Reduction::y, Wanted(Reduction::index, chance(0.5) ? i32 : i64)}, result());
-      for (const Value& value : r) keep(value);
+                       {Reduction::y, {Reduction::index, chance(0.5) ? i32 : i64}}, spec());
+      for (const Value& value : r.all()) keep(value);
     }
   }
 }

@@ -73,7 +73,7 @@ void GraphMaker::add_concat() {
     parts.push_back(chance(0.2) ? x : like(other, x.dtype()));
   }
   std::shuffle(parts.begin(), parts.end(), random_);
-  keep(graph_.concat(parts, chance(0.5) ? axis : axis - x.dims().rank(), result()));
+  keep(graph_.concat(parts, chance(0.5) ? axis : axis - x.dims().rank(), spec()));
 }
 
 void GraphMaker::add_composite_softmax() {
@@ -130,7 +130,7 @@ void GraphMaker::add_composite_linear() {
   y = graph_.reshape(y, {batch, rows, heads, columns / heads});
   if (chance(0.4)) y = graph_.transpose(y, {0, 2, 1, 3});
   for (std::int64_t more = 1 + below(3); more > 0; --more)
-    y = y + broadcastable(y.dims(), chance(0.5) ? f32 : dtype);
+    y = y + broadcastable(y.dims(), chance(0.5) ? f32 : dtype, true);
   if (chance(0.3)) keep(y);
   keep(y * graph_.constant(0.5, f32, 4));
 }

@@ -33,7 +33,7 @@ TEST(EvaluateNode, AllocatesNothing) {
   NormForward norm;
   norm.mode = NormMode::group;
   norm.groups = 2;
-  const Value normed = g.norm(y, {}, {}, norm).y;
+  const Value normed = g.norm(y, norm).y;
   const Value parts[] = {normed, g.resample(y, {.mode = ResampleMode::bilinear, .size = {6, 6}})};
   const Value joined = g.concat(parts, 1);
   const auto [o, stats] = g.attention(joined, joined, joined, {.right_bound = 0}, {}, true);
@@ -59,7 +59,7 @@ TEST(EvaluateNode, AllocatesNothing) {
     evaluate_node(g, g.nodes()[i], {inputs[i], outputs[i]});
   EXPECT_EQ(allocations - before, 0);
   for (const auto& [name, expected] : e.oracle()) {
-    const Comparison comparison = compare(e.tensor(name), e.data(name), expected);
+    const Comparison comparison = expected.compare(e.tensor(name), e.data(name));
     EXPECT_TRUE(comparison.ok) << comparison.summary;
     EXPECT_EQ(comparison.compared, element_count(e.tensor(name).dims));
   }

@@ -36,14 +36,14 @@ struct OptionCase {
 
 // Operands common to forward and backward, by name.
 template <class Op>
-std::vector<Operand> operands_of(const OptionCase& test, Graph& g) {
+std::vector<Operand<Op>> operands_of(const OptionCase& test, Graph& g) {
   const Dims kv = test.paged ? Dims{4, 3, 2, 3} : Dims{2, 3, 5, 3};
   Dims values = kv;
   values[3] = 2;
-  std::vector<Operand> inputs = {{Op::q, g.input("q", {2, 3, 4, 3}, f64)},
-                                 {Op::k, g.input("k", kv, f64)},
-                                 {Op::v, g.input("v", values, f64)}};
-  const auto add = [&](bool wanted, int slot, const char* name, const Dims& dims,
+  std::vector<Operand<Op>> inputs = {{Op::q, g.input("q", {2, 3, 4, 3}, f64)},
+                                     {Op::k, g.input("k", kv, f64)},
+                                     {Op::v, g.input("v", values, f64)}};
+  const auto add = [&](bool wanted, typename Op::In slot, const char* name, const Dims& dims,
                        DType dtype = f64) {
     if (wanted) inputs.push_back({slot, g.input(name, dims, dtype)});
   };
@@ -65,20 +65,21 @@ TEST_P(AttentionOptionGradients, MatchFiniteDifferences) {
   const OptionCase& test = GetParam();
   Graph f;
   AttentionForward forward_op{test.attributes};
-  const std::vector<Wanted> forward_wanted = {AttentionForward::o, AttentionForward::stats};
+  const std::vector<Wanted<AttentionForward>> forward_wanted = {AttentionForward::o,
+                                                                AttentionForward::stats};
   const auto results = f.apply(forward_op, operands_of<AttentionForward>(test, f), forward_wanted);
-  f.output("o", results[0]);
-  f.output("stats", results[1]);
+  f.output("o", results[AttentionForward::o]);
+  f.output("stats", results[AttentionForward::stats]);
 
   using Op = AttentionBackward;
   Graph b;
   Op op{test.attributes};
   op.score_modifier_gradient = test.gradient;
-  std::vector<Operand> inputs = operands_of<Op>(test, b);
-  inputs.push_back({Op::o, b.input("o", results[0].dims(), f64)});
-  inputs.push_back({Op::d_o, b.input("do", results[0].dims(), f64)});
-  inputs.push_back({Op::stats, b.input("stats", results[1].dims(), f64)});
-  std::vector<Wanted> wanted = {Op::dq, Op::dk, Op::dv};
+  std::vector<Operand<Op>> inputs = operands_of<Op>(test, b);
+  inputs.push_back({Op::o, b.input("o", results[AttentionForward::o].dims(), f64)});
+  inputs.push_back({Op::d_o, b.input("do", results[AttentionForward::o].dims(), f64)});
+  inputs.push_back({Op::stats, b.input("stats", results[AttentionForward::stats].dims(), f64)});
+  std::vector<Wanted<Op>> wanted = {Op::dq, Op::dk, Op::dv};
   std::vector<std::string> names = {"q", "k", "v"};
   if (test.bias) {
     wanted.emplace_back(Op::dbias);
@@ -90,7 +91,7 @@ TEST_P(AttentionOptionGradients, MatchFiniteDifferences) {
   }
   const auto gradients = b.apply(op, inputs, wanted);
   for (std::size_t i = 0; i < wanted.size(); ++i)
-    b.output("d" + names[i], gradients[static_cast<std::size_t>(wanted[i].slot)]);
+    b.output("d" + names[i], gradients[wanted[i].slot]);
 
   Evaluation forward(f), backward(b);
   forward.fill_inputs(29);

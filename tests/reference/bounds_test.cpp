@@ -12,7 +12,7 @@ namespace {
 double honest_ratio(Evaluation& e, const std::string& output, const std::vector<double>& honest) {
   const Expected expected = e.oracle(output);
   e.set(output, honest);
-  const Comparison comparison = compare(e.tensor(output), e.data(output), expected);
+  const Comparison comparison = expected.compare(e.tensor(output), e.data(output));
   EXPECT_TRUE(comparison.ok) << comparison.summary;
   EXPECT_EQ(comparison.compared, element_count(e.tensor(output).dims));
   return comparison.worst_error / comparison.worst_bound;
@@ -42,7 +42,7 @@ TEST(Bounds, Softmax) {
 
 TEST(Bounds, LayerNorm) {
   Graph g;
-  g.output("y", g.norm(g.input("x", {20, 300}, f32), {}, {}).y);
+  g.output("y", g.norm(g.input("x", {20, 300}, f32)).y);
   Evaluation e(g);
   e.fill_inputs(2, 1.0, 3.0);
   const std::vector<float> x = narrowed(e.get("x"));
@@ -96,8 +96,10 @@ TEST(Bounds, NormGradientWithTheScaleBehindTheSums) {
     const Value x = g.input("x", {1, 1, 2, 2}, f32), one = g.input("one", {1, 1, 1, 1}, f32);
     NormBackward op;
     op.mode = NormMode::batch;
-    g.output("dx", g.norm_backward(x, x, one, op, g.input("mean", {1, 1, 1, 1}, f32),
-                                   g.input("inv", {1, 1, 1, 1}, f32))
+    g.output("dx", g.norm_backward(x, x, op,
+                                   {.scale = one,
+                                    .mean = g.input("mean", {1, 1, 1, 1}, f32),
+                                    .inv_variance = g.input("inv", {1, 1, 1, 1}, f32)})
                        .dx);
     Evaluation e(g);
     e.set("one", {scale});
@@ -134,7 +136,7 @@ TEST(Bounds, AttentionWithARunningMaximumAndRoundedWeights) {
   const Value q = g.input("q", {1, 1, kRows, kWidth}, f16),
               k = g.input("k", {1, 1, kColumns, kWidth}, f16);
   const Value v = g.input("v", {1, 1, kColumns, kWidth}, f16);
-  Result wide;
+  OutputSpec wide;
   wide.dtype = f32;
   g.output("o", g.attention(q, k, v, {}, {}, false, wide).first);
   Evaluation e(g);

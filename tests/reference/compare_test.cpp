@@ -59,7 +59,7 @@ class Faults : public testing::TestWithParam<DType> {
   }
   Comparison compared(const std::vector<double>& values) {
     evaluation_.set("y", values);
-    return compare(evaluation_.tensor("y"), evaluation_.data("y"), expected_);
+    return expected_.compare(evaluation_.tensor("y"), evaluation_.data("y"));
   }
   Comparison after(const std::function<void(std::vector<double>&)>& fault) {
     std::vector<double> values = honest_;
@@ -81,7 +81,7 @@ class Faults : public testing::TestWithParam<DType> {
 TEST_P(Faults, AcceptsHonestImplementations) {
   for (bool rounds : {false, true}) {
     evaluate_in_f32(evaluation_, rounds);
-    const Comparison result = compare(evaluation_.tensor("y"), evaluation_.data("y"), expected_);
+    const Comparison result = expected_.compare(evaluation_.tensor("y"), evaluation_.data("y"));
     EXPECT_TRUE(result.ok) << result.summary;
     EXPECT_EQ(result.compared, element_count(evaluation_.tensor("y").dims));
   }
@@ -121,9 +121,9 @@ TEST(Comparer, DistinguishesNegativeValues) {
   e.set("b", {-3, -1, 0.125});
   const Expected expected = e.oracle("y");
   e.set("y", {-10, -4, -4.125});
-  EXPECT_EQ(compare(e.tensor("y"), e.data("y"), expected).mismatches, 1);
+  EXPECT_EQ(expected.compare(e.tensor("y"), e.data("y")).mismatches, 1);
   e.set("y", {-5, -4, -4.125});
-  EXPECT_TRUE(compare(e.tensor("y"), e.data("y"), expected).ok);
+  EXPECT_TRUE(expected.compare(e.tensor("y"), e.data("y")).ok);
 }
 
 TEST(Comparer, NaNAndInfinityMustMatch) {
@@ -134,7 +134,7 @@ TEST(Comparer, NaNAndInfinityMustMatch) {
   const Expected expected = e.oracle("y");
   const auto ok = [&](std::vector<double> values) {
     e.set("y", values);
-    return compare(e.tensor("y"), e.data("y"), expected).ok;
+    return expected.compare(e.tensor("y"), e.data("y")).ok;
   };
   EXPECT_TRUE(ok({kNaN, kInf, 1}));
   EXPECT_FALSE(ok({0, kInf, 1}));
@@ -149,13 +149,13 @@ TEST(Comparer, RejectsAResultOfAnotherSize) {
   Evaluation e(g);
   Expected expected = e.oracle("y");
   expected.values.pop_back();
-  EXPECT_THROW(compare(e.tensor("y"), e.data("y"), expected), Error);
+  EXPECT_THROW(expected.compare(e.tensor("y"), e.data("y")), Error);
 }
 
 TEST(Oracle, SmallIntegersAreExactThroughLinearOperations) {
   Graph g;
   const Value a = g.input("a", {5, 40}, f16), b = g.input("b", {40, 7}, f16);
-  Result wide;
+  OutputSpec wide;
   wide.dtype = f32;
   g.output("c", g.matmul(a, b, wide));
   Evaluation e(g);
@@ -188,9 +188,9 @@ TEST(Oracle, NarrowIntermediatesMayStayUnroundedButIntegersMayNot) {
     e.set("x", {3.0004f});
     const Expected expected = e.oracle("y");
     e.set("y", {3.0004f});
-    EXPECT_EQ(compare(e.tensor("y"), e.data("y"), expected).ok, dtype == f16);
+    EXPECT_EQ(expected.compare(e.tensor("y"), e.data("y")).ok, dtype == f16);
     e.set("y", {round_to(dtype, 3.0004f)});
-    EXPECT_TRUE(compare(e.tensor("y"), e.data("y"), expected).ok);
+    EXPECT_TRUE(expected.compare(e.tensor("y"), e.data("y")).ok);
   }
 }
 

@@ -95,9 +95,9 @@ TEST_P(NormGradients, MatchFiniteDifferences) {
   norm.groups = test.groups;
   norm.epsilon = 0.01;
   Graph f;
-  const NormResults results =
-      f.norm(f.input("x", test.x, f64), f.input("scale", test.parameters, f64),
-             f.input("bias", test.parameters, f64), norm);
+  const NormResults results = f.norm(f.input("x", test.x, f64), norm,
+                                     {.scale = f.input("scale", test.parameters, f64),
+                                      .bias = f.input("bias", test.parameters, f64)});
   f.output("y", results.y);
   if (results.mean) f.output("mean", results.mean);
   f.output("inv_variance", results.inv_variance);
@@ -114,8 +114,10 @@ TEST_P(NormGradients, MatchFiniteDifferences) {
       inv_variance = b.input("inv_variance", results.inv_variance.dims(), f64);
     }
     const ashlar::NormGradients gradients =
-        b.norm_backward(b.input("x", test.x, f64), b.input("dy", test.x, f64),
-                        b.input("scale", test.parameters, f64), gradient, mean, inv_variance);
+        b.norm_backward(b.input("x", test.x, f64), b.input("dy", test.x, f64), gradient,
+                        {.scale = b.input("scale", test.parameters, f64),
+                         .mean = mean,
+                         .inv_variance = inv_variance});
     b.output("dx", gradients.dx);
     b.output("dscale", gradients.dscale);
     if (gradients.dbias) b.output("dbias", gradients.dbias);

@@ -12,7 +12,7 @@ using Op = AttentionForward;
 // q = 0 of `rows` rows, k = 1, v = 1, 2, 4, 8 (a column), all of one batch, with every result.
 struct ZeroScores {
   Graph g;
-  std::vector<Operand> inputs;
+  std::vector<Operand<Op>> inputs;
   std::int64_t heads, rows, keys;
 
   ZeroScores(std::int64_t head_count, std::int64_t row_count, std::int64_t key_count = 4)
@@ -21,14 +21,14 @@ struct ZeroScores {
     add(Op::k, "k", {1, 1, keys, 1});
     add(Op::v, "v", {1, 1, keys, 1});
   }
-  void add(int slot, const char* name, const Dims& dims, DType dtype = f64) {
+  void add(Op::In slot, const char* name, const Dims& dims, DType dtype = f64) {
     inputs.push_back({slot, g.input(name, dims, dtype)});
   }
   void finish(const Op& op) {
-    const std::vector<Wanted> outputs = {Op::o, Op::stats, Op::max, Op::sum_exp};
+    const std::vector<Wanted<Op>> outputs = {Op::o, Op::stats, Op::max, Op::sum_exp};
     const auto results = g.apply(op, inputs, outputs);
     const char* names[] = {"o", "stats", "max", "sum_exp"};
-    for (std::size_t i = 0; i < 4; ++i) g.output(names[i], results[i]);
+    for (std::size_t i = 0; i < 4; ++i) g.output(names[i], results.all()[i]);
   }
   void fill(Evaluation& e) const {
     e.set("q", std::vector<double>(static_cast<std::size_t>(heads * rows), 0.0));
@@ -124,7 +124,7 @@ TEST(HandComputedAttentionOptions, PageTableLookupMasksInvalidPages) {
                                 {Op::page_table_k, k_table},
                                 {Op::page_table_v, v_table}},
                                {Op::o});
-  g.output("o", results[0]);
+  g.output("o", results[Op::o]);
   Evaluation e(g);
   const double l2 = std::log(2.0);
   e.set("q", {1, 1});
@@ -156,8 +156,8 @@ TEST(HandComputedAttentionOptions, TheSoftCapComesBeforeTheModifier) {
   };
   const auto results = g.apply(op, {{Op::q, q}, {Op::k, k}, {Op::v, v}, {Op::score_input0, factor}},
                                {Op::o, Op::stats});
-  g.output("o", results[0]);
-  g.output("stats", results[1]);
+  g.output("o", results[Op::o]);
+  g.output("stats", results[Op::stats]);
   Evaluation e(g);
   e.set("q", {1, 1});
   e.set("k", {0.5, -0.25});
@@ -177,7 +177,7 @@ TEST(HandComputedAttentionOptions, RngDumpReturnsTheMask) {
   op.right_bound = 0;  // masked scores are included
   const auto results = g.apply(op, {{Op::q, q}, {Op::k, k}, {Op::v, v}, {Op::dropout_seed, seed}},
                                {Op::o, Op::rng_dump});
-  g.output("o", results[0]);
+  g.output("o", results[Op::o]);
   g.output("mask", results[Op::rng_dump]);
   EXPECT_EQ(g.tensor(g.find_tensor("mask")).dtype, boolean);
   Evaluation e(g);
@@ -193,13 +193,13 @@ TEST(HandComputedAttentionOptions, Fp8ScalesRoundTheWeightsAndReportTheLargest) 
   Graph g;
   const Value q = g.input("q", {1, 1, 2, 1}, e4m3), k = g.input("k", {1, 1, 4, 1}, e4m3),
               v = g.input("v", {1, 1, 4, 1}, e4m3), lengths = g.input("keys", {1, 1, 1, 1}, i32);
-  std::vector<Operand> inputs = {{Op::q, q}, {Op::k, k}, {Op::v, v}, {Op::seq_len_kv, lengths}};
-  const std::pair<int, const char*> factors[] = {
+  std::vector<Operand<Op>> inputs = {{Op::q, q}, {Op::k, k}, {Op::v, v}, {Op::seq_len_kv, lengths}};
+  const std::pair<Op::In, const char*> factors[] = {
       {Op::descale_q, "descale_q"}, {Op::descale_k, "descale_k"}, {Op::descale_v, "descale_v"},
       {Op::descale_s, "descale_s"}, {Op::scale_s, "scale_s"},     {Op::scale_o, "scale_o"}};
   for (const auto& [slot, name] : factors)
     inputs.push_back({slot, g.input(name, {1, 1, 1, 1}, f32)});
-  const std::vector<Wanted> wanted = {{Op::o, f32}, Op::amax_s, Op::amax_o};
+  const std::vector<Wanted<Op>> wanted = {{Op::o, f32}, Op::amax_s, Op::amax_o};
   const auto results = g.apply(Op{}, inputs, wanted, {.dtype = f32});
   g.output("o", results[Op::o]);
   g.output("amax_s", results[Op::amax_s]);

@@ -117,9 +117,9 @@ TEST(HandComputedAttention, RaggedSequencesReadAndWriteOnlyTheirRows) {
   AttentionOperands operands;
   operands.seq_len_q = g.input("lq", {2, 1, 1, 1}, i32);
   operands.seq_len_kv = g.input("lkv", {2, 1, 1, 1}, i32);
-  Result result;
-  result.layout = packed;
-  const Value o = g.attention(q, k, v, {}, operands, false, result).first;
+  OutputSpec spec;
+  spec.layout = packed;
+  const Value o = g.attention(q, k, v, {}, operands, false, spec).first;
   g.output("o", o);
   g.set_ragged(o, offsets);
   Evaluation e(g);
@@ -140,7 +140,7 @@ TEST(HandComputedAttention, RaggedSequencesReadAndWriteOnlyTheirRows) {
   EXPECT_EQ(e.oracle("o").row_starts, (std::vector<std::int64_t>{0, 2, 6}));
   o_values[3] = 31;
   std::memcpy(e.data("o"), o_values.data(), sizeof(float) * 8);
-  EXPECT_FALSE(compare(e.tensor("o"), e.data("o"), e.oracle("o")).ok);
+  EXPECT_FALSE(e.oracle("o").compare(e.tensor("o"), e.data("o")).ok);
 }
 
 }  // namespace

@@ -190,7 +190,8 @@ TEST(HandComputed, BatchNormTraining) {
   norm.mode = NormMode::batch;
   norm.epsilon = 4.0;
   norm.momentum = 0.25;
-  const NormResults r = g.norm(x, scale, bias, norm, {}, mean, var);
+  const NormResults r =
+      g.norm(x, norm, {.scale = scale, .bias = bias, .running_mean = mean, .running_var = var});
   g.output("y", r.y);
   g.output("out_mean", r.mean);
   g.output("out_inv", r.inv_variance);
@@ -212,7 +213,7 @@ TEST(HandComputed, BatchNormTraining) {
 TEST(HandComputed, OtherNorms) {
   const auto normed = [](NormForward norm, const std::vector<double>& expected) {
     Graph g;
-    g.output("y", g.norm(g.input("x", {1, 4, 1}, f64), {}, {}, norm).y);
+    g.output("y", g.norm(g.input("x", {1, 4, 1}, f64), norm).y);
     Evaluation e(g);
     e.set("x", {1, 3, 10, 20});
     expect_result(e, "y", expected, 1e-14);
@@ -245,7 +246,7 @@ TEST(HandComputed, BatchNormInferenceFromRunningStatistics) {
   norm.phase = NormPhase::inference;
   norm.epsilon = 1.0;
   const Value mean = g.input("mean", {1, 2, 1}, f64), var = g.input("var", {1, 2, 1}, f64);
-  g.output("y", g.norm(x, {}, {}, norm, {}, mean, var).y);
+  g.output("y", g.norm(x, norm, {.running_mean = mean, .running_var = var}).y);
   Evaluation e(g);
   e.set("x", {1, 3, 10, 20});
   e.set("mean", {1, 5});
@@ -281,7 +282,7 @@ TEST(HandComputed, RandomNumbers) {
   normal_op.distribution = RngDistribution::normal;
   normal_op.mean = 10.0;
   normal_op.standard_deviation = 2.0;
-  Result in_f64;
+  OutputSpec in_f64;
   in_f64.dtype = f64;
   in_f64.compute = f64;
   g.output("bits", g.rng({10, 100}, bernoulli_op));

@@ -15,7 +15,7 @@ struct Quantized {
   Graph graph;
   explicit Quantized(const Dims& x, const Quantize& op, DType y, DType scale) {
     const auto made = graph.apply(op, {{Quantize::x, graph.input("x", x, f32)}},
-                                  {Wanted(Quantize::y, y), Wanted(Quantize::scale, scale)});
+                                  {{Quantize::y, y}, {Quantize::scale, scale}});
     graph.output("y", made[Quantize::y]);
     graph.output("scale", made[Quantize::scale]);
   }
@@ -160,9 +160,9 @@ TEST(BlockScale, Dequantize) {
   const Value x = g.input("x", {2, 3}, e2m1), scale = g.input("scale", {2, 2}, e8m0);
   Dequantize op;
   op.block_size = {2};
-  g.output("y", g.apply(op, {{Dequantize::x, x}, {Dequantize::scale, scale}}, {Dequantize::y})[0]);
+  g.output("y", g.apply(op, {{Dequantize::x, x}, {Dequantize::scale, scale}}, {Dequantize::y}));
   op.negative_scale = true;
-  g.output("n", g.apply(op, {{Dequantize::x, x}, {Dequantize::scale, scale}}, {Dequantize::y})[0]);
+  g.output("n", g.apply(op, {{Dequantize::x, x}, {Dequantize::scale, scale}}, {Dequantize::y}));
   Evaluation e(g);
   e.set("x", {6, -0.5, 3, 1, 1.5, -4});
   e.set("scale", {0x1p-3, 4, 2, 0x1p10});
@@ -179,7 +179,7 @@ TEST(BlockScale, DequantizeWithZeroPoint) {
   const auto about = [&](Value point) {
     return g.apply(
         op, {{Dequantize::x, x}, {Dequantize::scale, scale}, {Dequantize::zero_point, point}},
-        {Dequantize::y})[0];
+        {Dequantize::y})[Dequantize::y];
   };
   g.output("y", about(zero));
   op.negative_scale = true;
@@ -214,7 +214,7 @@ TEST(HandComputed, ComplexMatmulWithOverrides) {
       "c",
       g.apply(op,
               {{Matmul::a, a}, {Matmul::b, b}, {Matmul::m_override, m}, {Matmul::k_override, k}},
-              {Matmul::c})[0]);
+              {Matmul::c}));
   Evaluation e(g);
   e.set("a", {0, 1, 5, 5, 1, 0, 1, 1});
   e.set("b", {2, 3, 100, 100});

@@ -39,7 +39,7 @@ TEST(MultiHeadShape, PlacesMatricesThenBiases) {
 // 200 of the biases: two heads of one element each.
 struct Means {
   Graph g;
-  std::vector<Operand> inputs;
+  std::vector<Operand<Forward>> inputs;
   MultiHeadAttentionAttributes attributes = {
       .heads = 2, .v_projection = 1, .projection_biases = true, .softmax_scale = 0.0};
 
@@ -48,12 +48,12 @@ struct Means {
               {Forward::k, g.input("k", {1, 1, 4, 1}, f64)},
               {Forward::v, g.input("v", {1, 1, 4, 1}, f64)}};
   }
-  void add(int slot, const char* name, const Dims& dims, DType dtype = i32) {
+  void add(Forward::In slot, const char* name, const Dims& dims, DType dtype = i32) {
     inputs.push_back({slot, g.input(name, dims, dtype)});
   }
   Evaluation evaluate(std::vector<double> weights) {
     add(Forward::weights, "weights", {static_cast<std::int64_t>(weights.size())}, f64);
-    g.output("o", g.apply(with<Forward>(attributes), inputs, std::vector<Wanted>{0})[0]);
+    g.output("o", g.apply(with<Forward>(attributes), inputs));
     Evaluation e(g);
     e.fill_inputs(1);
     e.set("v", {1, 2, 4, 8});
@@ -150,7 +150,7 @@ TEST(MultiHeadForward, BeamsMayHaveKeysOfTheirOwn) {
     const Value q = g.input("q", {1, 2, 1, 1}, f64), k = g.input("k", {1, key_beams, 2, 1}, f64);
     const Value v = g.input("v", {1, key_beams, 2, 1}, f64);
     g.output("o", g.apply(with<Forward>({.softmax_scale = 0.0}),
-                          {{Forward::q, q}, {Forward::k, k}, {Forward::v, v}}, {0})[0]);
+                          {{Forward::q, q}, {Forward::k, k}, {Forward::v, v}}));
     Evaluation e(g);
     e.fill_inputs(1);
     e.set("v", key_beams == 1 ? std::vector<double>{1, 3} : std::vector<double>{1, 3, 10, 30});
@@ -172,18 +172,17 @@ TEST(MultiHeadBackward, GradientFollowsTheProjections) {
                              {BackwardData::v, v},
                              {BackwardData::weights, weights},
                              {BackwardData::d_o, d_o}},
-                            {0, 1, 2});
-  g.output("dq", data[0]);
-  g.output("dk", data[1]);
-  g.output("dv", data[2]);
-  g.output("dweights", g.apply(with<BackwardWeights>(attributes),
-                               {{BackwardWeights::q, q},
-                                {BackwardWeights::k, k},
-                                {BackwardWeights::v, v},
-                                {BackwardWeights::weights, weights},
-                                {BackwardWeights::d_o, d_o},
-                                {BackwardWeights::previous, previous}},
-                               {0})[0]);
+                            {BackwardData::dq, BackwardData::dk, BackwardData::dv});
+  g.output("dq", data[BackwardData::dq]);
+  g.output("dk", data[BackwardData::dk]);
+  g.output("dv", data[BackwardData::dv]);
+  g.output("dweights",
+           g.apply(with<BackwardWeights>(attributes), {{BackwardWeights::q, q},
+                                                       {BackwardWeights::k, k},
+                                                       {BackwardWeights::v, v},
+                                                       {BackwardWeights::weights, weights},
+                                                       {BackwardWeights::d_o, d_o},
+                                                       {BackwardWeights::previous, previous}}));
   Evaluation e(g);
   e.set("q", {1});
   e.set("k", {1, 2});

@@ -152,5 +152,26 @@ TEST(HandComputedPointwise, StoringRoundsOnceAndSaturates) {
   expect_result(e, "i", {127, 127, -2, 0});
 }
 
+TEST(Pointwise, BroadcastsAcrossRanks) {
+  Graph g;
+  const Value x = g.input("x", {2, 1, 3}, f64), b = g.input("b", {2, 1}, f64);
+  const Value row = g.input("row", {3}, f64), s = g.scalar("s", f64, 4);
+  g.output("sum", x + b);
+  g.output("difference", b - x);
+  g.output("scaled", s * x);
+  g.output("shifted", row - g.constant(5.0, f64, 2));
+  g.output("chosen", select(pointwise(PointwiseMode::cmp_gt, row, b), row, x));
+  Evaluation e(g);
+  e.set("x", {1, 2, 3, 4, 5, 6});
+  e.set("b", {10, 20});
+  e.set("row", {15, 5, 25});
+  e.set("s", {2});
+  expect_result(e, "sum", {11, 12, 13, 21, 22, 23, 14, 15, 16, 24, 25, 26}, 0);
+  expect_result(e, "difference", {9, 8, 7, 19, 18, 17, 6, 5, 4, 16, 15, 14}, 0);
+  expect_result(e, "scaled", {2, 4, 6, 8, 10, 12}, 0);
+  expect_result(e, "shifted", {10, 0, 20}, 0);
+  expect_result(e, "chosen", {15, 2, 25, 1, 2, 25, 15, 5, 25, 4, 5, 25}, 0);
+}
+
 }  // namespace
 }  // namespace ashlar::reference

@@ -17,17 +17,17 @@ std::vector<double> mixed(const Moe& op, const std::vector<double>& first,
                           std::int64_t output_rows = 0) {
   Graph g;
   const auto count = [](const auto& values) { return static_cast<std::int64_t>(values.size()); };
-  std::vector<Operand> operands = {
+  std::vector<Operand<Moe>> operands = {
       {Moe::token, g.input("token", {1, 4, 2}, f32)},
       {Moe::weight, g.input("weight", {2, 2, 1}, f32)},
       {Moe::first_token_offset, g.input("first", {count(first), 1, 1}, i64)}};
   if (!index.empty())
     operands.push_back({Moe::token_index, g.input("index", {1, count(index), 1}, i64)});
   if (!ks.empty()) operands.push_back({Moe::token_ks, g.input("ks", {1, count(ks), 1}, i32)});
-  Result result;
-  if (output_rows > 0) result.dims = {1, output_rows, 1};
-  const std::vector<Wanted> wanted = {Moe::output};
-  g.output("output", g.apply(op, operands, wanted, result)[0]);
+  OutputSpec spec;
+  if (output_rows > 0) spec.dims = {1, output_rows, 1};
+  const std::vector<Wanted<Moe>> wanted = {Moe::output};
+  g.output("output", g.apply(op, operands, wanted, spec));
   Evaluation e(g);
   e.set("token", {1, 2, 3, 4, 5, 6, 7, 8});
   e.set("weight", {1, 10, 100, 1000});
@@ -86,15 +86,15 @@ TEST(HandComputed, MoeBackward) {
                                   {MoeBackward::first_token_offset, first},
                                   {MoeBackward::token_index, index}},
                                  {MoeBackward::dweight, MoeBackward::dtoken});
-  g.output("dweight", gradients[0]);
-  g.output("dtoken", gradients[1]);
+  g.output("dweight", gradients[MoeBackward::dweight]);
+  g.output("dtoken", gradients[MoeBackward::dtoken]);
   // Without routing and weights: rows of doutput are rows of token.
   const Value rows = g.input("rows", {1, 2, 1}, f32);
   g.output("alone", g.apply(MoeBackward{},
                             {{MoeBackward::doutput, rows},
                              {MoeBackward::token, token},
                              {MoeBackward::first_token_offset, first}},
-                            {MoeBackward::dweight})[0]);
+                            {MoeBackward::dweight}));
   Evaluation e(g);
   e.set("doutput", {2, 3, 5});
   e.set("token", {1, 2, 3, 4});
@@ -114,16 +114,15 @@ TEST(HandComputed, PagedCacheLoad) {
     const Value container = g.input("container", {3, 1, 2, 1}, f32),
                 table = g.input("table", {2, 1, 2, 1}, i64),
                 lengths = g.input("lengths", {2, 1, 1, 1}, i64);
-    g.output("all",
-             g.apply(Load{.transposed = transposed},
-                     {{Load::container, container}, {Load::page_table, table}}, {Load::y})[0]);
-    Result cut;
+    g.output("all", g.apply(Load{.transposed = transposed},
+                            {{Load::container, container}, {Load::page_table, table}}, {Load::y}));
+    OutputSpec cut;
     cut.dims = transposed ? Dims{2, 1, 1, 3} : Dims{2, 1, 3, 1};
     g.output("cut", g.apply(Load{.transposed = transposed},
                             {{Load::container, container},
                              {Load::page_table, table},
                              {Load::sequence, lengths}},
-                            {Load::y}, cut)[0]);
+                            {Load::y}, cut));
     Evaluation e(g);
     e.set("container", {1, 2, 3, 4, 5, 6});
     e.set("table", {2, 0, 1, 9e18});
@@ -144,16 +143,16 @@ TEST(HandComputed, Bands) {
   contract.lower_bandwidth = contract.upper_bandwidth = 1;
   contract.pad_value = -2.0;
   const Value x = g.input("x", {3, 3}, f32);
-  const Value full = g.apply(expand, {{Expand::x, x}}, {Expand::y})[0];
+  const Value full = g.apply(expand, {{Expand::x, x}}, {Expand::y});
   g.output("full", full);
-  g.output("band", g.apply(contract, {{Contract::x, full}}, {Contract::y})[0]);
+  g.output("band", g.apply(contract, {{Contract::x, full}}, {Contract::y}));
   Expand shifted;
   shifted.upper_bandwidth = 1;
   const Value pair = g.input("pair", {4, 1, 2}, f32), shift = g.input("shift", {4, 1, 1}, i64);
-  Result wide;
+  OutputSpec wide;
   wide.dims = {4, 1, 3};
   g.output("shifted", g.apply(shifted, {{Expand::x, pair}, {Expand::kv_token_offset, shift}},
-                              {Expand::y}, wide)[0]);
+                              {Expand::y}, wide));
   Evaluation e(g);
   e.set("x", {9, 1, 2, 3, 4, 5, 6, 7, 9});
   e.set("pair", {1, 2, 3, 4, 5, 6, 7, 8});
@@ -168,23 +167,23 @@ TEST(HandComputed, CausalConvolution) {
   using Conv = CausalConvForward;
   const Value x = g.input("x", {1, 1, 3}, f32), w = g.input("w", {1, 2}, f32),
               bias = g.input("bias", {1}, f32), state = g.input("state", {1, 1, 1}, f32);
-  g.output("plain", g.apply(Conv{}, {{Conv::x, x}, {Conv::w, w}}, {Conv::y})[0]);
+  g.output("plain", g.apply(Conv{}, {{Conv::x, x}, {Conv::w, w}}, {Conv::y}));
   const auto full = g.apply(
       Conv{}, {{Conv::x, x}, {Conv::w, w}, {Conv::bias, bias}, {Conv::initial_state, state}},
       {Conv::y, Conv::final_state});
-  g.output("full", full[0]);
-  g.output("final", full[1]);
+  g.output("full", full[Conv::y]);
+  g.output("final", full[Conv::final_state]);
   Conv silu;
   silu.activation = CausalConvActivation::silu;
-  g.output("silu", g.apply(silu, {{Conv::x, x}, {Conv::w, w}}, {Conv::y})[0]);
+  g.output("silu", g.apply(silu, {{Conv::x, x}, {Conv::w, w}}, {Conv::y}));
   // One step with a filter of three taps: the state is shifted by one.
   const Value step = g.input("step", {1, 1, 1}, f32), w3 = g.input("w3", {1, 3}, f32),
               two = g.input("two", {1, 1, 2}, f32);
   const auto short_piece =
       g.apply(Conv{}, {{Conv::x, step}, {Conv::w, w3}, {Conv::initial_state, two}},
               {Conv::y, Conv::final_state});
-  g.output("step_y", short_piece[0]);
-  g.output("step_final", short_piece[1]);
+  g.output("step_y", short_piece[Conv::y]);
+  g.output("step_final", short_piece[Conv::final_state]);
   Evaluation e(g);
   e.set("x", {1, 2, 3});
   e.set("w", {10, 1});
@@ -211,7 +210,7 @@ TEST(HandComputed, CausalConvolutionBackward) {
                                   {Conv::initial_state, g.input("state", {1, 1, 1}, f32)}},
                                  {Conv::dx, Conv::dw, Conv::dbias, Conv::dinitial_state});
   const char* names[] = {"dx", "dw", "dbias", "dstate"};
-  for (std::size_t i = 0; i < 4; ++i) g.output(names[i], gradients[i]);
+  for (std::size_t i = 0; i < 4; ++i) g.output(names[i], gradients.all()[i]);
   Evaluation e(g);
   e.set("x", {1, 2, 3});
   e.set("w", {10, 1});
@@ -237,7 +236,7 @@ Dropped drop(const Dims& dims, std::int64_t seed, std::int64_t offset) {
       op, {{Drop::x, g.input("x", dims, f32)}, {Drop::offset_tensor, g.input("offset", {1}, i64)}},
       {Drop::y, Drop::mask, Drop::next_offset});
   const char* names[] = {"y", "mask", "next"};
-  for (std::size_t i = 0; i < 3; ++i) g.output(names[i], results[i]);
+  for (std::size_t i = 0; i < 3; ++i) g.output(names[i], results.all()[i]);
   Evaluation e(g);
   e.set("x", Numbers(static_cast<std::size_t>(element_count(dims)), 3.0));
   e.set("offset", {static_cast<double>(offset)});
@@ -276,8 +275,8 @@ TEST(HandComputed, DropoutBackward) {
   Drop op;
   op.probability = 0.5;
   const Value dy = g.input("dy", {4}, f32), mask = g.input("mask", {4}, boolean);
-  g.output("dx", g.apply(op, {{Drop::dy, dy}, {Drop::mask, mask}}, {Drop::dx})[0]);
-  g.output("drawn", g.apply(op, {{Drop::dy, dy}}, {Drop::dx})[0]);
+  g.output("dx", g.apply(op, {{Drop::dy, dy}, {Drop::mask, mask}}, {Drop::dx}));
+  g.output("drawn", g.apply(op, {{Drop::dy, dy}}, {Drop::dx}));
   Evaluation e(g);
   e.set("dy", {1, 2, 3, 4});
   e.set("mask", {1, 0, 0, 1});

@@ -106,7 +106,7 @@ TEST(GridGenerator, Identity) {
     const auto grid = g.apply(GridGeneratorForward{{.size = {2, 2}, .align_corners = align}},
                               {{GridGeneratorForward::theta, g.input("theta", {1, 2, 3}, f64)}},
                               {GridGeneratorForward::grid});
-    g.output("grid", grid[0]);
+    g.output("grid", grid[GridGeneratorForward::grid]);
     Evaluation e(g);
     e.set("theta", {1, 0, 0, 0, 1, 0});
     const double c = align ? 1.0 : 0.5;
@@ -122,7 +122,7 @@ TEST(GridGenerator, Backward) {
   const auto dtheta = g.apply(GridGeneratorBackward{},
                               {{GridGeneratorBackward::dgrid, g.input("dgrid", {1, 1, 2, 2}, f64)}},
                               {GridGeneratorBackward::dtheta});
-  g.output("dtheta", dtheta[0]);
+  g.output("dtheta", dtheta[GridGeneratorBackward::dtheta]);
   Evaluation e(g);
   e.set("dgrid", {1, 2, 3, 4});
   // x is -1, 1; y is 0, the centre of its only row.
@@ -138,7 +138,7 @@ std::vector<double> sampled(const GridSampleAttributes& attributes,
                {GridSampleForward::grid,
                 g.input("grid", {1, static_cast<std::int64_t>(grid.size()) / 2, 1, 2}, f64)}},
               {GridSampleForward::y});
-  g.output("y", y[0]);
+  g.output("y", y[GridSampleForward::y]);
   Evaluation e(g);
   e.set("x", {1, 2, 3, 4});
   e.set("grid", grid);
@@ -179,9 +179,9 @@ TEST(GridSample, BoundsAreWideAtDiscontinuities) {
                            {GridSampleBackward::grid, grid},
                            {GridSampleBackward::dy, g.input("dy", {1, 1, 1, 3}, f32)}},
                           {GridSampleBackward::dx, GridSampleBackward::dgrid});
-  g.output("y", y[0]);
-  g.output("dx", dx[0]);
-  g.output("dgrid", dx[1]);
+  g.output("y", y[GridSampleForward::y]);
+  g.output("dx", dx[GridSampleBackward::dx]);
+  g.output("dgrid", dx[GridSampleBackward::dgrid]);
   Evaluation e(g);
   e.set("x", {1, 2, 4, 8});
   e.set("dy", {1, 1, 1});
@@ -200,7 +200,7 @@ TEST(Im2Col, Patches) {
   const auto y =
       g.apply(Im2Col{.window = {2}, .padding = {1}, .post_padding = Dims{0}, .stride = {2}},
               {{Im2Col::x, g.input("x", {1, 2, 5}, f32)}}, {Im2Col::y});
-  g.output("y", y[0]);
+  g.output("y", y[Im2Col::y]);
   Evaluation e(g);
   e.set("x", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
   EXPECT_EQ(e.tensor("y").dims, (Dims{1, 4, 3}));
@@ -211,7 +211,7 @@ TEST(Im2Col, DilatedBooleans) {
   Graph g;
   const auto y = g.apply(Im2Col{.window = {1, 2}, .dilation = {1, 2}},
                          {{Im2Col::x, g.input("x", {1, 1, 2, 3}, boolean)}}, {Im2Col::y});
-  g.output("y", y[0]);
+  g.output("y", y[Im2Col::y]);
   Evaluation e(g);
   e.set("x", {1, 0, 0, 1, 1, 1});
   expect_result(e, "y", {1, 1, 0, 1});
@@ -223,9 +223,9 @@ TEST(TensorTransform, FoldThenUnfold) {
   TensorTransform unfold = fold;
   unfold.unfold = true;
   const Value x = g.input("x", {1, 2, 3}, i32);
-  const Value y = g.apply(fold, {{TensorTransform::x, x}}, {TensorTransform::y})[0];
+  const Value y = g.apply(fold, {{TensorTransform::x, x}}, {TensorTransform::y});
   g.output("y", y);
-  g.output("back", g.apply(unfold, {{TensorTransform::x, y}}, {TensorTransform::y})[0]);
+  g.output("back", g.apply(unfold, {{TensorTransform::x, y}}, {TensorTransform::y}));
   Evaluation e(g);
   e.set("x", {1, 2, 3, 4, 5, 6});
   EXPECT_EQ(e.tensor("y").dims, (Dims{1, 4, 2}));
@@ -240,7 +240,7 @@ TEST(TensorTransform, PadsAnyAxisAndBlends) {
   g.output("y", g.apply(op,
                         {{TensorTransform::x, g.input("x", {1, 2}, f32)},
                          {TensorTransform::z, g.input("z", {2, 3}, f32)}},
-                        {TensorTransform::y})[0]);
+                        {TensorTransform::y}));
   Evaluation e(g);
   e.set("x", {5, 7});
   e.set("z", {1, 2, 3, 4, 5, 6});

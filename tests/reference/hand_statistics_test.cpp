@@ -26,7 +26,7 @@ TEST(HandStatistics, BnFinalizeInTraining) {
   for (bool tensors : {false, true}) {
     Graph g;
     const auto channels = [&](const char* name) { return g.input(name, kChannels, f32); };
-    std::vector<Operand> operands = {
+    std::vector<Operand<Bn>> operands = {
         {Bn::sum, channels("sum")},           {Bn::sq_sum, channels("sq_sum")},
         {Bn::scale, channels("scale")},       {Bn::bias, channels("bias")},
         {Bn::running_mean, channels("mean")}, {Bn::running_var, channels("var")}};
@@ -37,12 +37,12 @@ TEST(HandStatistics, BnFinalizeInTraining) {
     }
     const Bn op = tensors ? Bn{.epsilon = 9.0, .momentum = 0.75, .count = 17}
                           : Bn{.epsilon = 0.0, .momentum = 0.5, .count = 4};
-    const std::vector<Wanted> wanted = {Bn::eq_scale,          Bn::eq_bias,
-                                        Bn::saved_mean,        Bn::saved_inv_variance,
-                                        Bn::next_running_mean, Bn::next_running_var};
+    const std::vector<Wanted<Bn>> wanted = {Bn::eq_scale,          Bn::eq_bias,
+                                            Bn::saved_mean,        Bn::saved_inv_variance,
+                                            Bn::next_running_mean, Bn::next_running_var};
     const auto r = g.apply(op, operands, wanted);
     const char* names[] = {"eq_scale", "eq_bias", "saved_mean", "inv", "next_mean", "next_var"};
-    for (std::size_t slot = 0; slot < r.size(); ++slot) g.output(names[slot], r[slot]);
+    for (std::size_t slot = 0; slot < r.all().size(); ++slot) g.output(names[slot], r.all()[slot]);
     Evaluation e(g);
     // Means 2 and -1, variances 32 / 4 - 2^2 = 4 and 8 / 4 - 1 = 1.
     e.set("sum", {8, -4});
@@ -77,8 +77,8 @@ TEST(HandStatistics, BnFinalizeOfRoundedAwayVariance) {
                           {Bn::scale, channels("scale")},
                           {Bn::bias, channels("bias")}},
                          {Bn::eq_scale, Bn::eq_bias});
-  g.output("eq_scale", r[0]);
-  g.output("eq_bias", r[1]);
+  g.output("eq_scale", r[Bn::eq_scale]);
+  g.output("eq_bias", r[Bn::eq_bias]);
   Evaluation e(g);
   e.set("sum", {3});
   e.set("sq_sum", {8});  // below 3^2: counts as a variance of 0
@@ -98,9 +98,9 @@ TEST(HandStatistics, BnFinalizeInInference) {
                           {Bn::running_mean, channels("mean")},
                           {Bn::running_var, channels("var")}},
                          {Bn::eq_scale, Bn::eq_bias, Bn::saved_mean});
-  g.output("eq_scale", r[0]);
-  g.output("eq_bias", r[1]);
-  g.output("saved_mean", r[2]);
+  g.output("eq_scale", r[Bn::eq_scale]);
+  g.output("eq_bias", r[Bn::eq_bias]);
+  g.output("saved_mean", r[Bn::saved_mean]);
   Evaluation e(g);
   e.set("scale", {6, 2});
   e.set("bias", {1, 2});
@@ -123,7 +123,7 @@ TEST(HandStatistics, BnBackwardWeights) {
                           {Bn::scale, channels("scale")}},
                          {Bn::dscale, Bn::dbias, Bn::eq_dy_scale, Bn::eq_x_scale, Bn::eq_bias});
   const char* names[] = {"dscale", "dbias", "eq_dy", "eq_x", "eq_bias"};
-  for (std::size_t slot = 0; slot < r.size(); ++slot) g.output(names[slot], r[slot]);
+  for (std::size_t slot = 0; slot < r.all().size(); ++slot) g.output(names[slot], r.all()[slot]);
   Evaluation e(g);
   e.set("x", {1, 2, 3, 6});
   e.set("dy", {1, -1, 2, 4});
@@ -143,9 +143,9 @@ TEST(HandStatistics, LrnWindowIsAsymmetricForEvenSizes) {
   const Value x = g.input("x", {1, 4, 1}, f64), dy = g.input("dy", {1, 4, 1}, f64);
   // s = 1 + the squares of the channel itself and of the next one.
   const LocalNormAttributes pairs{.window = 2, .alpha = 2.0, .beta = 1.0, .k = 1.0};
-  g.output("y", g.apply(LrnForward{pairs}, {{LrnForward::x, x}}, {LrnForward::y})[0]);
+  g.output("y", g.apply(LrnForward{pairs}, {{LrnForward::x, x}}, {LrnForward::y}));
   g.output("dx", g.apply(LrnBackward{pairs}, {{LrnBackward::x, x}, {LrnBackward::dy, dy}},
-                         {LrnBackward::dx})[0]);
+                         {LrnBackward::dx}));
   Evaluation e(g);
   e.set("x", {1, 2, 3, 4});
   e.set("dy", {0, 1, 0, 0});
@@ -160,17 +160,17 @@ TEST(HandStatistics, DivisiveNorm) {
   const Value x = g.input("x", dims, f64), means = g.input("means", dims, f64);
   const LocalNormAttributes square{.window = 3, .alpha = 9.0, .beta = 0.5, .k = 0.0};
   g.output("plain", g.apply(DivisiveNormForward{square}, {{DivisiveNormForward::x, x}},
-                            {DivisiveNormForward::y})[0]);
+                            {DivisiveNormForward::y}));
   g.output("centred", g.apply(DivisiveNormForward{square},
                               {{DivisiveNormForward::x, x}, {DivisiveNormForward::means, means}},
-                              {DivisiveNormForward::y})[0]);
+                              {DivisiveNormForward::y}));
   const auto r = g.apply(DivisiveNormBackward{square},
                          {{DivisiveNormBackward::x, x},
                           {DivisiveNormBackward::dy, g.input("dy", dims, f64)},
                           {DivisiveNormBackward::means, means}},
                          {DivisiveNormBackward::dx, DivisiveNormBackward::dmeans});
-  g.output("dx", r[0]);
-  g.output("dmeans", r[1]);
+  g.output("dx", r[DivisiveNormBackward::dx]);
+  g.output("dmeans", r[DivisiveNormBackward::dmeans]);
   Evaluation e(g);
   e.set("x", {1, 1, 3, 5});
   e.set("means", {1, 1, 3, 3});
@@ -212,9 +212,9 @@ TEST(HandStatistics, IndexOfTheFirstNaN) {
   for (ReductionMode mode : {ReductionMode::min, ReductionMode::max, ReductionMode::amax}) {
     Graph g;
     const auto r = g.apply(Reduction{.mode = mode}, {{Reduction::x, g.input("x", {5}, f32)}},
-                           {Reduction::y, Wanted(Reduction::index, i64)});
-    g.output("y", r[0]);
-    g.output("at", r[1]);
+                           {Reduction::y, {Reduction::index, i64}});
+    g.output("y", r[Reduction::y]);
+    g.output("at", r[Reduction::index]);
     Evaluation e(g);
     e.set("x", {1, -9, kNaN, 9, kNaN});
     expect_result(e, "at", {2});
@@ -227,8 +227,8 @@ TEST(HandStatistics, IndexOfEmptyReduction) {
   const auto r =
       g.apply(Reduction{.mode = ReductionMode::max, .axes = {1}},
               {{Reduction::x, g.input("x", {2, 0}, f32)}}, {Reduction::y, Reduction::index});
-  g.output("y", r[0]);
-  g.output("at", r[1]);
+  g.output("y", r[Reduction::y]);
+  g.output("at", r[Reduction::index]);
   Evaluation e(g);
   expect_result(e, "y", {-kInf, -kInf});
   expect_result(e, "at", {-1, -1});
@@ -239,8 +239,9 @@ TEST(HandStatistics, AdaptiveLayerNorm) {
   NormForward norm;
   norm.mode = NormMode::ada_layer;
   norm.epsilon = 0.0;
-  const NormResults r = g.norm(g.input("x", {2, 1, 2}, f64), g.input("scale", {2, 1, 2}, f64),
-                               g.input("bias", {2, 1, 2}, f64), norm);
+  const NormResults r =
+      g.norm(g.input("x", {2, 1, 2}, f64), norm,
+             {.scale = g.input("scale", {2, 1, 2}, f64), .bias = g.input("bias", {2, 1, 2}, f64)});
   g.output("y", r.y);
   g.output("mean", r.mean);
   Evaluation e(g);

@@ -83,7 +83,7 @@ std::map<std::string, Expected> Evaluation::oracle(const PlanNotes& notes) const
 void Evaluation::expect_nodes_agree() {
   run_nodes();
   for (const auto& [name, expected] : oracle()) {
-    const Comparison comparison = compare(tensor(name), data(name), expected);
+    const Comparison comparison = expected.compare(tensor(name), data(name));
     EXPECT_TRUE(comparison.ok) << comparison.summary;
   }
 }

@@ -52,10 +52,10 @@ void expect_result(Evaluation& evaluation, const std::string& output,
 void expect_gradients(Evaluation& forward, const std::string& y, Evaluation& backward,
                       const std::vector<std::string>& inputs, const std::string& dy = "dy");
 
-inline Result of_dims(const Dims& dims) {
-  Result result;
-  result.dims = dims;
-  return result;
+inline OutputSpec of_dims(const Dims& dims) {
+  OutputSpec spec;
+  spec.dims = dims;
+  return spec;
 }
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();

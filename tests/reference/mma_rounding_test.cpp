@@ -61,7 +61,7 @@ struct MatmulCase {
 
   explicit MatmulCase(std::int64_t k, DType type, double least, double most)
       : k_size(k), dtype(type), low(least), high(most) {
-    Result wide;
+    OutputSpec wide;
     wide.dtype = f32;
     g.output("c", g.matmul(g.input("a", {kRows, k_size}, dtype),
                            g.input("b", {k_size, kColumns}, dtype), wide));
@@ -88,7 +88,7 @@ struct MatmulCase {
       }
     const Expected expected = e.oracle("c", notes);
     e.set("c", c);
-    return compare(e.tensor("c"), e.data("c"), expected);
+    return expected.compare(e.tensor("c"), e.data("c"));
   }
 };
 

@@ -27,15 +27,15 @@ TEST_P(MultiHeadGradientCases, MatchFiniteDifferences) {
       return old == kNoTensor ? g.input(name, dims, f64) : g.value(old);
     };
   };
-  f.output("o", support::apply_multi_head<MultiHeadAttentionForward>(f, c, maker(f))[0]);
+  f.output("o", support::apply_multi_head<MultiHeadAttentionForward>(f, c, maker(f)));
   const auto data = support::apply_multi_head<MultiHeadAttentionBackwardData>(b, c, maker(b));
-  b.output("dq", data[0]);
-  b.output("dk", data[1]);
-  b.output("dv", data[2]);
+  b.output("dq", data[MultiHeadAttentionBackwardData::dq]);
+  b.output("dk", data[MultiHeadAttentionBackwardData::dk]);
+  b.output("dv", data[MultiHeadAttentionBackwardData::dv]);
   std::vector<std::string> inputs = {"q", "k", "v"};
   if (c.shape().weight_count > 0) {
     b.output("dweights",
-             support::apply_multi_head<MultiHeadAttentionBackwardWeights>(b, c, maker(b))[0]);
+             support::apply_multi_head<MultiHeadAttentionBackwardWeights>(b, c, maker(b)));
     inputs.push_back("weights");
   }
   Evaluation forward(f), backward(b);

@@ -38,7 +38,7 @@ TEST_P(RnnGradients, MatchFiniteDifferences) {
   // The optional inputs common to forward and backward.
   const auto shared = [&](Graph& g, auto op) {
     using Op = decltype(op);
-    std::vector<Operand> operands;
+    std::vector<Operand<Op>> operands;
     operands.push_back({Op::hx, g.input("hx", hx, f64)});
     if (!test.lengths.empty()) operands.push_back({Op::seq_lengths, g.input("lengths", {3}, i32)});
     if (attributes.dropout > 0) operands.push_back({Op::dropout_seed, g.input("seed", {1}, i64)});
@@ -47,13 +47,13 @@ TEST_P(RnnGradients, MatchFiniteDifferences) {
   Graph f;
   F forward_op;
   static_cast<RnnAttributes&>(forward_op) = attributes;
-  std::vector<Operand> operands = shared(f, forward_op);
+  std::vector<Operand<F>> operands = shared(f, forward_op);
   operands.push_back({F::x, f.input("x", x, f64)});
   operands.push_back({F::weights, f.input("weights", {shape.weight_count()}, f64)});
   if (lstm) operands.push_back({F::cx, f.input("cx", cx, f64)});
-  std::vector<Wanted> wanted = {F::hy, F::reserve};
+  std::vector<Wanted<F>> wanted = {F::hy, F::reserve};
   if (lstm) wanted.push_back(F::cy);
-  const std::vector<Value> r = f.apply(forward_op, operands, wanted);
+  const auto r = f.apply(forward_op, operands, wanted);
   std::vector<Value> parts = {flat(f, r[F::y]), flat(f, r[F::hy])};
   if (lstm) parts.push_back(flat(f, r[F::cy]));
   f.output("y", f.concat(parts, 0));
@@ -67,27 +67,27 @@ TEST_P(RnnGradients, MatchFiniteDifferences) {
   const auto part = [&](std::int64_t first, std::int64_t count, const Dims& dims) {
     return b.reshape(b.slice(dy, {first}, {first + count}), dims);
   };
-  operands = shared(b, data_op);
-  const Value shared_hx = operands[0].value;
+  std::vector<Operand<D>> data_operands = shared(b, data_op);
+  const Value shared_hx = data_operands[0].value;
   const Value reserve = b.input("reserve", shape.records(shape.reserve_width()), f64);
-  operands.push_back({D::dy, part(0, y_count, shape.sequence(shape.layer_output()))});
-  operands.push_back({D::dhy, part(y_count, h_count, hx)});
-  if (lstm) operands.push_back({D::dcy, part(y_count + h_count, c_count, cx)});
-  if (lstm) operands.push_back({D::cx, b.input("cx", cx, f64)});
-  operands.push_back({D::reserve, reserve});
-  operands.push_back({D::weights, b.input("weights", {shape.weight_count()}, f64)});
-  wanted = {D::dhx, D::dgates};
-  if (lstm) wanted.push_back(D::dcx);
-  const std::vector<Value> data = b.apply(data_op, operands, wanted);
+  data_operands.push_back({D::dy, part(0, y_count, shape.sequence(shape.layer_output()))});
+  data_operands.push_back({D::dhy, part(y_count, h_count, hx)});
+  if (lstm) data_operands.push_back({D::dcy, part(y_count + h_count, c_count, cx)});
+  if (lstm) data_operands.push_back({D::cx, b.input("cx", cx, f64)});
+  data_operands.push_back({D::reserve, reserve});
+  data_operands.push_back({D::weights, b.input("weights", {shape.weight_count()}, f64)});
+  std::vector<Wanted<D>> gradients = {D::dhx, D::dgates};
+  if (lstm) gradients.push_back(D::dcx);
+  const auto data = b.apply(data_op, data_operands, gradients);
   b.output("dx", data[D::dx]);
   b.output("dhx", data[D::dhx]);
   if (lstm) b.output("dcx", data[D::dcx]);
   W weights_op;
   static_cast<RnnAttributes&>(weights_op) = attributes;
-  std::vector<Operand> for_weights = {{W::x, b.input("x", x, f64)},
-                                      {W::reserve, reserve},
-                                      {W::dgates, data[D::dgates]},
-                                      {W::hx, shared_hx}};
+  std::vector<Operand<W>> for_weights = {{W::x, b.input("x", x, f64)},
+                                         {W::reserve, reserve},
+                                         {W::dgates, data[D::dgates]},
+                                         {W::hx, shared_hx}};
   if (!test.lengths.empty())
     for_weights.push_back({W::seq_lengths, b.value(b.find_tensor("lengths"))});
   if (attributes.dropout > 0)

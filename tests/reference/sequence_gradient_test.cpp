@@ -18,26 +18,29 @@ TEST_P(MoeGradients, MatchFiniteDifferences) {
   gradient.mode = mode;
   gradient.top_k = 2;
   // Two groups per expert, and a row without an expert.
-  const auto routing = [&](Graph& g, int first, int index, int ks, std::vector<Operand>& operands) {
-    operands.push_back({first, g.input("first", {4, 1, 1}, i32)});
-    if (mode != MoeMode::none) operands.push_back({index, g.input("index", {1, rows, 1}, i32)});
-    if (mode == MoeMode::scatter) operands.push_back({ks, g.input("ks", {1, rows, 1}, i32)});
+  const auto routing = [&]<class Op>(Graph& g, std::vector<Operand<Op>>& operands) {
+    operands.push_back({Op::first_token_offset, g.input("first", {4, 1, 1}, i32)});
+    if (mode != MoeMode::none)
+      operands.push_back({Op::token_index, g.input("index", {1, rows, 1}, i32)});
+    if (mode == MoeMode::scatter)
+      operands.push_back({Op::token_ks, g.input("ks", {1, rows, 1}, i32)});
   };
   Graph f, b;
-  std::vector<Operand> operands = {{Forward::token, f.input("token", {1, 5, 3}, f64)},
-                                   {Forward::weight, f.input("weight", {2, 3, 4}, f64)}};
-  routing(f, Forward::first_token_offset, Forward::token_index, Forward::token_ks, operands);
-  const std::vector<Wanted> output = {Forward::output};
-  const Value y = f.apply(op, operands, output)[0];
+  std::vector<Operand<Forward>> operands = {{Forward::token, f.input("token", {1, 5, 3}, f64)},
+                                            {Forward::weight, f.input("weight", {2, 3, 4}, f64)}};
+  routing(f, operands);
+  const std::vector<Wanted<Forward>> output = {Forward::output};
+  const Value y = f.apply(op, operands, output);
   f.output("y", y);
-  operands = {{Backward::doutput, b.input("dy", y.dims(), f64)},
-              {Backward::token, b.input("token", {1, 5, 3}, f64)},
-              {Backward::weight, b.input("weight", {2, 3, 4}, f64)}};
-  routing(b, Backward::first_token_offset, Backward::token_index, Backward::token_ks, operands);
-  const std::vector<Wanted> both = {Backward::dweight, Backward::dtoken};
-  const auto gradients = b.apply(gradient, operands, both);
-  b.output("dweight", gradients[0]);
-  b.output("dtoken", gradients[1]);
+  std::vector<Operand<Backward>> backward_operands = {
+      {Backward::doutput, b.input("dy", y.dims(), f64)},
+      {Backward::token, b.input("token", {1, 5, 3}, f64)},
+      {Backward::weight, b.input("weight", {2, 3, 4}, f64)}};
+  routing(b, backward_operands);
+  const std::vector<Wanted<Backward>> both = {Backward::dweight, Backward::dtoken};
+  const auto gradients = b.apply(gradient, backward_operands, both);
+  b.output("dweight", gradients[Backward::dweight]);
+  b.output("dtoken", gradients[Backward::dtoken]);
   Evaluation forward(f), backward(b);
   forward.fill_inputs(1);
   forward.set("first", {1, 2, 3, 4});
@@ -69,7 +72,7 @@ TEST_P(CausalConvGradients, MatchFiniteDifferences) {
                          {Forward::w, f.input("w", w, f64)},
                          {Forward::bias, f.input("bias", bias, f64)},
                          {Forward::initial_state, f.input("state", state, f64)}},
-                        {Forward::y})[0]);
+                        {Forward::y}));
   const auto gradients =
       b.apply(gradient,
               {{Backward::x, b.input("x", x, f64)},
@@ -79,7 +82,7 @@ TEST_P(CausalConvGradients, MatchFiniteDifferences) {
                {Backward::initial_state, b.input("state", state, f64)}},
               {Backward::dx, Backward::dw, Backward::dbias, Backward::dinitial_state});
   const char* names[] = {"dx", "dw", "dbias", "dstate"};
-  for (std::size_t i = 0; i < 4; ++i) b.output(names[i], gradients[i]);
+  for (std::size_t i = 0; i < 4; ++i) b.output(names[i], gradients.all()[i]);
   Evaluation forward(f), backward(b);
   forward.fill_inputs(3);
   expect_gradients(forward, "y", backward, {"x", "w", "bias", "state"});
@@ -108,7 +111,7 @@ TEST(DropoutGradient, MatchesFiniteDifferences) {
     const Value mask = given ? b.input("mask", {4, 9}, boolean) : Value();
     b.output("dx",
              b.apply(gradient, {{Backward::dy, b.input("dy", {4, 9}, f64)}, {Backward::mask, mask}},
-                     {Backward::dx})[0]);
+                     {Backward::dx}));
     Evaluation forward(f), backward(b);
     forward.fill_inputs(8);
     expect_gradients(forward, "y", backward, {"x"});

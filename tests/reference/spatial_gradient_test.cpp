@@ -8,7 +8,7 @@ namespace {
 // The loss of every sequence is weighted by its dy.
 void check_ctc(const CtcLoss& op, bool flat) {
   const Dims x_dims = {6, 3, 4}, label_dims = flat ? Dims{5} : Dims{3, 3};
-  const auto loss_of = [&](Graph& g, std::initializer_list<Wanted> wanted) {
+  const auto loss_of = [&](Graph& g, const std::vector<Wanted<CtcLoss>>& wanted) {
     return g.apply(op,
                    {{CtcLoss::x, g.input("x", x_dims, f64)},
                     {CtcLoss::labels, g.input("labels", label_dims, i32)},
@@ -17,7 +17,7 @@ void check_ctc(const CtcLoss& op, bool flat) {
                    wanted);
   };
   Graph f;
-  f.output("y", loss_of(f, {CtcLoss::loss})[0]);
+  f.output("y", loss_of(f, {CtcLoss::loss}));
   Graph b;
   const Value dy = b.input("dy", {1, 3, 1}, f64);
   const auto results = loss_of(b, {CtcLoss::loss, CtcLoss::gradient});
@@ -47,13 +47,13 @@ TEST(GridGeneratorGradients, MatchFiniteDifferences) {
       const Value grid =
           f.apply(GridGeneratorForward{{size, align}},
                   {{GridGeneratorForward::theta, f.input("theta", {2, axes, axes + 1}, f64)}},
-                  {GridGeneratorForward::grid})[0];
+                  {GridGeneratorForward::grid});
       f.output("grid", grid);
       Graph b;
       b.output("dtheta",
                b.apply(GridGeneratorBackward{{.align_corners = align}},
                        {{GridGeneratorBackward::dgrid, b.input("dgrid", grid.dims(), f64)}},
-                       {GridGeneratorBackward::dtheta})[0]);
+                       {GridGeneratorBackward::dtheta}));
       Evaluation forward(f), backward(b);
       forward.fill_inputs(3);
       expect_gradients(forward, "grid", backward, {"theta"}, "dgrid");
@@ -68,7 +68,7 @@ void check_sampling(const GridSampleAttributes& attributes, const Dims& x_dims, 
   const Value y = f.apply(GridSampleForward{attributes},
                           {{GridSampleForward::x, f.input("x", x_dims, f64)},
                            {GridSampleForward::grid, f.input("grid", grid, f64)}},
-                          {GridSampleForward::y})[0];
+                          {GridSampleForward::y});
   f.output("y", y);
   Graph b;
   const auto results = b.apply(GridSampleBackward{attributes},

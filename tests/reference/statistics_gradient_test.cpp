@@ -18,12 +18,12 @@ TEST_P(LrnGradients, MatchFiniteDifferences) {
   const auto& [name, dims, attributes] = GetParam();
   Graph f;
   f.output("y", f.apply(LrnForward{attributes}, {{LrnForward::x, f.input("x", dims, f64)}},
-                        {LrnForward::y})[0]);
+                        {LrnForward::y}));
   Graph b;
   b.output("dx", b.apply(LrnBackward{attributes},
                          {{LrnBackward::x, b.input("x", dims, f64)},
                           {LrnBackward::dy, b.input("dy", dims, f64)}},
-                         {LrnBackward::dx})[0]);
+                         {LrnBackward::dx}));
   Evaluation forward(f), backward(b);
   forward.fill_inputs(21);
   expect_gradients(forward, "y", backward, {"x"});
@@ -48,11 +48,11 @@ TEST_P(DivisiveGradients, MatchFiniteDifferences) {
     const Value x = f.input("x", dims, f64);
     const Value means = with_means ? f.input("means", dims, f64) : Value();
     f.output("y", f.apply(Forward{attributes}, {{Forward::x, x}, {Forward::means, means}},
-                          {Forward::y})[0]);
+                          {Forward::y}));
     Graph b;
-    std::vector<Operand> operands = {{Backward::x, b.input("x", dims, f64)},
-                                     {Backward::dy, b.input("dy", dims, f64)}};
-    std::vector<Wanted> wanted = {Backward::dx};
+    std::vector<Operand<Backward>> operands = {{Backward::x, b.input("x", dims, f64)},
+                                               {Backward::dy, b.input("dy", dims, f64)}};
+    std::vector<Wanted<Backward>> wanted = {Backward::dx};
     std::vector<std::string> inputs = {"x"};
     if (with_means) {
       operands.push_back({Backward::means, b.input("means", dims, f64)});
@@ -83,8 +83,9 @@ TEST(BnBackwardWeightsGradients, MatchFiniteDifferences) {
   norm.mode = NormMode::batch;
   norm.epsilon = 0.01;
   Graph f;
-  const NormResults results = f.norm(f.input("x", dims, f64), f.input("scale", channels, f64),
-                                     f.input("bias", channels, f64), norm);
+  const NormResults results =
+      f.norm(f.input("x", dims, f64), norm,
+             {.scale = f.input("scale", channels, f64), .bias = f.input("bias", channels, f64)});
   f.output("y", results.y);
   f.output("mean", results.mean);
   f.output("inv_variance", results.inv_variance);

@@ -78,7 +78,7 @@ TEST_P(OutOfMemory, OperationsChangeNothingWhenTheyFail) {
       [&](Graph& graph) {
         graph.conv(graph.value(x.id()), graph.value(w.id()), {}, {.layout = channels_last});
       },
-      [&](Graph& graph) { graph.norm(graph.value(y.id()), {}, {}, {.mode = NormMode::instance}); },
+      [&](Graph& graph) { graph.norm(graph.value(y.id()), {.mode = NormMode::instance}); },
       [&](Graph& graph) {
         graph.concat(std::array{graph.value(y.id()), graph.value(y.id())}, 1);
       },

@@ -31,7 +31,7 @@ Graph sequences(DType dtype) {
                                       {.right_bound = 0});
   const Value flat = g.reshape(o, {320, 16});
   g.output("product", g.matmul(flat, g.input("projection", {16, 48}, dtype)));
-  g.output("normed", g.norm(flat, g.input("scale", {1, 16}, f32), {}).y);
+  g.output("normed", g.norm(flat, {}, {.scale = g.input("scale", {1, 16}, f32)}).y);
   g.output("weights", g.softmax(flat));
   g.output("dq", r.dq);
   g.output("dk", r.dk);
@@ -76,12 +76,12 @@ Graph statistics(DType dtype) {
                                   {Weights::inv_variance, line[Finalize::saved_inv_variance]},
                                   {Weights::scale, scale}},
                                  {Weights::dscale, Weights::dbias, Weights::eq_bias});
-  for (int slot : {Weights::dscale, Weights::dbias, Weights::eq_bias})
-    g.output("gradient" + std::to_string(slot), gradients[static_cast<std::size_t>(slot)]);
-  g.output("lrn", g.apply(LrnForward{}, {{LrnForward::x, x}}, {LrnForward::y})[0]);
+  for (Weights::Out slot : {Weights::dscale, Weights::dbias, Weights::eq_bias})
+    g.output("gradient" + std::to_string(slot), gradients[slot]);
+  g.output("lrn", g.apply(LrnForward{}, {{LrnForward::x, x}}, {LrnForward::y}));
   g.output("local", g.apply(DivisiveNormBackward{},
                             {{DivisiveNormBackward::x, x}, {DivisiveNormBackward::dy, dy}},
-                            {DivisiveNormBackward::dx})[0]);
+                            {DivisiveNormBackward::dx}));
   const auto best = g.apply(Reduction{.mode = ReductionMode::max, .axes = {0, 2, 3}},
                             {{Reduction::x, x}}, {Reduction::y, Reduction::index});
   g.output("best", best[Reduction::y]);
@@ -97,13 +97,16 @@ Graph training_step() {
   const Value conv = g.conv(x, w, {.padding = {1, 1}});
   const NormForward batch{.mode = NormMode::batch};
   const Value scale = g.input("scale", {1, 6, 1, 1}, f32);
-  const NormResults r =
-      g.norm(conv, scale, g.input("bias", {1, 6, 1, 1}, f32), batch, {},
-             g.input("mean", {1, 6, 1, 1}, f32), g.input("variance", {1, 6, 1, 1}, f32));
+  const NormResults r = g.norm(conv, batch,
+                               {.scale = scale,
+                                .bias = g.input("bias", {1, 6, 1, 1}, f32),
+                                .running_mean = g.input("mean", {1, 6, 1, 1}, f32),
+                                .running_var = g.input("variance", {1, 6, 1, 1}, f32)});
   const Value dy = g.input("dy", {2, 6, 10, 9}, f32);
   const Value dr = pointwise(PointwiseMode::relu_bwd, dy, r.y);
   const NormGradients n =
-      g.norm_backward(conv, dr, scale, {.mode = NormMode::batch}, r.mean, r.inv_variance);
+      g.norm_backward(conv, dr, {.mode = NormMode::batch},
+                      {.scale = scale, .mean = r.mean, .inv_variance = r.inv_variance});
   g.output("y", relu(r.y));
   g.output("next_mean", r.next_running_mean);
   g.output("next_variance", r.next_running_var);

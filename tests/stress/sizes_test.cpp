@@ -80,7 +80,7 @@ Graph empty_network(std::int64_t batch, std::int64_t rows) {
   const auto [o, stats] = g.attention(q, k, k, {}, {}, true);
   g.output("o", o);
   g.output("stats", stats);
-  g.output("normed", g.norm(flat, {}, {}).y);
+  g.output("normed", g.norm(flat).y);
   g.output("weights", g.softmax(g.reshape(o, {batch * 2, rows * 4})));
   g.output("flags", pointwise(PointwiseMode::cmp_gt, flat, flat * 2.0));
   return g;
@@ -118,7 +118,7 @@ Graph huge_vectors(DType dtype) {
   Graph g("vectors");
   const Value x = g.input("x", {2, kLong}, dtype);
   g.output("y", g.softmax(x * 2.0));
-  g.output("z", g.norm(x, {}, {}, {.axes = {1}}).y);
+  g.output("z", g.norm(x, {.axes = {1}}).y);
   g.output("sum", g.reduce(x, ReductionMode::add, {1}));
   g.output("turned", g.transpose(x, {1, 0}));
   g.output("part", g.slice(x, {0, 5}, {2, kLong}, {1, 3}));
@@ -134,7 +134,7 @@ Graph huge_images(DType dtype) {
   const Value y = g.conv(x, w, {.padding = {1, 1}});
   g.output("y", y);
   g.output("pooled", g.resample(y, {.mode = ResampleMode::maxpool, .window = {2, 2}}));
-  g.output("normed", g.norm(y, {}, {}, {.mode = NormMode::batch}).y);
+  g.output("normed", g.norm(y, {.mode = NormMode::batch}).y);
   g.output("dw", g.conv_backward_filter(x, y, {.padding = {1, 1}}, {.dims = {16, 8, 3, 3}}));
   return g;
 }

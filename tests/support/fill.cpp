@@ -2,16 +2,29 @@
 #include "support/fill.hpp"
 
 #include <ashlar/check.hpp>
+#include <ashlar/operations.hpp>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "base/element.hpp"
-#include "graph/schema.hpp"
-#include "support/fill_use.hpp"
 
 namespace ashlar::support {
 
 namespace {
+
+using Random = std::mt19937_64;
+
+// One value in this many lies outside of the typical range where the operation defines the result.
+constexpr int kBeyondEvery = 12;
+
+double unit(Random& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
+double uniform(Random& random, double low, double high) {
+  return low + (high - low) * unit(random);
+}
+double whole(Random& random, double low, double high) {
+  return low + static_cast<double>(random() % static_cast<std::uint64_t>(high - low + 1));
+}
 
 double special(Random& random) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -26,117 +39,48 @@ double plain_value(DType dtype, Random& random, Fill fill) {
   const bool unsigned_type = is_integer(dtype) && lowest_value(dtype) == 0.0;
   if (fill == Fill::whole_numbers) return whole(random, unsigned_type ? 0 : -3, 3);
   if (is_integer(dtype)) {
-    const std::int64_t reach = fill == Fill::special && random() % 8 == 0 ? 100 : 4;
+    const double reach = fill == Fill::special && random() % 8 == 0 ? 100 : 4;
     return whole(random, unsigned_type ? 0 : -reach, reach);
   }
   if (fill == Fill::special && random() % 16 == 0) return special(random);
   return uniform(random, -1.0, 1.0);
 }
 
-// The first use of a tensor by an operation.
-Use first_use(const Graph& graph, TensorId id) {
-  for (const Node& node : graph.nodes()) {
-    const OpSchema& schema = schema_of(node.op);
-    for (std::size_t slot = 0; slot < node.inputs.size(); ++slot)
-      if (node.inputs[slot] == id)
-        return {&graph, &graph.tensor(id), &node,
-                schema.inputs[std::min(slot, schema.inputs.size() - 1)].name};
+// A value outside of the typical range for which the operation defines its result.
+double value_beyond(const Contents& contents, Random& random) {
+  const bool is_below = contents.below > 0 && (contents.above <= 0 || random() % 2 == 0);
+  const double low = is_below ? contents.low - contents.below : contents.high;
+  const double high = is_below ? contents.low : contents.high + contents.above;
+  switch (contents.kind) {
+    case Contents::Kind::whole:
+      return is_below ? whole(random, low, high - 1) : whole(random, low + 1, high);
+    case Contents::Kind::by_element:  // anything: the typical value depends on the element
+      return whole(random, contents.low - contents.below, contents.high + contents.above);
+    default: return uniform(random, low, high);
   }
-  return {};
 }
 
-// A position inside each pooling window that is not in the padding.
-double window_position(const Use& use, Random& random) {
-  const auto& op = std::get<ResampleBackward>(use.node->op);
-  const Dims& dy = use.dims(ResampleBackward::dy);
-  const Dims& dx = use.graph->tensor(use.node->outputs[ResampleBackward::dx]).dims;
-  std::int64_t position = 0, place = 1, rest = use.element;
-  for (int axis = op.window.rank() - 1; axis >= 0; --axis) {
-    const std::int64_t first = rest % dy[axis + 2] * op.stride[axis] - op.padding[axis];
-    rest /= dy[axis + 2];
-    const std::int64_t low = std::max<std::int64_t>(0, -first);
-    const std::int64_t high = std::min(op.window[axis], dx[axis + 2] - first) - 1;
-    position += place * static_cast<std::int64_t>(whole(random, low, std::max(low, high)));
-    place *= op.window[axis];
+double value_for(const Contents& contents, std::int64_t element, Random& random) {
+  const bool is_empty = contents.high < contents.low;
+  const bool has_more = contents.below > 0 || contents.above > 0;
+  if (has_more && (is_empty || random() % kBeyondEvery == 0)) return value_beyond(contents, random);
+  switch (contents.kind) {
+    case Contents::Kind::by_element: return contents.element(element, unit(random));
+    case Contents::Kind::keep_mask: return unit(random) < contents.high ? 1.0 : 0.0;
+    case Contents::Kind::whole:
+      return is_empty ? contents.low : whole(random, contents.low, contents.high);
+    default: return uniform(random, contents.low, contents.high);
   }
-  return static_cast<double>(position);
 }
 
-double value_for(const Tensor& tensor, const Use& use, Random& random, Fill fill) {
-  if (!use.node) return plain_value(tensor.dtype, random, fill);
-  for (const auto& family : {fill_attention, fill_recurrent, fill_low_precision, fill_statistics,
-                             fill_spatial, fill_sequence, fill_multi_head})
-    if (const std::optional<double> value = family(use, random)) return *value;
-  const std::string_view slot = use.slot;
-  const auto extent = [&](int input, int from_end) {
-    const Dims& dims = use.dims(input);
-    return dims[dims.rank() - from_end];
-  };
-  if (slot == "seq_len_q") return whole(random, 0, extent(AttentionForward::q, 2));
-  if (slot == "seq_len_kv") return whole(random, 0, extent(AttentionForward::k, 2));
-  if (slot == "m_override") return whole(random, 0, extent(Matmul::a, 2));
-  if (slot == "k_override") return whole(random, 0, extent(Matmul::a, 1));
-  if (slot == "n_override") return whole(random, 0, extent(Matmul::b, 1));
-  if (slot == "dropout_seed" || slot == "dropout_offset") return whole(random, 0, 100);
-  if (slot == "seed_tensor" || slot == "offset_tensor") return whole(random, 0, 100);
-  if (slot == "dropout_mask") return whole(random, 0, 1);
-  if (slot == "scale_tensor") return 0.375;
-  if (slot == "epsilon_tensor") return 0x1p-10;
-  if (slot == "inv_variance" || slot == "running_var") return uniform(random, 0.25, 2.0);
-  if (slot == "index") return window_position(use, random);
-  if (std::holds_alternative<SoftmaxBackward>(use.node->op) && slot == "y")
-    return std::get<SoftmaxBackward>(use.node->op).log ? uniform(random, -4.0, 0.0)
-                                                       : uniform(random, 0.0, 1.0);
-  return plain_value(tensor.dtype, random, fill);
-}
-
-// Batch b has as many tokens as its length (all without lengths), contiguous.
 void fill_row_offsets(BoundMemory& memory, TensorId offsets) {
   const Graph& graph = memory.graph();
-  const Tensor& tensor = graph.tensor(offsets);
-  const auto tokens_of = [&](const Tensor& user, TensorId id, std::int64_t row) {
-    for (const Node& node : graph.nodes()) {
-      const OpSchema& schema = schema_of(node.op);
-      TensorId lengths = kNoTensor;
-      bool touches = false, is_query = true;
-      const auto look = [&](const std::vector<TensorId>& ids, std::span<const Slot> slots) {
-        for (std::size_t i = 0; i < ids.size() && i < slots.size(); ++i) {
-          if (ids[i] != id) continue;
-          touches = true;
-          const std::string_view name = slots[i].name;
-          is_query = name != "k" && name != "v" && name != "dk" && name != "dv";
-        }
-      };
-      look(node.inputs, schema.inputs);
-      look(node.outputs, schema.outputs);
-      if (!touches) continue;
-      for (std::size_t i = 0; i < schema.inputs.size() && i < node.inputs.size(); ++i)
-        if (schema.inputs[i].name == (is_query ? "seq_len_q" : "seq_len_kv"))
-          lengths = node.inputs[i];
-      if (lengths != kNoTensor)
-        return static_cast<std::int64_t>(
-            read_element(graph.tensor(lengths), memory.data(lengths), row));
-    }
-    return user.dims[2];
+  const auto length = [&](TensorId lengths, std::int64_t row) {
+    return read_element(graph.tensor(lengths), memory.data(lengths), row);
   };
-  std::int64_t start = 0;
-  for (std::int64_t row = 0, rows = element_count(tensor.dims); row < rows; ++row) {
-    write_element(tensor, memory.data(offsets), row, static_cast<double>(start));
-    std::int64_t longest = 0;
-    for (std::size_t id = 0; id < graph.tensors().size() && row + 1 < rows; ++id) {
-      const Tensor& user = graph.tensors()[id];
-      if (user.ragged_offset == offsets)
-        longest =
-            std::max(longest, tokens_of(user, static_cast<TensorId>(id), row) * user.strides[2]);
-    }
-    start += longest;
-  }
-}
-
-bool holds_offsets(const Graph& graph, TensorId id) {
-  for (const Tensor& tensor : graph.tensors())
-    if (tensor.ragged_offset == id) return true;
-  return false;
+  std::int64_t row = 0;
+  for (const std::int64_t start : packed_row_offsets(graph, offsets, length))
+    write_element(graph.tensor(offsets), memory.data(offsets), row++, static_cast<double>(start));
 }
 
 std::uint64_t mixed(std::uint64_t seed, std::string_view name) {
@@ -158,21 +102,24 @@ void fill_all_memory(const Tensor& tensor, std::byte* data, Random& random, Fill
 
 void fill_inputs(BoundMemory& memory, std::uint64_t seed, Fill fill) {
   const Graph& graph = memory.graph();
+  std::vector<TensorId> offsets;
   for (TensorId id : memory.bound()) {
     const Tensor& tensor = graph.tensor(id);
-    if (tensor.kind == TensorKind::output || holds_offsets(graph, id)) continue;
+    if (tensor.kind == TensorKind::output) continue;
+    const Contents contents = contents_of(graph, id);
     Random random(mixed(seed, tensor.name));
-    if (tensor.ragged_offset != kNoTensor) {
+    if (contents.kind == Contents::Kind::row_offsets) {
+      offsets.push_back(id);
+    } else if (tensor.ragged_offset != kNoTensor) {
       fill_all_memory(tensor, memory.data(id), random, fill);
-      continue;
+    } else {
+      for (std::int64_t i = 0, count = number_count(tensor); i < count; ++i)
+        write_element(tensor, memory.data(id), i,
+                      contents.may_be_anything() ? plain_value(tensor.dtype, random, fill)
+                                                 : value_for(contents, i, random));
     }
-    Use use = first_use(graph, id);
-    for (const std::int64_t count = number_count(tensor); use.element < count; ++use.element)
-      write_element(tensor, memory.data(id), use.element, value_for(tensor, use, random, fill));
   }
-  // Offsets follow from lengths.
-  for (TensorId id : memory.bound())
-    if (holds_offsets(graph, id)) fill_row_offsets(memory, id);
+  for (const TensorId id : offsets) fill_row_offsets(memory, id);  // they follow from lengths
   memory.seal();
 }
 

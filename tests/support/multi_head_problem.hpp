@@ -29,18 +29,19 @@ using MakeOperand = std::function<Value(const std::string& name, const Dims& dim
 
 // One operation of a case. Integer operands are inputs of the graph, named as their slots.
 template <class MultiHead>
-std::vector<Value> apply_multi_head(Graph& g, const MultiHeadCase& c, const MakeOperand& make,
-                                    const Result& result = {}) {
+Outputs<MultiHead> apply_multi_head(Graph& g, const MultiHeadCase& c, const MakeOperand& make,
+                                    const OutputSpec& spec = {}) {
   MultiHead op;
   static_cast<MultiHeadAttentionAttributes&>(op) = c.attributes;
-  std::vector<Operand> inputs = {{MultiHead::q, make("q", c.q())},
-                                 {MultiHead::k, make("k", c.k())},
-                                 {MultiHead::v, make("v", c.v())}};
-  const auto add = [&](bool wanted, int slot, const std::string& name, const Dims& dims) {
+  std::vector<Operand<MultiHead>> inputs = {{MultiHead::q, make("q", c.q())},
+                                            {MultiHead::k, make("k", c.k())},
+                                            {MultiHead::v, make("v", c.v())}};
+  const auto add = [&](bool wanted, typename MultiHead::In slot, const std::string& name,
+                       const Dims& dims) {
     if (wanted) inputs.push_back({slot, make(name, dims)});
   };
-  const auto add_integer = [&](bool wanted, int slot, const std::string& name, const Dims& dims,
-                               DType dtype) {
+  const auto add_integer = [&](bool wanted, typename MultiHead::In slot, const std::string& name,
+                               const Dims& dims, DType dtype) {
     if (!wanted) return;
     const TensorId old = g.find_tensor(name + c.suffix);
     inputs.push_back(
@@ -62,9 +63,10 @@ std::vector<Value> apply_multi_head(Graph& g, const MultiHeadCase& c, const Make
   add_integer(drops_after, MultiHead::post_dropout_seed, "post_dropout_seed", {1, 1, 1, 1}, i64);
   if constexpr (requires { MultiHead::previous; })
     add(c.previous, MultiHead::previous, "previous", {shape.weight_count});
-  std::vector<Wanted> outputs = {0};
-  if constexpr (requires { MultiHead::dk; }) outputs = {0, 1, 2};
-  return g.apply(op, inputs, outputs, result);
+  std::vector<Wanted<MultiHead>> outputs;
+  if constexpr (requires { MultiHead::dk; })
+    outputs = {MultiHead::dq, MultiHead::dk, MultiHead::dv};
+  return g.apply(op, inputs, outputs, spec);
 }
 
 // All combinations of options that select different code paths.

@@ -56,7 +56,7 @@ std::string Problem::run_on(const AnyPlan& plan, const DeviceProps& device,
   compared_ = 0;
   for (const Expected& expected : expected(notes)) {
     const Comparison comparison =
-        compare(memory_.graph().tensor(expected.tensor), memory_.data(expected.tensor), expected);
+        expected.compare(memory_.graph().tensor(expected.tensor), memory_.data(expected.tensor));
     compared_ += comparison.compared;
     if (!comparison.ok) return comparison.summary;
   }

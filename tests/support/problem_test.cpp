@@ -86,5 +86,31 @@ TEST(Fill, IsSeededAndSuitsItsRole) {
   }
 }
 
+TEST(Fill, SometimesLeavesTheRangeWhereTheOperationAllowsIt) {
+  Graph g;
+  const Value container = g.input("container", {5, 1, 2, 1}, f32);
+  const Value pages = g.input("pages", {60, 1, 50, 1}, i32);
+  const Value lengths = g.input("lengths", {60, 1, 1, 1}, i32);
+  g.output("y", g.apply(PagedCacheLoad{},
+                        {{PagedCacheLoad::container, container},
+                         {PagedCacheLoad::page_table, pages},
+                         {PagedCacheLoad::sequence, lengths}},
+                        {PagedCacheLoad::y})[PagedCacheLoad::y]);
+  BoundMemory memory(g);
+  fill_inputs(memory, 7);
+  const auto count = [&](const Value& value, auto&& wanted) {
+    int found = 0;
+    for (std::int64_t i = 0; i < element_count(value.dims()); ++i)
+      if (wanted(read_element(value.tensor(), memory.data(value.id()), i))) ++found;
+    return found;
+  };
+  EXPECT_GT(count(pages, [](double page) { return page == -1; }), 60);
+  EXPECT_GT(count(pages, [](double page) { return page == 5; }), 60);
+  EXPECT_EQ(count(pages, [](double page) { return page < -1 || page > 5; }), 0);
+  for (double usual = 0; usual < 5; ++usual)
+    EXPECT_GT(count(pages, [&](double page) { return page == usual; }), 300);
+  EXPECT_GT(count(lengths, [](double length) { return length <= 0 || length > 100; }), 0);
+}
+
 }  // namespace
 }  // namespace ashlar::support

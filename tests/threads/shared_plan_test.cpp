@@ -37,7 +37,7 @@ Graph attention_block() {
   const auto [o, stats] = g.attention(q, k, v, {.right_bound = 0}, {}, true);
   const Value flat = g.reshape(o, {8, 17 * 8});
   const Value scale = g.input("scale", {1, 17 * 8}, f32);
-  g.output("y", g.norm(flat, scale, {}, {.mode = NormMode::layer}).y);
+  g.output("y", g.norm(flat, {.mode = NormMode::layer}, {.scale = scale}).y);
   g.output("stats", stats);
   g.output("weights", g.softmax(flat, {.axis = 0}));
   return g;

@@ -137,7 +137,7 @@ class CublasLtPeer final : public Peer {
 
   double seconds_of(const Proposal& proposal) {
     multiply(proposal);
-    synchronize(library_.device());
+    library_.device().synchronize();
     Timer timer(library_.device());
     double least = std::numeric_limits<double>::infinity();
     for (int i = 0; i < kTries; ++i) {

@@ -11,7 +11,7 @@ constexpr int kTries = 3;
 
 double seconds_of(Piece& piece, const Device& device) {
   piece.run();
-  synchronize(device);
+  device.synchronize();
   Timer timer(device);
   double least = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kTries; ++i) {

@@ -22,6 +22,14 @@ Operand::Operand(const Record* tensor, cudnnBackendAttributeName_t name)
   if (vector > 1) dims_.at(static_cast<std::size_t>(axis)) *= vector;
 }
 
+Operand Operand::merged(int axis) const {
+  Operand result = *this;
+  const auto first = result.dims_.begin() + axis;
+  *first *= *(first + 1);
+  result.dims_.erase(first + 1);
+  return result;
+}
+
 cudnnDataType_t Operand::type() const {
   return static_cast<cudnnDataType_t>(tensor_->integer(CUDNN_ATTR_TENSOR_DATA_TYPE));
 }
@@ -31,6 +39,10 @@ bool Operand::has_one_element() const {
 }
 
 bool Operand::is_vector_type() const { return vector_width(type()) > 1; }
+
+bool Operand::has_vectors() const {
+  return is_vector_type() || tensor_->integer(CUDNN_ATTR_TENSOR_VECTOR_COUNT) > 1;
+}
 
 bool Operand::is_virtual() const { return tensor_->integer(CUDNN_ATTR_TENSOR_IS_VIRTUAL) != 0; }
 

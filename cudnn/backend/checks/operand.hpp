@@ -26,6 +26,9 @@ class Operand {
   // One of several tensors that an attribute names.
   Operand(const Record* tensor, cudnnBackendAttributeName_t name);
 
+  // The same tensor with `axis` and the next axis as one.
+  Operand merged(int axis) const;
+
   bool is_set() const { return tensor_ != nullptr; }
   // In elements, also where the descriptor counts vectors.
   ExtentsView dims() const { return dims_; }
@@ -35,6 +38,7 @@ class Operand {
   bool has_one_element() const;
   // Whether the data type is an x4 or x32 type.
   bool is_vector_type() const;
+  bool has_vectors() const;  // a vector type, or a vector count above 1
   bool is_virtual() const;
 
   const Operand& require_set() const;

@@ -86,12 +86,13 @@ void Fusion::build_finalize(Graph& graph, NormPhase phase) const {
   const int rank = stats.dims.rank();
   BnFinalize op;
   op.phase = phase;
-  std::vector<Operand> operands = {
+  std::vector<Operand<BnFinalize>> operands = {
       {BnFinalize::scale, add_input(graph, "scale", stats)},
       {BnFinalize::bias, add_input(graph, "bias", stats)},
       {BnFinalize::epsilon_tensor, graph.scalar("epsilon", f64, rank)},
   };
-  std::vector<Wanted> wanted = {{BnFinalize::eq_scale, type_}, {BnFinalize::eq_bias, type_}};
+  std::vector<Wanted<BnFinalize>> wanted = {{BnFinalize::eq_scale, type_},
+                                            {BnFinalize::eq_bias, type_}};
   const bool is_training = phase == NormPhase::training;
   const bool has_running = has(constants_, CUDNN_PARAM_BN_RUNNING_MEAN_PLACEHOLDER) &&
                            has(constants_, CUDNN_PARAM_BN_RUNNING_VAR_PLACEHOLDER);
@@ -115,9 +116,8 @@ void Fusion::build_finalize(Graph& graph, NormPhase phase) const {
   }
   const auto results = graph.apply(op, operands, wanted, in(type_));
   const auto add_result = [&](cudnnFusedOpsConstParamLabel_t placeholder, const char* name,
-                              int slot, const TensorSpec& spec) {
-    if (has(constants_, placeholder))
-      add_output(graph, name, results[static_cast<std::size_t>(slot)], spec);
+                              BnFinalize::Out slot, const TensorSpec& spec) {
+    if (has(constants_, placeholder)) add_output(graph, name, results[slot], spec);
   };
   add_result(CUDNN_PARAM_BN_EQSCALE_PLACEHOLDER, "eq_scale", BnFinalize::eq_scale, equivalent);
   add_result(CUDNN_PARAM_BN_EQBIAS_PLACEHOLDER, "eq_bias", BnFinalize::eq_bias, equivalent);
@@ -171,9 +171,12 @@ void Fusion::build_norm_gradient(Graph& graph) const {
                tensor_of(constants_, CUDNN_PARAM_DZDESC));
   NormBackward op;
   op.mode = NormMode::batch;
-  const NormGradients gradients = graph.norm_backward(
-      add_input(graph, "x", x), gradient, add_input(graph, "scale", stats), op,
-      add_input(graph, "saved_mean", stats), add_input(graph, "saved_inv_std", stats), in(type_));
+  const NormGradients gradients =
+      graph.norm_backward(add_input(graph, "x", x), gradient, op,
+                          {.scale = add_input(graph, "scale", stats),
+                           .mean = add_input(graph, "saved_mean", stats),
+                           .inv_variance = add_input(graph, "saved_inv_std", stats)},
+                          in(type_));
   if (has(constants_, CUDNN_PARAM_DXDATA_PLACEHOLDER))
     add_output(graph, "dx", gradients.dx, tensor_of(constants_, CUDNN_PARAM_DXDESC));
   if (has(constants_, CUDNN_PARAM_BN_DSCALE_PLACEHOLDER))

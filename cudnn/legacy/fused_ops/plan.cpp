@@ -28,7 +28,7 @@ void compile(Call& call, const Fusion& fusion, std::int64_t workspace_limit) {
   call.compile([&](Graph& graph) { fusion.build(graph); }, options);
 }
 
-const void* pointer_for(const FusedVariants& variants, const std::string& tensor) {
+BoundPointer pointer_for(const FusedVariants& variants, const std::string& tensor) {
   constexpr std::string_view kNext = ".next";
   const std::string name =
       tensor.ends_with(kNext) ? tensor.substr(0, tensor.size() - kNext.size()) : tensor;

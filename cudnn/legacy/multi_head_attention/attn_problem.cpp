@@ -67,9 +67,10 @@ bool is_shorter(const cudnnSeqDataStruct& data) {
 
 // The inputs that all three passes read.
 template <class Op>
-std::vector<Operand> operands(Graph& graph, const AttnProblem& problem) {
-  std::vector<Operand> inputs;
-  const auto add = [&](int slot, const char* name, const TensorSpec& spec, bool present) {
+std::vector<Operand<Op>> operands(Graph& graph, const AttnProblem& problem) {
+  std::vector<Operand<Op>> inputs;
+  const auto add = [&](typename Op::In slot, const char* name, const TensorSpec& spec,
+                       bool present) {
     if (present) inputs.push_back({slot, add_input(graph, name, spec)});
   };
   const TensorSpec one = row_major_spec(i64, {1}),
@@ -101,8 +102,8 @@ Op operation(const AttnProblem& problem) {
   return op;
 }
 
-Result computed_in(DType compute) {
-  Result result;
+OutputSpec computed_in(DType compute) {
+  OutputSpec result;
   result.compute = compute;
   return result;
 }
@@ -111,7 +112,7 @@ Result computed_in(DType compute) {
 Value padded(Graph& graph, const AttnProblem& problem, Value o, Value lengths) {
   Pointwise along_steps;
   along_steps.axis = kSteps;
-  Result index;
+  OutputSpec index;
   index.dtype = index.compute = i32;
   const Value step = graph.pointwise(PointwiseMode::gen_index, std::array{o}, along_steps, index);
   const Value is_step = pointwise(PointwiseMode::cmp_lt, step, lengths);
@@ -152,7 +153,7 @@ void AttnProblem::select_step(std::span<const int> q_lengths, int step) {
 
 void AttnProblem::forward(Graph& graph) const {
   using Op = MultiHeadAttentionForward;
-  std::vector<Operand> inputs = operands<Op>(graph, *this);
+  std::vector<Operand<Op>> inputs = operands<Op>(graph, *this);
   if (has_residual) inputs.push_back({Op::residual, add_input(graph, "residual", q)});
   Value result = graph.apply(operation<Op>(*this), inputs, {Op::o}, computed_in(compute))[Op::o];
   if (has_q_lengths && padding_value != 0.0)
@@ -162,7 +163,7 @@ void AttnProblem::forward(Graph& graph) const {
 
 void AttnProblem::backward_data(Graph& graph) const {
   using Op = MultiHeadAttentionBackwardData;
-  std::vector<Operand> inputs = operands<Op>(graph, *this);
+  std::vector<Operand<Op>> inputs = operands<Op>(graph, *this);
   inputs.push_back({Op::d_o, add_input(graph, "d_o", o)});
   const auto gradients =
       graph.apply(operation<Op>(*this), inputs, {Op::dq, Op::dk, Op::dv}, computed_in(compute));
@@ -173,7 +174,7 @@ void AttnProblem::backward_data(Graph& graph) const {
 
 void AttnProblem::backward_weights(Graph& graph, bool adds) const {
   using Op = MultiHeadAttentionBackwardWeights;
-  std::vector<Operand> inputs = operands<Op>(graph, *this);
+  std::vector<Operand<Op>> inputs = operands<Op>(graph, *this);
   inputs.push_back({Op::d_o, add_input(graph, "d_o", o)});
   if (adds)
     inputs.push_back(

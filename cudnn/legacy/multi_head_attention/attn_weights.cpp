@@ -52,7 +52,7 @@ Value AttnWeightLayout::transposed(Graph& graph, Value weights, bool from_column
     const Value flat = graph.slice(weights, {part.offset}, {end});
     const Value matrix =
         graph.reshape(flat, from_columns ? Dims{columns, rows} : Dims{rows, columns});
-    Result packed;
+    OutputSpec packed;
     packed.layout = ashlar::row_major;
     parts.push_back(graph.reshape(graph.transpose(matrix, {1, 0}, packed), {count}));
   }

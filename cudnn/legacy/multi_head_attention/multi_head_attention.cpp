@@ -2,7 +2,7 @@
 // memory (lengths from the descriptors; the device arrays must be copies of them). Training stores
 // them in the reserve space, because cudnnMultiHeadAttnBackwardWeights() does not get them.
 #include <algorithm>
-#include <ashlar/runtime.hpp>
+#include <ashlar/device.hpp>
 
 #include "legacy/descriptor_helpers.hpp"
 #include "legacy/dropout_record.hpp"
@@ -90,14 +90,14 @@ struct AttnCall {
         keyed(), [this](Graph& graph) { build(graph); }, options());
   }
 
-  using Pointers = std::initializer_list<std::pair<const char*, const void*>>;
+  using Pointers = std::initializer_list<std::pair<const char*, BoundPointer>>;
   // Null pointers mark absent tensors. `indices` and `random` are device pointers.
   void run(Pointers pointers, const std::byte* indices, const std::byte* random,
            const Workspace& work) const {
     const AttnIndices at = problem.indices();
     const auto bind = [&](Call& call) {
       for (const auto& [name, pointer] : pointers)
-        if (pointer != nullptr) call.bind(name, pointer);
+        if (pointer) call.bind(name, pointer);
       if (problem.has_windows)
         call.bind("window_low", indices + at.window_low)
             .bind("window_high", indices + at.window_high);
@@ -242,15 +242,15 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
            data.q.vector_size(), data.o.vector_size());
 
     // A single step is a smaller problem at an offset in memory.
-    const auto at_step = [&](const void* memory, const TensorSpec& spec, const char* parameter) {
-      const std::int64_t elements = step > 0 ? step * spec.strides[2] : 0;
-      return static_cast<const std::byte*>(required(memory, parameter)) +
-             bytes_of(spec.dtype, elements);
+    const auto bytes_to_step = [&](const TensorSpec& spec) {
+      return step > 0 ? bytes_of(spec.dtype, step * spec.strides[2]) : 0;
     };
-    const void* q = at_step(queries, problem.q, "queries");
-    const void* residual =
-        residuals != nullptr ? at_step(residuals, problem.q, "residuals") : nullptr;
-    const void* o = at_step(out, problem.o, "out");
+    const auto* q =
+        static_cast<const std::byte*>(required(queries, "queries")) + bytes_to_step(problem.q);
+    const auto* residual =
+        residuals != nullptr ? static_cast<const std::byte*>(residuals) + bytes_to_step(problem.q)
+                             : nullptr;
+    auto* o = static_cast<std::byte*>(required(out, "out")) + bytes_to_step(problem.o);
     if (step >= 0) problem.select_step(data.q.lengths, step);
 
     Workspace work(workspace, workspace_bytes);
@@ -260,7 +260,7 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
           index_array_of(data, step, window_begin, window_end);
       const auto bytes = static_cast<std::int64_t>(numbers.size() * sizeof(numbers[0]));
       void* device_indices = training ? reserve_space + kIndicesAt : work.take(bytes);
-      ashlar::enqueue_upload(context.device, device_indices, numbers, context.stream);
+      context.device.enqueue_upload(device_indices, numbers, context.stream);
       indices = static_cast<const std::byte*>(device_indices);
     }
     if (problem.op.attention_dropout > 0.0)

@@ -1,5 +1,5 @@
 // cudnnRNNForward(), cudnnRNNBackwardData_v8() and cudnnRNNBackwardWeights_v8().
-#include <ashlar/runtime.hpp>
+#include <ashlar/device.hpp>
 
 #include "core/data_type.hpp"
 #include "legacy/dropout_record.hpp"
@@ -112,13 +112,13 @@ struct RnnCall {
         keyed(), [this](Graph& graph) { build(graph); }, options());
   }
 
-  using Pointers = std::initializer_list<std::pair<const char*, const void*>>;
+  using Pointers = std::initializer_list<std::pair<const char*, BoundPointer>>;
   // Null pointers mark absent tensors. `lengths` and `random` are device pointers.
   void run(Pointers pointers, const void* lengths, const std::byte* random,
            const Workspace& work) const {
     const auto bind = [&](Call& call) {
       for (const auto& [name, pointer] : pointers)
-        if (pointer != nullptr) call.bind(name, pointer);
+        if (pointer) call.bind(name, pointer);
       if (problem.has_lengths) call.bind("lengths", lengths);
       if (problem.has_dropout())
         call.bind("seed", random).bind("offset", random + sizeof(std::int64_t));
@@ -199,7 +199,7 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
     if (problem.has_lengths) {
       const std::vector<int>& host_lengths = sequences_of(x_desc, "xDesc").lengths;
       lengths = training ? reserve_space + problem.lengths_at : work.take(problem.lengths_bytes());
-      ashlar::enqueue_upload(context.device, lengths, host_lengths, context.stream);
+      context.device.enqueue_upload(lengths, host_lengths, context.stream);
     }
     std::byte* random = training ? reserve_space + problem.random_at : nullptr;
     if (problem.has_dropout())

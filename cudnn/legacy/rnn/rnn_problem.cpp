@@ -21,22 +21,24 @@ std::int64_t record_width(const RnnAttributes& op) {
 }
 
 // Collects the operands and results of one RNN node.
+template <class Rnn>
 class RnnNode {
  public:
   RnnNode(Graph& graph, const RnnProblem& problem) : graph_(graph), problem_(problem) {}
 
-  RnnNode& input(int slot, const char* name, const TensorSpec& spec, bool present = true) {
+  RnnNode& input(typename Rnn::In slot, const char* name, const TensorSpec& spec,
+                 bool present = true) {
     if (present) inputs_.push_back({slot, add_input(graph_, name, spec)});
     return *this;
   }
-  RnnNode& output(int slot, const char* name, const TensorSpec& spec, bool present = true) {
+  RnnNode& output(typename Rnn::Out slot, const char* name, const TensorSpec& spec,
+                  bool present = true) {
     if (!present) return *this;
     wanted_.emplace_back(slot, spec.dtype, spec.dims);
     results_.push_back({slot, name, spec});
     return *this;
   }
   // Sequence lengths and the dropout generator state.
-  template <class Rnn>
   void apply() {
     const bool drops = problem_.has_dropout();
     input(Rnn::seq_lengths, "lengths", row_major_spec(i32, {problem_.batch}), problem_.has_lengths);
@@ -44,25 +46,24 @@ class RnnNode {
     input(Rnn::dropout_offset, "offset", row_major_spec(i64, {1}), drops);
     Rnn op;
     static_cast<RnnAttributes&>(op) = problem_.op;
-    Result main;
+    OutputSpec main;
     main.compute = problem_.state;
     main.dtype = results_.front().spec.dtype;
-    const std::vector<Value> values = graph_.apply(op, inputs_, wanted_, main);
+    const auto values = graph_.apply(op, inputs_, wanted_, main);
     for (const Produced& produced : results_)
-      add_output(graph_, produced.name, values[static_cast<std::size_t>(produced.slot)],
-                 produced.spec);
+      add_output(graph_, produced.name, values[produced.slot], produced.spec);
   }
 
  private:
   struct Produced {
-    int slot;
+    typename Rnn::Out slot;
     const char* name;
     TensorSpec spec;
   };
   Graph& graph_;
   const RnnProblem& problem_;
-  std::vector<Operand> inputs_;
-  std::vector<Wanted> wanted_;
+  std::vector<Operand<Rnn>> inputs_;
+  std::vector<Wanted<Rnn>> wanted_;
   std::vector<Produced> results_;
 };
 
@@ -123,7 +124,7 @@ std::int64_t RnnProblem::draws() const {
 
 void RnnProblem::forward(Graph& graph, const RnnStates& states, bool is_training) const {
   using Rnn = RnnForward;
-  RnnNode(graph, *this)
+  RnnNode<Rnn>(graph, *this)
       .input(Rnn::x, "x", x)
       .input(Rnn::weights, "weights", weights)
       .input(Rnn::hx, "hx", states.h, states.hx)
@@ -132,12 +133,12 @@ void RnnProblem::forward(Graph& graph, const RnnStates& states, bool is_training
       .output(Rnn::hy, "hy", states.h, states.h_last)
       .output(Rnn::cy, "cy", states.c, states.c_last)
       .output(Rnn::reserve, "records", records, is_training)
-      .apply<Rnn>();
+      .apply();
 }
 
 void RnnProblem::backward_data(Graph& graph, const RnnStates& states) const {
   using Rnn = RnnBackwardData;
-  RnnNode(graph, *this)
+  RnnNode<Rnn>(graph, *this)
       .input(Rnn::dy, "dy", y)
       .input(Rnn::weights, "weights", weights)
       .input(Rnn::reserve, "records", records)
@@ -149,19 +150,19 @@ void RnnProblem::backward_data(Graph& graph, const RnnStates& states) const {
       .output(Rnn::dhx, "dhx", states.h, states.dhx)
       .output(Rnn::dcx, "dcx", states.c, states.dcx)
       .output(Rnn::dgates, "dgates", dgates)
-      .apply<Rnn>();
+      .apply();
 }
 
 void RnnProblem::backward_weights(Graph& graph, const RnnStates& states, bool adds) const {
   using Rnn = RnnBackwardWeights;
-  RnnNode(graph, *this)
+  RnnNode<Rnn>(graph, *this)
       .input(Rnn::x, "x", x)
       .input(Rnn::reserve, "records", records)
       .input(Rnn::dgates, "dgates", dgates)
       .input(Rnn::hx, "hx", states.h, states.hx)
       .input(Rnn::previous, "previous", weights, adds)
       .output(Rnn::dweights, "dweights", weights)
-      .apply<Rnn>();
+      .apply();
 }
 
 void add_to_key(PlanKey& key, const RnnProblem& problem) {

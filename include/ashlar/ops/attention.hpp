@@ -3,6 +3,7 @@
 
 #include <ashlar/dims.hpp>
 #include <ashlar/ops/pointwise.hpp>
+#include <ashlar/ops/slots.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -91,33 +92,12 @@ struct AttentionAttributes {
 // o' = descale_s * descale_v * (p * scale_s as q's type) v; amax_o = max |o'|; o = o' * scale_o.
 // Every descale_, scale_ and amax_ operand has one element; an absent one is 1.
 struct AttentionForward : AttentionAttributes {
-  enum In {
-    q,
-    k,
-    v,
-    bias,
-    seq_len_q,
-    seq_len_kv,
-    dropout_seed,
-    dropout_offset,
-    dropout_mask,
-    scale_tensor,
-    page_table_k,
-    page_table_v,
-    sink,
-    block_mask,
-    score_input0,
-    score_input1,
-    score_input2,
-    score_input3,
-    descale_q,
-    descale_k,
-    descale_v,
-    descale_s,
-    scale_s,
-    scale_o
-  };
-  enum Out { o, stats, max, sum_exp, rng_dump, amax_s, amax_o };
+  ASHLAR_INPUTS(q, k, v,
+                ASHLAR_OPTIONAL(bias, seq_len_q, seq_len_kv, dropout_seed, dropout_offset,
+                                dropout_mask, scale_tensor, page_table_k, page_table_v, sink,
+                                block_mask, score_input0, score_input1, score_input2, score_input3,
+                                descale_q, descale_k, descale_v, descale_s, scale_s, scale_o));
+  ASHLAR_OUTPUTS(o, ASHLAR_OPTIONAL(stats, max, sum_exp, rng_dump, amax_s, amax_o));
 };
 
 // Gradients of the forward operation with the same attributes and operands; o and stats are its
@@ -132,42 +112,14 @@ struct AttentionForward : AttentionAttributes {
 // ds' k), dk = scale_dk * (descale_dp * descale_q * ds'^T q); amax_dq, amax_dk and amax_dv are the
 // maximum magnitudes of the parenthesised expressions.
 struct AttentionBackward : AttentionAttributes {
-  enum In {
-    q,
-    k,
-    v,
-    o,
-    d_o,
-    stats,
-    bias,
-    seq_len_q,
-    seq_len_kv,
-    dropout_seed,
-    dropout_offset,
-    dropout_mask,
-    scale_tensor,
-    page_table_k,
-    page_table_v,
-    sink,
-    block_mask,
-    score_input0,
-    score_input1,
-    score_input2,
-    score_input3,
-    descale_q,
-    descale_k,
-    descale_v,
-    descale_o,
-    descale_do,
-    descale_s,
-    descale_dp,
-    scale_s,
-    scale_dq,
-    scale_dk,
-    scale_dv,
-    scale_dp
-  };
-  enum Out { dq, dk, dv, dbias, dsink, rng_dump, amax_dq, amax_dk, amax_dv, amax_dp };
+  ASHLAR_INPUTS(q, k, v, o, d_o, stats,
+                ASHLAR_OPTIONAL(bias, seq_len_q, seq_len_kv, dropout_seed, dropout_offset,
+                                dropout_mask, scale_tensor, page_table_k, page_table_v, sink,
+                                block_mask, score_input0, score_input1, score_input2, score_input3,
+                                descale_q, descale_k, descale_v, descale_o, descale_do, descale_s,
+                                descale_dp, scale_s, scale_dq, scale_dk, scale_dv, scale_dp));
+  ASHLAR_OUTPUTS(dq, dk, dv,
+                 ASHLAR_OPTIONAL(dbias, dsink, rng_dump, amax_dq, amax_dk, amax_dv, amax_dp));
   ScoreProgram score_modifier_gradient = {};
 
   template <class Self, class Visitor>

@@ -1,6 +1,7 @@
 // Paged KV caches and band matrices.
 #pragma once
 
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 
 namespace ashlar {
@@ -9,8 +10,8 @@ namespace ashlar {
 // container [blocks, H, block, D], page_table [B, 1, pages, 1], sequence [B, 1, 1, 1]; y is
 // [B, H, S, D] or, if transposed, [B, H, D, S]. A page number out of range reads zeros.
 struct PagedCacheLoad {
-  enum In { container, page_table, sequence };
-  enum Out { y };
+  ASHLAR_INPUTS(container, page_table, ASHLAR_OPTIONAL(sequence));
+  ASHLAR_OUTPUTS(y);
   bool transposed = false;
 
   template <class Self, class Visitor>
@@ -38,12 +39,12 @@ struct BandAttributes {
 };
 // kv_token_offset [B, 1, ...] is added to the column indices of a batch.
 struct ExpandBandMatrix : BandAttributes {
-  enum In { x, kv_token_offset };
-  enum Out { y };
+  ASHLAR_INPUTS(x, ASHLAR_OPTIONAL(kv_token_offset));
+  ASHLAR_OUTPUTS(y);
 };
 struct ContractBandMatrix : BandAttributes {
-  enum In { x, kv_token_offset };
-  enum Out { y };
+  ASHLAR_INPUTS(x, ASHLAR_OPTIONAL(kv_token_offset));
+  ASHLAR_OUTPUTS(y);
 };
 
 }  // namespace ashlar

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ashlar/dims.hpp>
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 #include <optional>
 
@@ -37,18 +38,18 @@ struct ConvAttributes {
 // y = alpha * conv(x, w) + beta * z. x [N, C, spatial...], w [K, C/groups, spatial...]; the group
 // count is C / w.dims[1]. z may be bound to the memory of y.
 struct ConvForward : ConvAttributes {
-  enum In { x, w, z };
-  enum Out { y };
+  ASHLAR_INPUTS(x, w, ASHLAR_OPTIONAL(z));
+  ASHLAR_OUTPUTS(y);
 };
 // dx = alpha * (gradient of conv with respect to x) + beta * z.
 struct ConvBackwardData : ConvAttributes {
-  enum In { dy, w, z };
-  enum Out { dx };
+  ASHLAR_INPUTS(dy, w, ASHLAR_OPTIONAL(z));
+  ASHLAR_OUTPUTS(dx);
 };
 // dw = alpha * (gradient of conv with respect to w) + beta * z.
 struct ConvBackwardFilter : ConvAttributes {
-  enum In { x, dy, z };
-  enum Out { dw };
+  ASHLAR_INPUTS(x, dy, ASHLAR_OPTIONAL(z));
+  ASHLAR_OUTPUTS(dw);
 };
 
 enum class CausalConvActivation : std::uint8_t { identity, silu };
@@ -66,12 +67,12 @@ struct CausalConvAttributes {
   }
 };
 struct CausalConvForward : CausalConvAttributes {
-  enum In { x, w, bias, initial_state };
-  enum Out { y, final_state };
+  ASHLAR_INPUTS(x, w, ASHLAR_OPTIONAL(bias, initial_state));
+  ASHLAR_OUTPUTS(y, ASHLAR_OPTIONAL(final_state));
 };
 struct CausalConvBackward : CausalConvAttributes {
-  enum In { x, w, dy, bias, initial_state };
-  enum Out { dx, dw, dbias, dinitial_state };
+  ASHLAR_INPUTS(x, w, dy, ASHLAR_OPTIONAL(bias, initial_state));
+  ASHLAR_OUTPUTS(dx, ASHLAR_OPTIONAL(dw, dbias, dinitial_state));
 };
 
 }  // namespace ashlar

@@ -1,6 +1,7 @@
 // Connectionist temporal classification (CTC) loss.
 #pragma once
 
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 
 namespace ashlar {
@@ -13,8 +14,8 @@ enum class CtcPadding : std::uint8_t { zero, skip };  // skip: the values of `pr
 // input_lengths [N]. loss [N] is the negative log-likelihood of the labels; gradient has the dims
 // of x and is the gradient of the sum of losses with respect to x.
 struct CtcLoss {
-  enum In { x, labels, label_lengths, input_lengths, previous };
-  enum Out { loss, gradient };
+  ASHLAR_INPUTS(x, labels, label_lengths, input_lengths, ASHLAR_OPTIONAL(previous));
+  ASHLAR_OUTPUTS(loss, ASHLAR_OPTIONAL(gradient));
   CtcInput input = CtcInput::logits;
   CtcPadding padding = CtcPadding::zero;
   std::int64_t blank = 0;

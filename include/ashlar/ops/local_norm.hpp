@@ -1,6 +1,7 @@
 // Local response normalisation (LRN) and divisive normalisation.
 #pragma once
 
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 
 namespace ashlar {
@@ -23,22 +24,22 @@ struct LocalNormAttributes {
 // y = x / (k + alpha / window * sum of x^2 over the window of channels around it)^beta. The window
 // extends (window - 1) / 2 channels below and the rest above the element.
 struct LrnForward : LocalNormAttributes {
-  enum In { x };
-  enum Out { y };
+  ASHLAR_INPUTS(x);
+  ASHLAR_OUTPUTS(y);
 };
 struct LrnBackward : LocalNormAttributes {
-  enum In { x, dy };
-  enum Out { dx };
+  ASHLAR_INPUTS(x, dy);
+  ASHLAR_OUTPUTS(dx);
 };
 // y = x / (k + alpha / window^d * sum of (x - mean)^2 over the window of d spatial axes)^beta, with
 // the mean of the central element; absent means are 0.
 struct DivisiveNormForward : LocalNormAttributes {
-  enum In { x, means };
-  enum Out { y };
+  ASHLAR_INPUTS(x, ASHLAR_OPTIONAL(means));
+  ASHLAR_OUTPUTS(y);
 };
 struct DivisiveNormBackward : LocalNormAttributes {
-  enum In { x, dy, means };
-  enum Out { dx, dmeans };
+  ASHLAR_INPUTS(x, dy, ASHLAR_OPTIONAL(means));
+  ASHLAR_OUTPUTS(dx, ASHLAR_OPTIONAL(dmeans));
 };
 
 }  // namespace ashlar

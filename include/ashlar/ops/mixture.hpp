@@ -1,6 +1,7 @@
 // Mixture of experts (MoE): grouped matmul with routing.
 #pragma once
 
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 
 namespace ashlar {
@@ -28,13 +29,14 @@ struct MoeAttributes {
 // made non-decreasing. A row whose index is out of range reads zeros (gather) or is dropped
 // (scatter). Output rows without a source are 0; rows scattered to the same destination are summed.
 struct MoeGroupedMatmul : MoeAttributes {
-  enum In { token, weight, first_token_offset, token_index, token_ks };
-  enum Out { output };
+  ASHLAR_INPUTS(token, weight, first_token_offset, ASHLAR_OPTIONAL(token_index, token_ks));
+  ASHLAR_OUTPUTS(output);
 };
 // dweight alone does not need weight; without weight the number of experts is G.
 struct MoeGroupedMatmulBackward : MoeAttributes {
-  enum In { doutput, token, weight, first_token_offset, token_index, token_ks };
-  enum Out { dweight, dtoken };
+  ASHLAR_INPUTS(doutput, token, ASHLAR_OPTIONAL(weight), first_token_offset,
+                ASHLAR_OPTIONAL(token_index, token_ks));
+  ASHLAR_OUTPUTS(dweight, ASHLAR_OPTIONAL(dtoken));
 };
 
 }  // namespace ashlar

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ashlar/dims.hpp>
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 #include <optional>
 
@@ -10,8 +11,8 @@ namespace ashlar {
 // The same elements in row-major order with other extents: those of y, or `dims`, where one -1 is
 // inferred.
 struct Reshape {
-  enum In { x };
-  enum Out { y };
+  ASHLAR_INPUTS(x);
+  ASHLAR_OUTPUTS(y);
   Dims dims = {};
 
   template <class Self, class Visitor>
@@ -21,8 +22,8 @@ struct Reshape {
 };
 // Axis a of y is axis permutation[a] of x.
 struct Transpose {
-  enum In { x };
-  enum Out { y };
+  ASHLAR_INPUTS(x);
+  ASHLAR_OUTPUTS(y);
   Dims permutation = {};
 
   template <class Self, class Visitor>
@@ -32,8 +33,8 @@ struct Transpose {
 };
 // y[i] = x[start + i * step] for start + i * step < limit, per axis. Empty step means 1.
 struct Slice {
-  enum In { x };
-  enum Out { y };
+  ASHLAR_INPUTS(x);
+  ASHLAR_OUTPUTS(y);
   Dims start = {};
   Dims limit = {};
   Dims step = {};
@@ -47,7 +48,8 @@ struct Slice {
 };
 // Concatenates any number of inputs along `axis`.
 struct Concat {
-  enum Out { y };
+  ASHLAR_INPUTS(ASHLAR_VARIADIC(x));
+  ASHLAR_OUTPUTS(y);
   std::int64_t axis = 0;
 
   template <class Self, class Visitor>
@@ -59,8 +61,8 @@ struct Concat {
 // The im2col matrix of a convolution: y [N, C * window..., windows] from x [N, C, spatial...], the
 // last window axis varying fastest.
 struct Im2Col {
-  enum In { x };
-  enum Out { y };
+  ASHLAR_INPUTS(x);
+  ASHLAR_OUTPUTS(y);
   Dims window = {};
   Dims padding = {};
   std::optional<Dims> post_padding = {};
@@ -81,8 +83,8 @@ struct Im2Col {
 // along each spatial axis a into channels; `unfold` is the inverse. x is zero-padded before folding
 // and cropped by the same amounts after unfolding.
 struct TensorTransform {
-  enum In { x, z };
-  enum Out { y };
+  ASHLAR_INPUTS(x, ASHLAR_OPTIONAL(z));
+  ASHLAR_OUTPUTS(y);
   Dims pad_before = {};  // one value per axis
   Dims pad_after = {};
   Dims fold = {};  // one value per spatial axis

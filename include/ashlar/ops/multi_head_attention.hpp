@@ -1,6 +1,7 @@
 // Multi-head attention with its projection weights.
 #pragma once
 
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 
 namespace ashlar {
@@ -40,61 +41,25 @@ struct MultiHeadAttentionAttributes {
 //   o = post_dropout(sum_h Wo_h o_h + bo) + residual; without Wo the o_h are concatenated.
 // A fully masked query has o_h = 0; rows past seq_len_q are 0.
 struct MultiHeadAttentionForward : MultiHeadAttentionAttributes {
-  enum In {
-    q,
-    k,
-    v,
-    weights,
-    residual,
-    seq_len_q,
-    seq_len_kv,
-    window_low,
-    window_high,
-    dropout_seed,
-    dropout_offset,
-    post_dropout_seed,
-    post_dropout_offset
-  };
-  enum Out { o };
+  ASHLAR_INPUTS(q, k, v,
+                ASHLAR_OPTIONAL(weights, residual, seq_len_q, seq_len_kv, window_low, window_high,
+                                dropout_seed, dropout_offset, post_dropout_seed,
+                                post_dropout_offset));
+  ASHLAR_OUTPUTS(o);
 };
 // Gradients of q, k and v. The gradient of residual is d_o.
 struct MultiHeadAttentionBackwardData : MultiHeadAttentionAttributes {
-  enum In {
-    q,
-    k,
-    v,
-    weights,
-    d_o,
-    seq_len_q,
-    seq_len_kv,
-    window_low,
-    window_high,
-    dropout_seed,
-    dropout_offset,
-    post_dropout_seed,
-    post_dropout_offset
-  };
-  enum Out { dq, dk, dv };
+  ASHLAR_INPUTS(q, k, v, ASHLAR_OPTIONAL(weights), d_o,
+                ASHLAR_OPTIONAL(seq_len_q, seq_len_kv, window_low, window_high, dropout_seed,
+                                dropout_offset, post_dropout_seed, post_dropout_offset));
+  ASHLAR_OUTPUTS(dq, dk, dv);
 };
 // dweights = gradient + previous; an absent previous is 0.
 struct MultiHeadAttentionBackwardWeights : MultiHeadAttentionAttributes {
-  enum In {
-    q,
-    k,
-    v,
-    weights,
-    d_o,
-    seq_len_q,
-    seq_len_kv,
-    window_low,
-    window_high,
-    dropout_seed,
-    dropout_offset,
-    post_dropout_seed,
-    post_dropout_offset,
-    previous
-  };
-  enum Out { dweights };
+  ASHLAR_INPUTS(q, k, v, weights, d_o,
+                ASHLAR_OPTIONAL(seq_len_q, seq_len_kv, window_low, window_high, dropout_seed,
+                                dropout_offset, post_dropout_seed, post_dropout_offset, previous));
+  ASHLAR_OUTPUTS(dweights);
 };
 
 }  // namespace ashlar

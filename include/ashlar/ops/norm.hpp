@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ashlar/dims.hpp>
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 
 namespace ashlar {
@@ -17,18 +18,10 @@ enum class NormPhase : std::uint8_t { inference, training };
 // rms uses mean = 0 and the mean square as variance. Batch norm in inference reads mean and
 // inv_variance, or running_mean and running_var; all others compute their statistics from x.
 struct NormForward {
-  enum In {
-    x,
-    scale,
-    bias,
-    epsilon_tensor,
-    mean,
-    inv_variance,
-    running_mean,
-    running_var,
-    momentum_tensor
-  };
-  enum Out { y, out_mean, out_inv_variance, next_running_mean, next_running_var };
+  ASHLAR_INPUTS(x, ASHLAR_OPTIONAL(scale, bias, epsilon_tensor, mean, inv_variance, running_mean,
+                                   running_var, momentum_tensor));
+  ASHLAR_OUTPUTS(y,
+                 ASHLAR_OPTIONAL(out_mean, out_inv_variance, next_running_mean, next_running_var));
   NormMode mode = NormMode::layer;
   NormPhase phase = NormPhase::training;
   double epsilon = 1e-5;
@@ -49,8 +42,8 @@ struct NormForward {
 };
 // mean and inv_variance are the outputs of the forward pass; if absent they are recomputed from x.
 struct NormBackward {
-  enum In { x, dy, scale, mean, inv_variance, epsilon_tensor };
-  enum Out { dx, dscale, dbias };
+  ASHLAR_INPUTS(x, dy, ASHLAR_OPTIONAL(scale, mean, inv_variance, epsilon_tensor));
+  ASHLAR_OUTPUTS(dx, ASHLAR_OPTIONAL(dscale, dbias));
   NormMode mode = NormMode::layer;
   double epsilon = 1e-5;
   std::int64_t groups = 1;
@@ -67,8 +60,8 @@ struct NormBackward {
 
 // sum and sq_sum over all axes but 1 (channels) of x and x^2.
 struct GenStats {
-  enum In { x };
-  enum Out { sum, sq_sum };
+  ASHLAR_INPUTS(x);
+  ASHLAR_OUTPUTS(sum, sq_sum);
 
   template <class Self, class Visitor>
   static void attributes(Self&, Visitor&&) {}
@@ -81,25 +74,12 @@ struct GenStats {
 // In inference the statistics are running_mean and running_var, and the sums may be absent.
 // epsilon_tensor, momentum_tensor and count_tensor override the attributes.
 struct BnFinalize {
-  enum In {
-    sum,
-    sq_sum,
-    scale,
-    bias,
-    running_mean,
-    running_var,
-    epsilon_tensor,
-    momentum_tensor,
-    count_tensor
-  };
-  enum Out {
-    eq_scale,
-    eq_bias,
-    saved_mean,
-    saved_inv_variance,
-    next_running_mean,
-    next_running_var
-  };
+  ASHLAR_INPUTS(ASHLAR_OPTIONAL(sum, sq_sum), scale, bias,
+                ASHLAR_OPTIONAL(running_mean, running_var, epsilon_tensor, momentum_tensor,
+                                count_tensor));
+  ASHLAR_OUTPUTS(eq_scale, eq_bias,
+                 ASHLAR_OPTIONAL(saved_mean, saved_inv_variance, next_running_mean,
+                                 next_running_var));
   NormPhase phase = NormPhase::training;
   double epsilon = 1e-5;
   double momentum = 0.1;
@@ -117,8 +97,8 @@ struct BnFinalize {
 // The reductions of the batch norm gradient, and the coefficients of
 // dx = eq_dy_scale * dy + eq_x_scale * x + eq_bias.
 struct BnBackwardWeights {
-  enum In { x, dy, mean, inv_variance, scale };
-  enum Out { dscale, dbias, eq_dy_scale, eq_x_scale, eq_bias };
+  ASHLAR_INPUTS(x, dy, mean, inv_variance, scale);
+  ASHLAR_OUTPUTS(dscale, dbias, ASHLAR_OPTIONAL(eq_dy_scale, eq_x_scale, eq_bias));
 
   template <class Self, class Visitor>
   static void attributes(Self&, Visitor&&) {}

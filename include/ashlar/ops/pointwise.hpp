@@ -1,6 +1,7 @@
 // Pointwise operations.
 #pragma once
 
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 #include <limits>
 
@@ -66,10 +67,11 @@ enum class PointwiseMode : std::uint8_t {
 inline constexpr int kPointwiseModeCount = 51;
 
 // y = op(alpha1 * x, alpha2 * b). For gradients the first operand is dy and the second x; the third
-// is the predicate of binary_select. Operands broadcast along axes of extent 1.
+// is the predicate of binary_select. Operands broadcast as in NumPy: the last axes are aligned, and
+// axes that are missing or have extent 1 repeat. A scalar or constant goes with any rank.
 struct Pointwise {
-  enum In { x, b, predicate };
-  enum Out { y };
+  ASHLAR_INPUTS(x, ASHLAR_OPTIONAL(b, predicate));
+  ASHLAR_OUTPUTS(y);
   PointwiseMode mode = PointwiseMode::identity;
   double alpha1 = 1.0;
   double alpha2 = 1.0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ashlar/dims.hpp>
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 
 namespace ashlar {
@@ -26,8 +27,8 @@ struct BlockScaleAttributes {
 // scale = amax of the block / largest finite value of y's type, rounded up to scale's type;
 // y = x / scale, rounded to nearest even. `axis` is the axis of a one-dimensional block.
 struct BlockScaleQuantize : BlockScaleAttributes {
-  enum In { x };
-  enum Out { y, scale };
+  ASHLAR_INPUTS(x);
+  ASHLAR_OUTPUTS(y, scale);
   std::int64_t axis = -1;
 
   template <class Self, class Visitor>
@@ -39,8 +40,8 @@ struct BlockScaleQuantize : BlockScaleAttributes {
 // y = (x - zero_point) * scale, negated if negative_scale. zero_point has the shape of scale and
 // any numeric dtype; an absent zero_point is 0.
 struct BlockScaleDequantize : BlockScaleAttributes {
-  enum In { x, scale, zero_point };
-  enum Out { y };
+  ASHLAR_INPUTS(x, scale, ASHLAR_OPTIONAL(zero_point));
+  ASHLAR_OUTPUTS(y);
   std::int64_t axis = -1;
   bool negative_scale = false;
 

@@ -1,6 +1,7 @@
 // Random number generation and dropout.
 #pragma once
 
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 
 namespace ashlar {
@@ -9,8 +10,8 @@ enum class RngDistribution : std::uint8_t { bernoulli, uniform, normal };
 
 // Philox4x32-10. Element i (row-major) is lane i % 4 of counter offset + i / 4 under key `seed`.
 struct Rng {
-  enum In { seed_tensor, offset_tensor };
-  enum Out { y };
+  ASHLAR_INPUTS(ASHLAR_OPTIONAL(seed_tensor, offset_tensor));
+  ASHLAR_OUTPUTS(y);
   RngDistribution distribution = RngDistribution::bernoulli;
   double probability = 0.5;  // bernoulli: of a 1
   double minimum = 0.0, maximum = 1.0;
@@ -48,13 +49,13 @@ struct DropoutAttributes {
   }
 };
 struct DropoutForward : DropoutAttributes {
-  enum In { x, seed_tensor, offset_tensor };
-  enum Out { y, mask, next_offset };
+  ASHLAR_INPUTS(x, ASHLAR_OPTIONAL(seed_tensor, offset_tensor));
+  ASHLAR_OUTPUTS(y, ASHLAR_OPTIONAL(mask, next_offset));
 };
 // Uses mask if given; otherwise regenerates it from seed and offset.
 struct DropoutBackward : DropoutAttributes {
-  enum In { dy, mask, seed_tensor, offset_tensor };
-  enum Out { dx };
+  ASHLAR_INPUTS(dy, ASHLAR_OPTIONAL(mask, seed_tensor, offset_tensor));
+  ASHLAR_OUTPUTS(dx);
 };
 
 }  // namespace ashlar

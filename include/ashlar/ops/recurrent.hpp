@@ -1,6 +1,7 @@
 // Recurrent neural networks: relu, tanh, LSTM, GRU.
 #pragma once
 
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 #include <optional>
 
@@ -51,18 +52,20 @@ struct RnnAttributes {
 // weights [count]; hx, hy [layers * directions, N, output size]; cx, cy [layers * directions, N,
 // hidden]; seq_lengths [N]. Absent hx and cx are zero.
 struct RnnForward : RnnAttributes {
-  enum In { x, weights, hx, cx, seq_lengths, dropout_seed, dropout_offset };
-  enum Out { y, hy, cy, reserve };
+  ASHLAR_INPUTS(x, weights, ASHLAR_OPTIONAL(hx, cx, seq_lengths, dropout_seed, dropout_offset));
+  ASHLAR_OUTPUTS(y, ASHLAR_OPTIONAL(hy, cy, reserve));
 };
 // `reserve` is the output of the forward pass; dgates is an input of RnnBackwardWeights.
 struct RnnBackwardData : RnnAttributes {
-  enum In { dy, weights, reserve, hx, cx, dhy, dcy, seq_lengths, dropout_seed, dropout_offset };
-  enum Out { dx, dhx, dcx, dgates };
+  ASHLAR_INPUTS(dy, weights, reserve,
+                ASHLAR_OPTIONAL(hx, cx, dhy, dcy, seq_lengths, dropout_seed, dropout_offset));
+  ASHLAR_OUTPUTS(dx, ASHLAR_OPTIONAL(dhx, dcx, dgates));
 };
 // dweights = gradient + previous; an absent previous is 0.
 struct RnnBackwardWeights : RnnAttributes {
-  enum In { x, reserve, dgates, hx, seq_lengths, dropout_seed, dropout_offset, previous };
-  enum Out { dweights };
+  ASHLAR_INPUTS(x, reserve, dgates,
+                ASHLAR_OPTIONAL(hx, seq_lengths, dropout_seed, dropout_offset, previous));
+  ASHLAR_OUTPUTS(dweights);
 };
 
 }  // namespace ashlar

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ashlar/dims.hpp>
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 
 namespace ashlar {
@@ -22,8 +23,8 @@ enum class ReductionMode : std::uint8_t {
 // all axes. index (min, max and amax only) is the row-major position within the reduced axes of the
 // first element that equals the result.
 struct Reduction {
-  enum In { x };
-  enum Out { y, index };
+  ASHLAR_INPUTS(x);
+  ASHLAR_OUTPUTS(y, ASHLAR_OPTIONAL(index));
   ReductionMode mode = ReductionMode::add;
   Dims axes = {};
 

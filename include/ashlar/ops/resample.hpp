@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ashlar/dims.hpp>
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 #include <optional>
 
@@ -41,13 +42,14 @@ struct ResampleAttributes {
   }
 };
 struct ResampleForward : ResampleAttributes {
-  enum In { x };
-  enum Out { y, index };  // index: row-major position of the maximum within its window
+  ASHLAR_INPUTS(x);
+  ASHLAR_OUTPUTS(
+      y, ASHLAR_OPTIONAL(index));  // index: row-major position of the maximum within its window
 };
 // maxpool requires index or x; the other modes need only the extents of dx.
 struct ResampleBackward : ResampleAttributes {
-  enum In { dy, x, index };
-  enum Out { dx };
+  ASHLAR_INPUTS(dy, ASHLAR_OPTIONAL(x, index));
+  ASHLAR_OUTPUTS(dx);
 };
 
 }  // namespace ashlar

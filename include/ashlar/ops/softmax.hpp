@@ -1,6 +1,7 @@
 // Softmax and log-softmax.
 #pragma once
 
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 
 namespace ashlar {
@@ -16,12 +17,12 @@ struct SoftmaxAttributes {
   }
 };
 struct SoftmaxForward : SoftmaxAttributes {
-  enum In { x };
-  enum Out { y, stats };  // stats = max + log(sum(exp(x - max))) along the axis
+  ASHLAR_INPUTS(x);
+  ASHLAR_OUTPUTS(y, ASHLAR_OPTIONAL(stats));  // stats = max + log(sum(exp(x - max))) along the axis
 };
 struct SoftmaxBackward : SoftmaxAttributes {
-  enum In { y, dy };
-  enum Out { dx };
+  ASHLAR_INPUTS(y, dy);
+  ASHLAR_OUTPUTS(dx);
 };
 
 }  // namespace ashlar

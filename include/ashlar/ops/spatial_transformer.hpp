@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ashlar/dims.hpp>
+#include <ashlar/ops/slots.hpp>
 #include <cstdint>
 
 namespace ashlar {
@@ -20,12 +21,12 @@ struct GridAttributes {
   }
 };
 struct GridGeneratorForward : GridAttributes {
-  enum In { theta };
-  enum Out { grid };
+  ASHLAR_INPUTS(theta);
+  ASHLAR_OUTPUTS(grid);
 };
 struct GridGeneratorBackward : GridAttributes {
-  enum In { dgrid };
-  enum Out { dtheta };
+  ASHLAR_INPUTS(dgrid);
+  ASHLAR_OUTPUTS(dtheta);
 };
 
 enum class GridSampleMode : std::uint8_t { bilinear, nearest };
@@ -45,12 +46,12 @@ struct GridSampleAttributes {
   }
 };
 struct GridSampleForward : GridSampleAttributes {
-  enum In { x, grid };
-  enum Out { y };
+  ASHLAR_INPUTS(x, grid);
+  ASHLAR_OUTPUTS(y);
 };
 struct GridSampleBackward : GridSampleAttributes {
-  enum In { x, grid, dy };
-  enum Out { dx, dgrid };
+  ASHLAR_INPUTS(x, grid, dy);
+  ASHLAR_OUTPUTS(dx, ASHLAR_OPTIONAL(dgrid));
 };
 
 }  // namespace ashlar

@@ -19,8 +19,8 @@ using StoreRow = void (*)(const T* source, std::int64_t count, void* data, std::
 
 // The best implementation for this CPU.
 template <class T>
-LoadRow<T> load_row(DType dtype);
+[[gnu::visibility("hidden")]] LoadRow<T> load_row(DType dtype);
 template <class T>
-StoreRow<T> store_row(DType dtype);
+[[gnu::visibility("hidden")]] StoreRow<T> store_row(DType dtype);
 
 }  // namespace ashlar::cpu

@@ -11,6 +11,6 @@ using DivideRow = void (*)(const T* x, T divisor, std::int64_t count, T* y);
 
 // The best implementation for this CPU.
 template <class T>
-DivideRow<T> divide_row();
+[[gnu::visibility("hidden")]] DivideRow<T> divide_row();
 
 }  // namespace ashlar::cpu

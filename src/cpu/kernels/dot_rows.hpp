@@ -16,6 +16,6 @@ using DotRows = void (*)(const T* const* right, const T* const* left, std::int64
 
 // The best implementation for this CPU; T is float or double.
 template <class T>
-DotRows<T> dot_rows();
+[[gnu::visibility("hidden")]] DotRows<T> dot_rows();
 
 }  // namespace ashlar::cpu

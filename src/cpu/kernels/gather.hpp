@@ -18,6 +18,6 @@ using GatherSum = void (*)(const T* x, const GatherIndex<T>* index, const T* wei
 
 // The best implementation for this CPU.
 template <class T>
-GatherSum<T> gather_sum();
+[[gnu::visibility("hidden")]] GatherSum<T> gather_sum();
 
 }  // namespace ashlar::cpu

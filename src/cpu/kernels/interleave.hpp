@@ -14,7 +14,7 @@ using InterleaveRows = void (*)(const T* const* rows, std::int64_t count, std::i
 
 // The best implementation for this CPU; T is float or double.
 template <class T>
-InterleaveRows<T> interleave_rows();
+[[gnu::visibility("hidden")]] InterleaveRows<T> interleave_rows();
 
 // Spare elements that a destination must have.
 inline constexpr std::int64_t kInterleaveSlack = 3;

@@ -12,6 +12,6 @@ using LocalNormRow = void (*)(const T* sums, T k, T factor, T beta, std::int64_t
 
 // The best implementation for this CPU.
 template <class T>
-LocalNormRow<T> local_norm_row();
+[[gnu::visibility("hidden")]] LocalNormRow<T> local_norm_row();
 
 }  // namespace ashlar::cpu

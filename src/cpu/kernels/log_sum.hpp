@@ -12,6 +12,6 @@ using LogSum = void (*)(const T* x, const T* skip, std::int64_t n, T* y);
 
 // The best implementation for this CPU.
 template <class T>
-LogSum<T> log_sum();
+[[gnu::visibility("hidden")]] LogSum<T> log_sum();
 
 }  // namespace ashlar::cpu

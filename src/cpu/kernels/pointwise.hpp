@@ -40,6 +40,6 @@ PointwiseRow<T> pointwise_row(PointwiseMode mode, bool integer);
 
 // y[i] = factor * x[i]
 template <class T>
-void scale_row(T factor, const T* x, std::int64_t count, T* y);
+[[gnu::visibility("hidden")]] void scale_row(T factor, const T* x, std::int64_t count, T* y);
 
 }  // namespace ashlar::cpu

@@ -28,9 +28,9 @@ const Engine& cublaslt_engine();
 
 // Runs a CPU engine for the GPU.
 std::unique_ptr<Engine> make_host_engine(const Engine& last_resort);
-// Throws Error(internal) if a computation of a host engine has failed since the last call. It ran
-// in stream order, so the failure reaches the first caller that waits for the device or runs such
-// an engine again.
-void rethrow_host_failure();
+// Throws Error(internal) if a computation of a host engine for the device has failed since the last
+// call. It ran in stream order, so the failure reaches the first caller that waits for the device
+// or runs such an engine on it again.
+void rethrow_host_failure(DeviceOrdinal device);
 
 }  // namespace ashlar::cuda

@@ -5,7 +5,7 @@
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/gemm_tails.hpp"
 #include "cuda/engines/generic/operations.hpp"
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 
 namespace ashlar::cuda {
 
@@ -55,7 +55,7 @@ class GenericEngine final : public CudaEngine {
         std::visit([](const auto& op) { return Described<std::remove_cvref_t<decltype(op)>>; },
                    region.anchor->op);
     if (!described)
-      return Support::no("'{}' has no generic kernel", schema_of(region.anchor->op).name);
+      return Support::no("'{}' has no generic kernel", traits_of(region.anchor->op).name);
     return Support::yes();
   }
 

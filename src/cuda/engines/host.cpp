@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <map>
 #include <mutex>
 
 #include "base/log.hpp"
@@ -42,30 +43,34 @@ class PinnedMemory {
   void* memory_ = nullptr;
 };
 
-// The failure of a computation that ran in stream order, after the call that enqueued it returned.
-class DeferredFailure {
+// By device: the first failure, since it was last thrown, of a computation that ran in stream order
+// after the call that enqueued it had returned.
+class DeferredFailures {
  public:
-  void report(const std::string& sentence) {
+  void report(DeviceOrdinal device, const std::string& sentence) {
     const std::lock_guard lock(mutex_);
-    if (sentence_.empty()) sentence_ = sentence;
+    sentences_.try_emplace(device, sentence);
   }
-  // Throws the first failure since the last call.
-  void rethrow() {
+  void rethrow(DeviceOrdinal device) {
     std::string sentence;
     {
       const std::lock_guard lock(mutex_);
-      sentence.swap(sentence_);
+      const auto found = sentences_.find(device);
+      if (found == sentences_.end()) return;
+      sentence = std::move(found->second);
+      sentences_.erase(found);
     }
-    if (!sentence.empty()) fail(ErrorCode::internal, "{}", sentence);
+    fail(ErrorCode::internal, "{}", sentence);
   }
 
  private:
   std::mutex mutex_;
-  std::string sentence_;
+  std::map<DeviceOrdinal, std::string> sentences_;
 };
-DeferredFailure& deferred_failure() {
-  static DeferredFailure failure;
-  return failure;
+// Never destroyed: streams may still run when the program ends.
+DeferredFailures& deferred_failures() {
+  static DeferredFailures& failures = *new DeferredFailures;
+  return failures;
 }
 
 // Spin-free lock on an atomic flag.
@@ -119,7 +124,7 @@ class HostKernel final : public Kernel {
   }
 
   void run(const KernelContext& context) const override {
-    rethrow_host_failure();
+    rethrow_host_failure(device_);
     const ContextScope scope(device_);
     const DriverApi& api = driver_api();
     const auto stream = static_cast<StreamHandle>(context.stream());
@@ -171,7 +176,8 @@ class HostKernel final : public Kernel {
           std::memset(host.staging_->data() + one.offset, 0xff,
                       static_cast<std::size_t>(one.bytes));
       log(LogLevel::error, "cuda.host: {}: {}", host.region_, error.what());
-      deferred_failure().report(
+      deferred_failures().report(
+          host.device_,
           fmt::format("cuda.host: an earlier run of '{}' failed and its outputs are invalid: {}",
                       host.region_, error.what()));
     }
@@ -230,7 +236,7 @@ class HostEngine final : public Engine {
 
 }  // namespace
 
-void rethrow_host_failure() { deferred_failure().rethrow(); }
+void rethrow_host_failure(DeviceOrdinal device) { deferred_failures().rethrow(device); }
 
 std::unique_ptr<Engine> make_host_engine(const Engine& last_resort) {
   return std::make_unique<HostEngine>(last_resort);

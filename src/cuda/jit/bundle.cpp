@@ -1,5 +1,6 @@
 #include "cuda/jit/bundle.hpp"
 
+#include <ashlar/version.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 #include "cuda/jit/kernel_image.hpp"
 
+#include <ashlar/version.h>
 #include <fmt/format.h>
 
 #include <algorithm>

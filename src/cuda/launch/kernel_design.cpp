@@ -113,6 +113,15 @@ class CudaKernel final : public Kernel {
 
 }  // namespace
 
+std::int64_t CudaEngine::dynamic_shared_bytes(const Graph& graph, const Region& region,
+                                              const Config& config,
+                                              const DeviceProps& device) const {
+  std::int64_t most = 0;
+  for (const LaunchDesign& launch : design(graph, region, config, device).launches)
+    most = std::max(most, std::int64_t{launch.shared_bytes});
+  return most;
+}
+
 std::unique_ptr<Kernel> CudaEngine::build(const Graph& graph, const Region& region,
                                           const Config& config, const DeviceProps& device) const {
   return std::make_unique<CudaKernel>(design(graph, region, config, device), device,

@@ -52,6 +52,8 @@ class CudaEngine : public Engine {
   // A pure function: kernel bundles and tests compile its result on machines without a GPU.
   virtual KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                               const DeviceProps& device) const = 0;
+  std::int64_t dynamic_shared_bytes(const Graph& graph, const Region& region, const Config& config,
+                                    const DeviceProps& device) const final;
   std::unique_ptr<Kernel> build(const Graph& graph, const Region& region, const Config& config,
                                 const DeviceProps& device) const final;
 };

@@ -1,9 +1,9 @@
-// Inference and validation of attention.
+// Definition of attention.
 #include <algorithm>
 #include <cmath>
 
 #include "base/checked.hpp"
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 #include "graph/score_program.hpp"
 
 namespace ashlar {
@@ -174,8 +174,6 @@ void infer_amax(NodeContext& node, int first, int last) {
   }
 }
 
-}  // namespace
-
 void infer_attention_forward(NodeContext& node) {
   auto& op = node.op<AttentionForward>();
   const AttentionShape shape = check_common(node, op);
@@ -231,6 +229,121 @@ void infer_attention_backward(NodeContext& node) {
   infer_gradient(AttentionBackward::dbias, AttentionBackward::bias, "bias");
   infer_gradient(AttentionBackward::dsink, AttentionBackward::sink, "sink");
   infer_amax(node, AttentionBackward::amax_dq, AttentionBackward::amax_dp);
+}
+
+template <class Attention>
+std::int64_t key_count(const NodeShapes& node) {
+  return node.op<Attention>().max_seq_len_kv.value_or(node.input(Attention::k)[2]);
+}
+
+template <class Attention>
+Contents attention_contents(const NodeShapes& node, int slot) {
+  constexpr double kWeightScale = 128;  // softmax weights fill the range of fp8 types
+  const auto keys = static_cast<double>(std::max<std::int64_t>(key_count<Attention>(node), 1));
+  const auto pages_of = [&](int container) {
+    return indices_below(node.input(container)[0], 1, 1e6);
+  };
+  if constexpr (std::is_same_v<Attention, AttentionBackward>) {
+    if (slot == Attention::scale_dp) return always(kWeightScale);
+    if (slot == Attention::descale_dp) return always(1 / kWeightScale);
+    // Close to what the forward operation computes, so that the weights sum to about 1.
+    if (slot == Attention::stats) return values_within(std::log(keys), std::log(keys) + 1);
+  }
+  switch (slot) {
+    case Attention::seq_len_q: return lengths_up_to(node.input(Attention::q)[2]);
+    case Attention::seq_len_kv: return lengths_up_to(key_count<Attention>(node));
+    case Attention::dropout_seed:
+    case Attention::dropout_offset: return seeds();
+    case Attention::dropout_mask: return keeps_with(1 - node.op<Attention>().dropout);
+    case Attention::scale_tensor:
+      return always(1 / std::sqrt(std::max(1.0, static_cast<double>(node.input(Attention::q)[3]))));
+    case Attention::page_table_k: return pages_of(Attention::k);
+    case Attention::page_table_v: return pages_of(Attention::v);
+    case Attention::block_mask: return keeps_with(0.75);
+    case Attention::scale_s: return always(kWeightScale);
+    case Attention::descale_s: return always(1 / kWeightScale);
+    default: return slot >= Attention::descale_q ? values_within(0.5, 1.5) : Contents{};
+  }
+}
+
+// (query, key) pairs; for paged keys by max_seq_len_kv, not by the container.
+template <class Attention>
+double pair_count(const NodeShapes& node) {
+  const Dims& q = node.input(Attention::q);
+  return count_of({q[0], q[1], q[2]}) * static_cast<double>(key_count<Attention>(node));
+}
+
+// Those inside the bounds of the mask.
+template <class Attention>
+double visible_pair_count(const NodeShapes& node) {
+  const auto& op = node.op<Attention>();
+  if (!op.left_bound && !op.right_bound) return pair_count<Attention>(node);
+  const Dims& q = node.input(Attention::q);
+  const std::int64_t queries = q[2], keys = key_count<Attention>(node);
+  const std::int64_t shift = op.alignment == MaskAlignment::bottom_right ? keys - queries : 0;
+  double visible = 0;  // of one head
+  for (std::int64_t row = 0; row < queries; ++row) {
+    const std::int64_t last = op.right_bound ? row + shift + *op.right_bound : keys - 1;
+    const std::int64_t first = op.left_bound ? row + shift - *op.left_bound + 1 : 0;
+    visible += static_cast<double>(
+        std::max<std::int64_t>(0, std::min(last, keys - 1) - std::max<std::int64_t>(first, 0) + 1));
+  }
+  return count_of({q[0], q[1]}) * visible;
+}
+
+// Two matmuls forward, five backward.
+template <class Attention, double (*count_pairs)(const NodeShapes&)>
+double attention_flops(const NodeShapes& node) {
+  constexpr double kMatmuls = std::is_same_v<Attention, AttentionForward> ? 2 : 5;
+  return kMatmuls * count_pairs(node) *
+         static_cast<double>(node.input(Attention::q)[3] + node.input(Attention::v)[3]);
+}
+
+std::vector<Value> sample_attention_forward(Graph& g, DType t) {
+  const Dims dims = {1, 2, 16, 8};
+  return {g.attention(g.input("q", dims, t), g.input("k", dims, t), g.input("v", dims, t)).first};
+}
+std::vector<Value> sample_attention_backward(Graph& g, DType t) {
+  const Dims dims = {1, 2, 16, 8};
+  const AttentionGradients gradients = g.attention_backward(
+      g.input("q", dims, t), g.input("k", dims, t), g.input("v", dims, t), g.input("o", dims, t),
+      g.input("do", dims, t), g.input("stats", {1, 2, 16, 1}, parameter_dtype(t)));
+  return {gradients.dq, gradients.dk, gradients.dv};
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<AttentionForward>() {
+  using Self = AttentionForward;
+  return {.name = "attention_forward",
+          .doc_page = "attention",
+          .infer = infer_attention_forward,
+          .sample = sample_attention_forward,
+          .contents = attention_contents<Self>,
+          .flops = attention_flops<Self, pair_count<Self>>,
+          .visible_flops = attention_flops<Self, visible_pair_count<Self>>,
+          .ragged = RaggedLengths{.of_keys = Self::seq_len_kv,
+                                  .key_inputs = {Self::k, Self::v},
+                                  .of_others = Self::seq_len_q},
+          .fused_inputs = {Self::q, Self::k, Self::v},
+          .rereads_inputs = true};
+}
+
+template <>
+OpTraits define_traits<AttentionBackward>() {
+  using Self = AttentionBackward;
+  return {.name = "attention_backward",
+          .doc_page = "attention",
+          .infer = infer_attention_backward,
+          .sample = sample_attention_backward,
+          .contents = attention_contents<Self>,
+          .flops = attention_flops<Self, pair_count<Self>>,
+          .visible_flops = attention_flops<Self, visible_pair_count<Self>>,
+          .ragged = RaggedLengths{.of_keys = Self::seq_len_kv,
+                                  .key_inputs = {Self::k, Self::v},
+                                  .key_outputs = {Self::dk, Self::dv},
+                                  .of_others = Self::seq_len_q}};
 }
 
 }  // namespace ashlar

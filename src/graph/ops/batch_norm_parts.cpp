@@ -1,5 +1,5 @@
-// Inference and validation of gen_stats, bn_finalize and bn_backward_weights.
-#include "graph/ops/infer.hpp"
+// Definition of gen_stats, bn_finalize and bn_backward_weights.
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -27,8 +27,6 @@ void require_both(NodeContext& node, int first, int second, std::string_view nam
   if (node.has_input(first) != node.has_input(second))
     node.reject(names, "one of them", "both or neither");
 }
-
-}  // namespace
 
 void infer_gen_stats(NodeContext& node) {
   node.require_rank(GenStats::x, 2, kMaxRank);
@@ -82,6 +80,96 @@ void infer_bn_backward_weights(NodeContext& node) {
     require_per_channel(node, slot, channel_dims(x.dims));
   for (int slot : {Bn::dscale, Bn::dbias, Bn::eq_dy_scale, Bn::eq_x_scale, Bn::eq_bias})
     infer_per_channel(node, slot, channel_dims(x.dims), x);
+}
+
+Contents bn_finalize_contents(const NodeShapes&, int slot) {
+  using Bn = BnFinalize;
+  switch (slot) {
+    case Bn::running_var: return positive_values();
+    // With |sum| <= 1 and at least 2 elements the variance is above 0.
+    case Bn::sq_sum: return values_within(1, 2);
+    case Bn::epsilon_tensor: return epsilons();
+    case Bn::momentum_tensor: return momenta();
+    case Bn::count_tensor: return whole_numbers(2, 100);
+    default: return {};
+  }
+}
+
+Contents bn_backward_weights_contents(const NodeShapes&, int slot) {
+  return slot == BnBackwardWeights::inv_variance ? positive_values() : Contents{};
+}
+
+std::vector<TailPart> gen_stats_tails(const Node& node) {
+  std::vector<TailPart> parts;
+  if (has_output(node, GenStats::sum)) parts.push_back({GenStats::sum});
+  if (has_output(node, GenStats::sq_sum))
+    parts.push_back({GenStats::sq_sum, ReductionMode::add, PointwiseMode::mul});
+  return parts;
+}
+
+std::vector<Value> sample_gen_stats(Graph& g, DType t) {
+  return g
+      .apply(GenStats{}, {{GenStats::x, g.input("x", {2, 8, 4, 4}, t)}},
+             {GenStats::sum, GenStats::sq_sum})
+      .all();
+}
+std::vector<Value> sample_bn_finalize(Graph& g, DType t) {
+  using Op = BnFinalize;
+  const auto channels = [&](const char* name) { return g.input(name, {1, 8, 1, 1}, t); };
+  return g
+      .apply(Op{.count = 32},
+             {{Op::sum, channels("sum")},
+              {Op::sq_sum, channels("sq_sum")},
+              {Op::scale, channels("scale")},
+              {Op::bias, channels("bias")}},
+             {Op::eq_scale, Op::eq_bias})
+      .all();
+}
+std::vector<Value> sample_bn_backward_weights(Graph& g, DType t) {
+  using Op = BnBackwardWeights;
+  const auto channels = [&](const char* name) {
+    return g.input(name, {1, 8, 1, 1}, parameter_dtype(t));
+  };
+  return g
+      .apply(Op{},
+             {{Op::x, g.input("x", {2, 8, 4, 4}, t)},
+              {Op::dy, g.input("dy", {2, 8, 4, 4}, t)},
+              {Op::mean, channels("mean")},
+              {Op::inv_variance, channels("inv_variance")},
+              {Op::scale, channels("scale")}},
+             {Op::dscale, Op::dbias})
+      .all();
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<GenStats>() {
+  return {.name = "gen_stats",
+          .doc_page = "batch_norm_parts",
+          .infer = infer_gen_stats,
+          .sample = sample_gen_stats,
+          .fused_inputs = {GenStats::x},
+          .tails = gen_stats_tails};
+}
+
+template <>
+OpTraits define_traits<BnFinalize>() {
+  return {.name = "bn_finalize",
+          .doc_page = "batch_norm_parts",
+          .infer = infer_bn_finalize,
+          .sample = sample_bn_finalize,
+          .contents = bn_finalize_contents};
+}
+
+template <>
+OpTraits define_traits<BnBackwardWeights>() {
+  return {.name = "bn_backward_weights",
+          .doc_page = "batch_norm_parts",
+          .infer = infer_bn_backward_weights,
+          .sample = sample_bn_backward_weights,
+          .contents = bn_backward_weights_contents,
+          .fused_inputs = {BnBackwardWeights::x, BnBackwardWeights::dy}};
 }
 
 }  // namespace ashlar

@@ -1,9 +1,9 @@
-// Inference and validation of block-scaled quantisation.
+// Definition of block-scaled quantisation.
 #include <algorithm>
 #include <array>
 
 #include "graph/block_scale_shape.hpp"
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -60,8 +60,6 @@ void check_zero_point(NodeContext& node, const BlockScaleDequantize& op) {
   node.require_dims(kZero, node.input(BlockScaleDequantize::scale).dims);
 }
 
-}  // namespace
-
 void infer_block_scale_quantize(NodeContext& node) {
   using Quantize = BlockScaleQuantize;
   auto& op = node.op<Quantize>();
@@ -111,6 +109,50 @@ void infer_block_scale_dequantize(NodeContext& node) {
   if (node.output(Dequantize::y).dtype == e8m0)
     node.reject(fmt::format("dtype of y '{}'", node.output(Dequantize::y).name), e8m0,
                 "a type with a sign");
+}
+
+Contents block_scale_dequantize_contents(const NodeShapes&, int slot) {
+  return slot == BlockScaleDequantize::scale ? positive_values() : Contents{};
+}
+
+std::vector<Value> sample_block_scale_quantize(Graph& g, DType t) {
+  using Op = BlockScaleQuantize;
+  return g
+      .apply(Op{}, {{Op::x, g.input("x", {4, 64}, t)}},
+             {{Op::y, e4m3}, {Op::scale, e8m0}})
+      .all();
+}
+std::vector<Value> sample_block_scale_dequantize(Graph& g, DType t) {
+  using Op = BlockScaleDequantize;
+  return g
+      .apply(Op{}, {{Op::x, g.input("x", {4, 64}, t)}, {Op::scale, g.input("s", {4, 2}, e8m0)}},
+             {Op::y}, {.dtype = f32})
+      .all();
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<BlockScaleQuantize>() {
+  return {.name = "block_scale_quantize",
+          .doc_page = "block_scale",
+          .infer = infer_block_scale_quantize,
+          .sample = sample_block_scale_quantize,
+          .supports_e8m0 = in_every_form,
+          .fused_inputs = {BlockScaleQuantize::x}};
+}
+
+template <>
+OpTraits define_traits<BlockScaleDequantize>() {
+  using Self = BlockScaleDequantize;
+  return {.name = "block_scale_dequantize",
+          .doc_page = "block_scale",
+          .infer = infer_block_scale_dequantize,
+          .sample = sample_block_scale_dequantize,
+          .contents = block_scale_dequantize_contents,
+          .arithmetic_inputs = {Self::x, Self::zero_point},
+          .supports_e8m0 = in_every_form,
+          .fused_inputs = {Self::x, Self::scale, Self::zero_point}};
 }
 
 }  // namespace ashlar

@@ -1,6 +1,6 @@
-// Inference and validation of paged cache load and band matrices.
+// Definition of paged cache load and band matrices.
 #include "base/checked.hpp"
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -22,8 +22,6 @@ int check_band(NodeContext& node, Self& op) {
   node.require_integer(Self::kv_token_offset);
   return rows;
 }
-
-}  // namespace
 
 void infer_paged_cache_load(NodeContext& node) {
   using Self = PagedCacheLoad;
@@ -78,6 +76,77 @@ void infer_contract_band_matrix(NodeContext& node) {
   node.infer_dims(Self::y, y);
   node.infer_dtype(Self::y, x.dtype);
   node.infer_strides_like(Self::y, x);
+}
+
+Contents paged_cache_load_contents(const NodeShapes& node, int slot) {
+  using Self = PagedCacheLoad;
+  if (slot == Self::page_table) return indices_below(node.input(Self::container)[0], 1, 1);
+  if (slot == Self::sequence)
+    return lengths_up_to(node.output(Self::y)[node.op<Self>().transposed ? 3 : 2], -1, 1);
+  return {};
+}
+
+template <class Self>
+Contents band_contents(const NodeShapes&, int slot) {
+  return slot == Self::kv_token_offset ? whole_numbers(-2, 2) : Contents{};
+}
+
+std::vector<Value> sample_paged_cache_load(Graph& g, DType t) {
+  using Op = PagedCacheLoad;
+  return g
+      .apply(Op{},
+             {{Op::container, g.input("container", {4, 2, 4, 8}, t)},
+              {Op::page_table, g.input("page_table", {2, 1, 2, 1}, i32)},
+              {Op::sequence, g.input("sequence", {2, 1, 1, 1}, i32)}},
+             {Op::y}, {.dims = {2, 2, 8, 8}})
+      .all();
+}
+std::vector<Value> sample_expand_band_matrix(Graph& g, DType t) {
+  using Op = ExpandBandMatrix;
+  Op op;
+  op.lower_bandwidth = 1;
+  op.upper_bandwidth = 1;
+  return g.apply(op, {{Op::x, g.input("x", {1, 1, 8, 3}, t)}}, {Op::y}, {.dims = {1, 1, 8, 8}})
+      .all();
+}
+std::vector<Value> sample_contract_band_matrix(Graph& g, DType t) {
+  using Op = ContractBandMatrix;
+  Op op;
+  op.lower_bandwidth = 1;
+  op.upper_bandwidth = 1;
+  return g.apply(op, {{Op::x, g.input("x", {1, 1, 8, 8}, t)}}, {Op::y}).all();
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<PagedCacheLoad>() {
+  return {.name = "paged_cache_load",
+          .doc_page = "cache",
+          .infer = infer_paged_cache_load,
+          .sample = sample_paged_cache_load,
+          .contents = paged_cache_load_contents,
+          .fused_inputs = {PagedCacheLoad::container}};
+}
+
+template <>
+OpTraits define_traits<ExpandBandMatrix>() {
+  return {.name = "expand_band_matrix",
+          .doc_page = "cache",
+          .infer = infer_expand_band_matrix,
+          .sample = sample_expand_band_matrix,
+          .contents = band_contents<ExpandBandMatrix>,
+          .fused_inputs = {ExpandBandMatrix::x}};
+}
+
+template <>
+OpTraits define_traits<ContractBandMatrix>() {
+  return {.name = "contract_band_matrix",
+          .doc_page = "cache",
+          .infer = infer_contract_band_matrix,
+          .sample = sample_contract_band_matrix,
+          .contents = band_contents<ContractBandMatrix>,
+          .fused_inputs = {ContractBandMatrix::x}};
 }
 
 }  // namespace ashlar

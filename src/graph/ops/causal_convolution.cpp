@@ -1,5 +1,5 @@
-// Inference and validation of causal convolution.
-#include "graph/ops/infer.hpp"
+// Definition of causal convolution.
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -24,8 +24,6 @@ Dims check_common(NodeContext& node) {
   node.require_dims(Self::initial_state, state);
   return state;
 }
-
-}  // namespace
 
 void infer_causal_conv_forward(NodeContext& node) {
   using Self = CausalConvForward;
@@ -60,6 +58,53 @@ void infer_causal_conv_backward(NodeContext& node) {
     node.infer_dtype(slot, w.dtype);
     node.infer_strides_like(slot, w);
   }
+}
+
+// The backward pass computes the activations again, dx and dw.
+template <class Self>
+double causal_conv_flops(const NodeShapes& node) {
+  constexpr double kPerTap = std::is_same_v<Self, CausalConvForward> ? 2 : 6;
+  return kPerTap * count_of(node.output(0)) * static_cast<double>(node.input(Self::w)[1]);
+}
+
+std::vector<Value> sample_causal_conv_forward(Graph& g, DType t) {
+  using Op = CausalConvForward;
+  return g
+      .apply(Op{}, {{Op::x, g.input("x", {2, 8, 16}, t)}, {Op::w, g.input("w", {8, 4}, t)}},
+             {Op::y})
+      .all();
+}
+std::vector<Value> sample_causal_conv_backward(Graph& g, DType t) {
+  using Op = CausalConvBackward;
+  return g
+      .apply(Op{},
+             {{Op::x, g.input("x", {2, 8, 16}, t)},
+              {Op::w, g.input("w", {8, 4}, t)},
+              {Op::dy, g.input("dy", {2, 8, 16}, t)}},
+             {Op::dx, Op::dw})
+      .all();
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<CausalConvForward>() {
+  return {.name = "causal_conv_forward",
+          .doc_page = "causal_convolution",
+          .infer = infer_causal_conv_forward,
+          .sample = sample_causal_conv_forward,
+          .flops = causal_conv_flops<CausalConvForward>,
+          .fused_inputs = {CausalConvForward::x}};
+}
+
+template <>
+OpTraits define_traits<CausalConvBackward>() {
+  return {.name = "causal_conv_backward",
+          .doc_page = "causal_convolution",
+          .infer = infer_causal_conv_backward,
+          .sample = sample_causal_conv_backward,
+          .flops = causal_conv_flops<CausalConvBackward>,
+          .fused_inputs = {CausalConvBackward::x, CausalConvBackward::dy}};
 }
 
 }  // namespace ashlar

@@ -1,6 +1,6 @@
-// Inference and validation of convolutions.
+// Definition of convolutions.
 #include "base/checked.hpp"
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -71,8 +71,6 @@ void require_given_dims(NodeContext& node, const char* name) {
                 "explicit dims: they do not follow from the inputs");
 }
 
-}  // namespace
-
 void infer_conv_forward(NodeContext& node) {
   auto& conv = node.op<ConvForward>();
   check_ranks(node, ConvForward::x, ConvForward::w);
@@ -120,6 +118,77 @@ void infer_conv_backward_filter(NodeContext& node) {
   node.infer_dtype(ConvBackwardFilter::dw, x.dtype);
   node.infer_strides_like(ConvBackwardFilter::dw, x);
   check_blend(node, conv, ConvBackwardFilter::z, dw);
+}
+
+// For every element of y (or dy), as many multiply-adds as a filter has taps of all its channels.
+double conv_flops(const Dims& y, const Dims& w) {
+  double taps = 1;
+  for (int axis = 1; axis < w.rank(); ++axis) taps *= static_cast<double>(w[axis]);
+  return 2 * count_of(y) * taps;
+}
+double conv_forward_flops(const NodeShapes& node) {
+  return conv_flops(node.output(ConvForward::y), node.input(ConvForward::w));
+}
+double conv_backward_data_flops(const NodeShapes& node) {
+  return conv_flops(node.input(ConvBackwardData::dy), node.input(ConvBackwardData::w));
+}
+double conv_backward_filter_flops(const NodeShapes& node) {
+  return conv_flops(node.input(ConvBackwardFilter::dy), node.output(ConvBackwardFilter::dw));
+}
+
+std::vector<Value> sample_conv_forward(Graph& g, DType t) {
+  return {g.conv(g.input("x", {1, 4, 6, 6}, t), g.input("w", {4, 4, 3, 3}, t))};
+}
+std::vector<Value> sample_conv_backward_data(Graph& g, DType t) {
+  return {g.conv_backward_data(g.input("dy", {1, 4, 4, 4}, t), g.input("w", {4, 4, 3, 3}, t), {},
+                               {.dims = {1, 4, 6, 6}})};
+}
+std::vector<Value> sample_conv_backward_filter(Graph& g, DType t) {
+  return {g.conv_backward_filter(g.input("x", {1, 4, 6, 6}, t), g.input("dy", {1, 4, 4, 4}, t), {},
+                                 {.dims = {4, 4, 3, 3}})};
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<ConvForward>() {
+  return {.name = "conv_forward",
+          .doc_page = "convolution",
+          .infer = infer_conv_forward,
+          .sample = sample_conv_forward,
+          .flops = conv_forward_flops,
+          .arithmetic_inputs = {ConvForward::x, ConvForward::w},
+          .fused_inputs = {ConvForward::x, ConvForward::w},
+          .rereads_inputs = true,
+          .is_gemm_like = true,
+          .has_tails = true};
+}
+
+template <>
+OpTraits define_traits<ConvBackwardData>() {
+  return {.name = "conv_backward_data",
+          .doc_page = "convolution",
+          .infer = infer_conv_backward_data,
+          .sample = sample_conv_backward_data,
+          .flops = conv_backward_data_flops,
+          .arithmetic_inputs = {ConvBackwardData::dy, ConvBackwardData::w},
+          .fused_inputs = {ConvBackwardData::dy, ConvBackwardData::w},
+          .rereads_inputs = true,
+          .is_gemm_like = true,
+          .has_tails = true};
+}
+
+template <>
+OpTraits define_traits<ConvBackwardFilter>() {
+  return {.name = "conv_backward_filter",
+          .doc_page = "convolution",
+          .infer = infer_conv_backward_filter,
+          .sample = sample_conv_backward_filter,
+          .flops = conv_backward_filter_flops,
+          .arithmetic_inputs = {ConvBackwardFilter::x, ConvBackwardFilter::dy},
+          .fused_inputs = {ConvBackwardFilter::x, ConvBackwardFilter::dy},
+          .rereads_inputs = true,
+          .is_gemm_like = true};
 }
 
 }  // namespace ashlar

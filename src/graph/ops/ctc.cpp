@@ -1,5 +1,7 @@
-// Inference and validation of the CTC loss.
-#include "graph/ops/infer.hpp"
+// Definition of the CTC loss.
+#include <cmath>
+
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -10,8 +12,6 @@ void require_lengths(NodeContext& node, int slot, std::int64_t sequences) {
   node.require_integer(slot);
   node.require_dims(slot, {sequences});
 }
-
-}  // namespace
 
 void infer_ctc_loss(NodeContext& node) {
   const auto& op = node.op<CtcLoss>();
@@ -46,6 +46,61 @@ void infer_ctc_loss(NodeContext& node) {
   node.infer_dims(CtcLoss::gradient, x.dims);
   node.infer_dtype(CtcLoss::gradient, x.dtype);
   node.infer_strides_like(CtcLoss::gradient, x);
+}
+
+Contents ctc_loss_contents(const NodeShapes& node, int slot) {
+  const auto& op = node.op<CtcLoss>();
+  const Dims& x = node.input(CtcLoss::x);
+  const Dims& labels = node.input(CtcLoss::labels);
+  const std::int64_t share = labels[0] / std::max<std::int64_t>(x[1], 1);  // of concatenated labels
+  switch (slot) {
+    case CtcLoss::x:
+      return op.input == CtcInput::probabilities ? values_within(0.05, 1) : Contents{};
+    case CtcLoss::labels:  // any class but the blank, if that is the first
+      return whole_numbers(op.blank == 0 && x[2] > 1 ? 1 : 0, static_cast<double>(x[2] - 1), 3, 3);
+    case CtcLoss::label_lengths:
+      return lengths_up_to(labels.rank() == 2 ? labels[1] : share, -2, 4);
+    case CtcLoss::input_lengths: {
+      const auto times = static_cast<double>(x[0]), least = std::ceil(times / 2);
+      return whole_numbers(least, times, least + 2, 4);
+    }
+    default: return {};
+  }
+}
+
+// Per class one exponential; per state two recursions of three exponentials and a logarithm.
+double ctc_loss_flops(const NodeShapes& node) {
+  constexpr double kPerClass = 30, kPerState = 80;
+  const Dims& x = node.input(CtcLoss::x);
+  const double states = 2 * count_of(node.input(CtcLoss::labels)) + static_cast<double>(x[1]);
+  return static_cast<double>(x[0]) *
+         (kPerClass * static_cast<double>(x[1] * x[2]) + kPerState * states);
+}
+
+std::vector<Value> sample_ctc_loss(Graph& g, DType t) {
+  using Op = CtcLoss;
+  return g
+      .apply(Op{},
+             {{Op::x, g.input("x", {6, 2, 5}, t)},
+              {Op::labels, g.input("labels", {2, 2}, i32)},
+              {Op::label_lengths, g.input("label_lengths", {2}, i32)},
+              {Op::input_lengths, g.input("input_lengths", {2}, i32)}},
+             {Op::loss, Op::gradient})
+      .all();
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<CtcLoss>() {
+  return {.name = "ctc_loss",
+          .doc_page = "ctc",
+          .infer = infer_ctc_loss,
+          .sample = sample_ctc_loss,
+          .contents = ctc_loss_contents,
+          .flops = ctc_loss_flops,
+          .fused_inputs = {CtcLoss::x},
+          .rereads_inputs = true};
 }
 
 }  // namespace ashlar

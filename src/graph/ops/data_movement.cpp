@@ -1,8 +1,12 @@
-// Inference and validation of reshape, transpose, slice and concat.
+// Definition of reshape, transpose, slice and concat.
+#include <array>
+
 #include "base/checked.hpp"
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
+
+namespace {
 
 void infer_reshape(NodeContext& node) {
   auto& op = node.op<Reshape>();
@@ -94,6 +98,61 @@ void infer_concat(NodeContext& node) {
   node.infer_dims(Concat::y, y);
   node.infer_dtype(Concat::y, first.dtype);
   node.infer_strides_like(Concat::y, first);
+}
+
+std::vector<Value> sample_reshape(Graph& g, DType t) {
+  return {g.reshape(g.input("x", {4, 16}, t), {16, 4})};
+}
+std::vector<Value> sample_transpose(Graph& g, DType t) {
+  return {g.transpose(g.input("x", {4, 16}, t), {1, 0})};
+}
+std::vector<Value> sample_slice(Graph& g, DType t) {
+  return {g.slice(g.input("x", {4, 16}, t), {0, 0}, {4, 8})};
+}
+std::vector<Value> sample_concat(Graph& g, DType t) {
+  return {g.concat(std::array{g.input("a", {4, 16}, t), g.input("b", {4, 16}, t)}, 0)};
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<Reshape>() {
+  return {.name = "reshape",
+          .doc_page = "data_movement",
+          .infer = infer_reshape,
+          .sample = sample_reshape,
+          .supports_e8m0 = in_every_form,
+          .moves_elements = true};
+}
+
+template <>
+OpTraits define_traits<Transpose>() {
+  return {.name = "transpose",
+          .doc_page = "data_movement",
+          .infer = infer_transpose,
+          .sample = sample_transpose,
+          .supports_e8m0 = in_every_form,
+          .moves_elements = true};
+}
+
+template <>
+OpTraits define_traits<Slice>() {
+  return {.name = "slice",
+          .doc_page = "data_movement",
+          .infer = infer_slice,
+          .sample = sample_slice,
+          .supports_e8m0 = in_every_form,
+          .moves_elements = true};
+}
+
+template <>
+OpTraits define_traits<Concat>() {
+  return {.name = "concat",
+          .doc_page = "data_movement",
+          .infer = infer_concat,
+          .sample = sample_concat,
+          .supports_e8m0 = in_every_form,
+          .moves_elements = true};
 }
 
 }  // namespace ashlar

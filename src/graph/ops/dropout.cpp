@@ -1,5 +1,5 @@
-// Inference and validation of dropout.
-#include "graph/ops/infer.hpp"
+// Definition of dropout.
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -14,8 +14,6 @@ void check_state(const NodeContext& node, const Self& op) {
   if (!(op.probability >= 0.0 && op.probability <= 1.0))
     node.reject("probability", op.probability, "a value in [0, 1]");
 }
-
-}  // namespace
 
 void infer_dropout_forward(NodeContext& node) {
   using Self = DropoutForward;
@@ -46,6 +44,47 @@ void infer_dropout_backward(NodeContext& node) {
   node.infer_dims(Self::dx, dy.dims);
   node.infer_dtype(Self::dx, dy.dtype);
   node.infer_strides_like(Self::dx, dy);
+}
+
+Contents dropout_forward_contents(const NodeShapes&, int slot) {
+  return slot == DropoutForward::x ? Contents{} : seeds();
+}
+
+Contents dropout_backward_contents(const NodeShapes& node, int slot) {
+  using Self = DropoutBackward;
+  if (slot == Self::mask) return keeps_with(1 - node.op<Self>().probability);
+  return slot == Self::dy ? Contents{} : seeds();
+}
+
+std::vector<Value> sample_dropout_forward(Graph& g, DType t) {
+  using Op = DropoutForward;
+  return g.apply(Op{}, {{Op::x, g.input("x", {4, 16}, t)}}, {Op::y, Op::mask}).all();
+}
+std::vector<Value> sample_dropout_backward(Graph& g, DType t) {
+  using Op = DropoutBackward;
+  return g.apply(Op{}, {{Op::dy, g.input("dy", {4, 16}, t)}}, {Op::dx}).all();
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<DropoutForward>() {
+  return {.name = "dropout_forward",
+          .doc_page = "dropout",
+          .infer = infer_dropout_forward,
+          .sample = sample_dropout_forward,
+          .contents = dropout_forward_contents,
+          .fused_inputs = {DropoutForward::x}};
+}
+
+template <>
+OpTraits define_traits<DropoutBackward>() {
+  return {.name = "dropout_backward",
+          .doc_page = "dropout",
+          .infer = infer_dropout_backward,
+          .sample = sample_dropout_backward,
+          .contents = dropout_backward_contents,
+          .fused_inputs = {DropoutBackward::dy}};
 }
 
 }  // namespace ashlar

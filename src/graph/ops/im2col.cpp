@@ -1,8 +1,10 @@
-// Inference and validation of im2col.
+// Definition of im2col.
 #include "base/checked.hpp"
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
+
+namespace {
 
 void infer_im2col(NodeContext& node) {
   auto& op = node.op<Im2Col>();
@@ -34,6 +36,25 @@ void infer_im2col(NodeContext& node) {
                   {x.dims[0], checked_mul(x.dims[1], element_count(op.window)), windows});
   node.infer_dtype(Im2Col::y, x.dtype);
   node.infer_strides_like(Im2Col::y, Tensor{});
+}
+
+std::vector<Value> sample_im2col(Graph& g, DType t) {
+  return g
+      .apply(Im2Col{.window = {3, 3}}, {{Im2Col::x, g.input("x", {1, 4, 6, 6}, t)}}, {Im2Col::y})
+      .all();
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<Im2Col>() {
+  return {.name = "im2col",
+          .doc_page = "im2col",
+          .infer = infer_im2col,
+          .sample = sample_im2col,
+          .fused_inputs = {Im2Col::x},
+          .rereads_inputs = true,
+          .moves_elements = true};
 }
 
 }  // namespace ashlar

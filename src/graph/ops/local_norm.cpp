@@ -1,7 +1,7 @@
-// Inference and validation of local response and divisive normalisation.
+// Definition of local response and divisive normalisation.
 #include <cmath>
 
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -27,8 +27,6 @@ void infer_like_x(NodeContext& node, const LocalNormAttributes& op, int min_rank
   }
 }
 
-}  // namespace
-
 void infer_lrn_forward(NodeContext& node) { infer_like_x(node, node.op<LrnForward>(), 2); }
 
 void infer_lrn_backward(NodeContext& node) { infer_like_x(node, node.op<LrnBackward>(), 2); }
@@ -41,6 +39,73 @@ void infer_divisive_norm_backward(NodeContext& node) {
   if (node.has_output(DivisiveNormBackward::dmeans) && !node.has_input(DivisiveNormBackward::means))
     node.reject("output dmeans", "a tensor", "means as an input");
   infer_like_x(node, node.op<DivisiveNormBackward>(), 3);
+}
+
+std::vector<Value> sample_lrn_forward(Graph& g, DType t) {
+  return g.apply(LrnForward{}, {{LrnForward::x, g.input("x", {1, 8, 4, 4}, t)}}, {LrnForward::y})
+      .all();
+}
+std::vector<Value> sample_lrn_backward(Graph& g, DType t) {
+  using Op = LrnBackward;
+  return g
+      .apply(Op{},
+             {{Op::x, g.input("x", {1, 8, 4, 4}, t)}, {Op::dy, g.input("dy", {1, 8, 4, 4}, t)}},
+             {Op::dx})
+      .all();
+}
+std::vector<Value> sample_divisive_norm_forward(Graph& g, DType t) {
+  using Op = DivisiveNormForward;
+  return g.apply(Op{}, {{Op::x, g.input("x", {1, 8, 4, 4}, t)}}, {Op::y}).all();
+}
+std::vector<Value> sample_divisive_norm_backward(Graph& g, DType t) {
+  using Op = DivisiveNormBackward;
+  return g
+      .apply(Op{},
+             {{Op::x, g.input("x", {1, 8, 4, 4}, t)}, {Op::dy, g.input("dy", {1, 8, 4, 4}, t)}},
+             {Op::dx})
+      .all();
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<LrnForward>() {
+  return {.name = "lrn_forward",
+          .doc_page = "local_norm",
+          .infer = infer_lrn_forward,
+          .sample = sample_lrn_forward,
+          .fused_inputs = {LrnForward::x},
+          .rereads_inputs = true};
+}
+
+template <>
+OpTraits define_traits<LrnBackward>() {
+  return {.name = "lrn_backward",
+          .doc_page = "local_norm",
+          .infer = infer_lrn_backward,
+          .sample = sample_lrn_backward,
+          .fused_inputs = {LrnBackward::x, LrnBackward::dy},
+          .rereads_inputs = true};
+}
+
+template <>
+OpTraits define_traits<DivisiveNormForward>() {
+  return {.name = "divisive_norm_forward",
+          .doc_page = "local_norm",
+          .infer = infer_divisive_norm_forward,
+          .sample = sample_divisive_norm_forward,
+          .fused_inputs = {DivisiveNormForward::x},
+          .rereads_inputs = true};
+}
+
+template <>
+OpTraits define_traits<DivisiveNormBackward>() {
+  return {.name = "divisive_norm_backward",
+          .doc_page = "local_norm",
+          .infer = infer_divisive_norm_backward,
+          .sample = sample_divisive_norm_backward,
+          .fused_inputs = {DivisiveNormBackward::x, DivisiveNormBackward::dy},
+          .rereads_inputs = true};
 }
 
 }  // namespace ashlar

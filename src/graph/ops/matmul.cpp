@@ -1,7 +1,9 @@
-// Inference and validation of matmul.
-#include "graph/ops/infer.hpp"
+// Definition of matmul.
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
+
+namespace {
 
 void infer_matmul(NodeContext& node) {
   node.require_rank(Matmul::a, 2, kMaxRank);
@@ -47,6 +49,45 @@ void infer_matmul(NodeContext& node) {
     node.require_broadcastable(slot, lengths);
     node.require_integer(slot);
   }
+}
+
+Contents matmul_contents(const NodeShapes& node, int slot) {
+  const Dims& a = node.input(Matmul::a);
+  const Dims& b = node.input(Matmul::b);
+  switch (slot) {
+    case Matmul::m_override: return lengths_up_to(a[a.rank() - 2]);
+    case Matmul::n_override: return lengths_up_to(b[b.rank() - 1]);
+    case Matmul::k_override: return lengths_up_to(a[a.rank() - 1]);
+    default: return {};
+  }
+}
+
+double matmul_flops(const NodeShapes& node) {
+  const Dims& a = node.input(Matmul::a);
+  const double products = count_of(node.output(Matmul::c)) * static_cast<double>(a[a.rank() - 1]);
+  return (is_complex(node.input_dtype(Matmul::a)) ? 8 : 2) * products;
+}
+
+std::vector<Value> sample_matmul(Graph& g, DType t) {
+  return {g.matmul(g.input("a", {2, 8, 16}, t), g.input("b", {2, 16, 8}, t))};
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<Matmul>() {
+  return {.name = "matmul",
+          .doc_page = "matmul",
+          .infer = infer_matmul,
+          .sample = sample_matmul,
+          .contents = matmul_contents,
+          .flops = matmul_flops,
+          .arithmetic_inputs = {Matmul::a, Matmul::b},
+          .supports_complex = true,
+          .fused_inputs = {Matmul::a, Matmul::b},
+          .dequantizes_inputs = true,
+          .is_gemm_like = true,
+          .has_tails = true};
 }
 
 }  // namespace ashlar

@@ -1,5 +1,5 @@
-// Inference and validation of MoE grouped matmul.
-#include "graph/ops/infer.hpp"
+// Definition of MoE grouped matmul.
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -64,8 +64,6 @@ std::int64_t check_routing(const NodeContext& node, const MoeAttributes& op, con
   return rows;
 }
 
-}  // namespace
-
 void infer_moe_grouped_matmul(NodeContext& node) {
   using Self = MoeGroupedMatmul;
   const auto& op = node.op<Self>();
@@ -106,6 +104,112 @@ void infer_moe_grouped_matmul_backward(NodeContext& node) {
   node.infer_dims(Self::dtoken, token.dims);
   node.infer_dtype(Self::dtoken, token.dtype);
   node.infer_strides_like(Self::dtoken, token);
+}
+
+// `output_rows`: rows of the tensor [1, rows, N] that rows of the grouped matmul are scattered to.
+template <class Self>
+Contents moe_contents(const NodeShapes& node, int slot, std::int64_t output_rows) {
+  const auto& op = node.op<Self>();
+  const bool gathers = op.mode == MoeMode::gather;
+  switch (slot) {
+    case Self::first_token_offset: {
+      // Rises evenly, give or take a row.
+      const std::int64_t rows = node.input(gathers ? int{Self::token_index} : int{Self::token})[1];
+      const std::int64_t groups = std::max<std::int64_t>(node.input(slot)[0], 1);
+      return {.kind = Contents::Kind::by_element,
+              .low = 0,
+              .high = static_cast<double>(rows),
+              .below = 2,
+              .above = 2,
+              .element = [=](std::int64_t group, double random) {
+                return static_cast<double>(
+                    std::min(rows, group * rows / groups + (random < 0.5 ? 0 : 1)));
+              }};
+    }
+    case Self::token_index:
+      return indices_below(gathers ? node.input(Self::token)[1] : output_rows / op.top_k, 1, 1);
+    case Self::token_ks: return indices_below(op.top_k, 1, 0);
+    default: return {};
+  }
+}
+Contents moe_grouped_matmul_contents(const NodeShapes& node, int slot) {
+  using Self = MoeGroupedMatmul;
+  return moe_contents<Self>(node, slot, node.output(Self::output)[1]);
+}
+Contents moe_grouped_matmul_backward_contents(const NodeShapes& node, int slot) {
+  using Self = MoeGroupedMatmulBackward;
+  return moe_contents<Self>(node, slot, node.input(Self::doutput)[1]);
+}
+
+// One multiplication by the weights. With scatter, the number of rows is that of the tokens.
+double moe_flops(MoeMode mode, const Dims& token, const Dims& output) {
+  const std::int64_t rows = mode == MoeMode::scatter ? token[1] : output[1];
+  return 2 * count_of({rows, token[2]}) * static_cast<double>(output[2]);
+}
+double moe_grouped_matmul_flops(const NodeShapes& node) {
+  using Self = MoeGroupedMatmul;
+  return moe_flops(node.op<Self>().mode, node.input(Self::token), node.output(Self::output));
+}
+double moe_grouped_matmul_backward_flops(const NodeShapes& node) {
+  using Self = MoeGroupedMatmulBackward;
+  const bool has_dtoken = !node.output(Self::dtoken).empty();
+  return (has_dtoken ? 2 : 1) *
+         moe_flops(node.op<Self>().mode, node.input(Self::token), node.input(Self::doutput));
+}
+
+std::vector<Value> sample_moe_grouped_matmul(Graph& g, DType t) {
+  using Op = MoeGroupedMatmul;
+  return g
+      .apply(Op{},
+             {{Op::token, g.input("token", {1, 8, 16}, t)},
+              {Op::weight, g.input("weight", {2, 16, 8}, t)},
+              {Op::first_token_offset, g.input("offsets", {2, 1, 1}, i32)}},
+             {Op::output})
+      .all();
+}
+std::vector<Value> sample_moe_grouped_matmul_backward(Graph& g, DType t) {
+  using Op = MoeGroupedMatmulBackward;
+  return g
+      .apply(Op{},
+             {{Op::doutput, g.input("doutput", {1, 8, 8}, t)},
+              {Op::token, g.input("token", {1, 8, 16}, t)},
+              {Op::weight, g.input("weight", {2, 16, 8}, t)},
+              {Op::first_token_offset, g.input("offsets", {2, 1, 1}, i32)}},
+             {Op::dweight, Op::dtoken})
+      .all();
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<MoeGroupedMatmul>() {
+  using Self = MoeGroupedMatmul;
+  return {.name = "moe_grouped_matmul",
+          .doc_page = "mixture",
+          .infer = infer_moe_grouped_matmul,
+          .sample = sample_moe_grouped_matmul,
+          .contents = moe_grouped_matmul_contents,
+          .flops = moe_grouped_matmul_flops,
+          .arithmetic_inputs = {Self::token, Self::weight},
+          .fused_inputs = {Self::token, Self::weight},
+          .rereads_inputs = true,
+          .dequantizes_inputs = true,
+          .is_gemm_like = true};
+}
+
+template <>
+OpTraits define_traits<MoeGroupedMatmulBackward>() {
+  using Self = MoeGroupedMatmulBackward;
+  return {.name = "moe_grouped_matmul_backward",
+          .doc_page = "mixture",
+          .infer = infer_moe_grouped_matmul_backward,
+          .sample = sample_moe_grouped_matmul_backward,
+          .contents = moe_grouped_matmul_backward_contents,
+          .flops = moe_grouped_matmul_backward_flops,
+          .arithmetic_inputs = {Self::doutput, Self::token},
+          .fused_inputs = {Self::doutput, Self::token},
+          .rereads_inputs = true,
+          .is_gemm_like = true};
 }
 
 }  // namespace ashlar

@@ -1,6 +1,6 @@
-// Inference and validation of multi-head attention.
+// Definition of multi-head attention.
 #include "graph/multi_head_shapes.hpp"
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -22,7 +22,7 @@ void check_dropout(const NodeContext& node, const char* name, double probability
   if (!(probability >= 0.0 && probability < 1.0))
     node.reject(name, probability, "a probability in [0, 1)");
   const auto slot_name = [&](int slot) {
-    return node.schema().inputs[static_cast<std::size_t>(slot)].name;
+    return node.traits().inputs[static_cast<std::size_t>(slot)].name;
   };
   if (probability > 0.0 && !node.has_input(seed))
     node.reject(fmt::format("input {}", slot_name(seed)), "nothing", "a tensor: {} is above 0",
@@ -96,8 +96,6 @@ void check_output_gradient(NodeContext& node, const MultiHeadShape& shape) {
   node.require_floating(MultiHead::d_o);
 }
 
-}  // namespace
-
 void infer_multi_head_attention_forward(NodeContext& node) {
   using MultiHead = MultiHeadAttentionForward;
   const MultiHeadShape shape = check_shape<MultiHead>(node);
@@ -126,6 +124,122 @@ void infer_multi_head_attention_backward_weights(NodeContext& node) {
   node.require_dims(MultiHead::previous, {shape.weight_count});
   node.require_floating(MultiHead::previous);
   infer_like(node, MultiHead::dweights, node.input(MultiHead::weights));
+}
+
+template <class MultiHead>
+Contents multi_head_contents(const NodeShapes& node, int slot) {
+  const std::int64_t keys = node.input(MultiHead::k)[2];
+  const auto half = static_cast<double>(keys / 2);
+  switch (slot) {
+    case MultiHead::seq_len_q: return lengths_up_to(node.input(MultiHead::q)[2], -1, 1);
+    case MultiHead::seq_len_kv: return lengths_up_to(keys, -1, 1);
+    // The first half may begin a window, the second half end one: every step sees something. Beyond
+    // that, windows may be empty.
+    case MultiHead::window_low: return whole_numbers(0, half, 2, 1);
+    case MultiHead::window_high: return whole_numbers(half + 1, static_cast<double>(keys), 1, 2);
+    case MultiHead::dropout_seed:
+    case MultiHead::dropout_offset:
+    case MultiHead::post_dropout_seed:
+    case MultiHead::post_dropout_offset: return seeds();
+    default: return {};
+  }
+}
+
+// Four projections and the two attention matmuls of all heads; a backward pass recomputes the
+// forward pass and does about twice its FLOPs.
+template <class MultiHead>
+double multi_head_flops(const NodeShapes& node) {
+  constexpr double kPasses = std::is_same_v<MultiHead, MultiHeadAttentionForward> ? 1 : 3;
+  const MultiHeadShape shape(node.op<MultiHead>(), node.input(MultiHead::q),
+                             node.input(MultiHead::k), node.input(MultiHead::v));
+  const double steps = count_of({shape.batch, shape.beams, shape.queries});
+  const double key_steps = count_of({shape.batch, shape.key_beams, shape.keys});
+  double flops = 2 * steps * static_cast<double>(shape.heads * shape.keys) *
+                 static_cast<double>(shape.head_size + shape.value_size);
+  for (MultiHeadPart part : kMultiHeadParts) {
+    const bool of_keys = part == MultiHeadPart::key || part == MultiHeadPart::value;
+    flops += 2 * (of_keys ? key_steps : steps) * static_cast<double>(shape[part].matrix_size());
+  }
+  return kPasses * flops;
+}
+
+// Two heads with all four projections, none larger than the other: 4 matrices of 8 x 8.
+template <class Op>
+Op multi_head_op() {
+  Op op;
+  op.heads = 2;
+  op.q_projection = op.k_projection = op.v_projection = 4;
+  op.o_projection = 8;
+  return op;
+}
+const Dims kSampleSequence = {1, 1, 4, 8}, kSampleWeights = {4 * 8 * 8};
+
+std::vector<Value> sample_multi_head_attention_forward(Graph& g, DType t) {
+  using Op = MultiHeadAttentionForward;
+  return g
+      .apply(multi_head_op<Op>(),
+             {{Op::q, g.input("q", kSampleSequence, t)},
+              {Op::k, g.input("k", kSampleSequence, t)},
+              {Op::v, g.input("v", kSampleSequence, t)},
+              {Op::weights, g.input("weights", kSampleWeights, t)}},
+             {Op::o})
+      .all();
+}
+std::vector<Value> sample_multi_head_attention_backward_data(Graph& g, DType t) {
+  using Op = MultiHeadAttentionBackwardData;
+  return g
+      .apply(multi_head_op<Op>(),
+             {{Op::q, g.input("q", kSampleSequence, t)},
+              {Op::k, g.input("k", kSampleSequence, t)},
+              {Op::v, g.input("v", kSampleSequence, t)},
+              {Op::weights, g.input("weights", kSampleWeights, t)},
+              {Op::d_o, g.input("do", kSampleSequence, t)}},
+             {Op::dq, Op::dk, Op::dv})
+      .all();
+}
+std::vector<Value> sample_multi_head_attention_backward_weights(Graph& g, DType t) {
+  using Op = MultiHeadAttentionBackwardWeights;
+  return g
+      .apply(multi_head_op<Op>(),
+             {{Op::q, g.input("q", kSampleSequence, t)},
+              {Op::k, g.input("k", kSampleSequence, t)},
+              {Op::v, g.input("v", kSampleSequence, t)},
+              {Op::weights, g.input("weights", kSampleWeights, t)},
+              {Op::d_o, g.input("do", kSampleSequence, t)}},
+             {Op::dweights})
+      .all();
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<MultiHeadAttentionForward>() {
+  return {.name = "multi_head_attention_forward",
+          .doc_page = "multi_head_attention",
+          .infer = infer_multi_head_attention_forward,
+          .sample = sample_multi_head_attention_forward,
+          .contents = multi_head_contents<MultiHeadAttentionForward>,
+          .flops = multi_head_flops<MultiHeadAttentionForward>};
+}
+
+template <>
+OpTraits define_traits<MultiHeadAttentionBackwardData>() {
+  return {.name = "multi_head_attention_backward_data",
+          .doc_page = "multi_head_attention",
+          .infer = infer_multi_head_attention_backward_data,
+          .sample = sample_multi_head_attention_backward_data,
+          .contents = multi_head_contents<MultiHeadAttentionBackwardData>,
+          .flops = multi_head_flops<MultiHeadAttentionBackwardData>};
+}
+
+template <>
+OpTraits define_traits<MultiHeadAttentionBackwardWeights>() {
+  return {.name = "multi_head_attention_backward_weights",
+          .doc_page = "multi_head_attention",
+          .infer = infer_multi_head_attention_backward_weights,
+          .sample = sample_multi_head_attention_backward_weights,
+          .contents = multi_head_contents<MultiHeadAttentionBackwardWeights>,
+          .flops = multi_head_flops<MultiHeadAttentionBackwardWeights>};
 }
 
 }  // namespace ashlar

@@ -1,8 +1,8 @@
-// Inference and validation of normalisation.
+// Definition of normalisation.
 #include "graph/norm_shapes.hpp"
 
 #include "graph/enum_names.hpp"
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -53,8 +53,6 @@ void require_parameter(NodeContext& node, int slot, const Dims& dims) {
   node.require_floating(slot);
 }
 
-}  // namespace
-
 void infer_norm_forward(NodeContext& node) {
   auto& op = node.op<NormForward>();
   const NormShapes shapes = normalise(node, op);
@@ -98,7 +96,7 @@ void infer_norm_forward(NodeContext& node) {
   for (int slot : {NormForward::out_mean, NormForward::out_inv_variance})
     if (batch && op.phase == NormPhase::inference && node.has_output(slot))
       node.reject(
-          fmt::format("output {}", node.schema().outputs[static_cast<std::size_t>(slot)].name),
+          fmt::format("output {}", node.traits().outputs[static_cast<std::size_t>(slot)].name),
           "a tensor", "none: batch norm in inference computes no statistics");
 
   node.infer_dims(NormForward::y, x.dims);
@@ -130,6 +128,67 @@ void infer_norm_backward(NodeContext& node) {
   node.infer_strides_like(NormBackward::dx, x);
   for (int slot : {NormBackward::dscale, NormBackward::dbias})
     infer_statistic(node, slot, shapes.parameters);
+}
+
+Contents norm_forward_contents(const NodeShapes&, int slot) {
+  switch (slot) {
+    case NormForward::running_var:
+    case NormForward::inv_variance: return positive_values();
+    case NormForward::epsilon_tensor: return epsilons();
+    case NormForward::momentum_tensor: return momenta();
+    default: return {};
+  }
+}
+
+Contents norm_backward_contents(const NodeShapes&, int slot) {
+  if (slot == NormBackward::inv_variance) return positive_values();
+  return slot == NormBackward::epsilon_tensor ? epsilons() : Contents{};
+}
+
+// Row norms read all of x and norm gradients all of dy exactly once. x is often an output too (the
+// residual sum), and so is dy (the gradient of the residual branch).
+bool stores_x_of_norm(const Op& op, int slot) {
+  const NormMode mode = std::get<NormForward>(op).mode;
+  return slot == NormForward::x &&
+         (mode == NormMode::layer || mode == NormMode::rms || mode == NormMode::ada_layer);
+}
+bool stores_dy_of_norm(const Op&, int slot) { return slot == NormBackward::dy; }
+
+std::vector<Value> sample_norm_forward(Graph& g, DType t) {
+  const Value scale = g.input("scale", {1, 64}, parameter_dtype(t)),
+              bias = g.input("bias", {1, 64}, parameter_dtype(t));
+  return {g.norm(g.input("x", {4, 64}, t), {}, {.scale = scale, .bias = bias}).y};
+}
+std::vector<Value> sample_norm_backward(Graph& g, DType t) {
+  const NormGradients gradients =
+      g.norm_backward(g.input("x", {4, 64}, t), g.input("dy", {4, 64}, t), {},
+                      {.scale = g.input("scale", {1, 64}, parameter_dtype(t))});
+  return {gradients.dx, gradients.dscale, gradients.dbias};
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<NormForward>() {
+  return {.name = "norm_forward",
+          .doc_page = "norm",
+          .infer = infer_norm_forward,
+          .sample = sample_norm_forward,
+          .contents = norm_forward_contents,
+          .fused_inputs = {NormForward::x},
+          .stores_input = stores_x_of_norm,
+          .draws_in_epilogue = true};
+}
+
+template <>
+OpTraits define_traits<NormBackward>() {
+  return {.name = "norm_backward",
+          .doc_page = "norm",
+          .infer = infer_norm_backward,
+          .sample = sample_norm_backward,
+          .contents = norm_backward_contents,
+          .fused_inputs = {NormBackward::x, NormBackward::dy},
+          .stores_input = stores_dy_of_norm};
 }
 
 }  // namespace ashlar

@@ -1,15 +1,20 @@
-// Inference and validation of pointwise operations.
+// Definition of pointwise operations.
+#include <algorithm>
+#include <array>
+
 #include "graph/enum_names.hpp"
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 #include "graph/pointwise_traits.hpp"
 
 namespace ashlar {
+
+namespace {
 
 void infer_pointwise(NodeContext& node) {
   auto& op = node.op<Pointwise>();
   const int operands = operand_count(op.mode);
   for (int slot = 0; slot < 3; ++slot) {
-    const Slot& row = node.schema().inputs[static_cast<std::size_t>(slot)];
+    const Slot& row = node.traits().inputs[static_cast<std::size_t>(slot)];
     if (slot >= operands && node.has_input(slot))
       node.reject(fmt::format("input {}", row.name), fmt::format("'{}'", node.input(slot).name),
                   "nothing: {} takes {} operand(s)", enum_name(op.mode), operands);
@@ -18,18 +23,28 @@ void infer_pointwise(NodeContext& node) {
                   enum_name(op.mode), operands);
   }
 
-  const int rank = node.input(0).dims.rank();
-  Dims y = node.input(0).dims;
-  for (int slot = 1; slot < operands; ++slot) {
+  // As in NumPy: the last axes are aligned, missing leading axes count as 1. A scalar or constant
+  // has no axes of its own: its rank counts only where all operands are such.
+  const auto is_number = [&](int slot) {
+    const TensorKind kind = node.input(slot).kind;
+    return kind == TensorKind::scalar || kind == TensorKind::constant;
+  };
+  int rank = 0, number_rank = 0;
+  for (int slot = 0; slot < operands; ++slot) {
+    int& most = is_number(slot) ? number_rank : rank;
+    most = std::max(most, node.input(slot).dims.rank());
+  }
+  if (rank == 0) rank = number_rank;
+  Dims y = Dims::filled(rank, 1);
+  for (int slot = 0; slot < operands; ++slot) {
+    if (is_number(slot)) continue;
     const Dims& dims = node.input(slot).dims;
-    if (dims.rank() != rank)
-      node.reject(fmt::format("rank of {}", node.input_name(slot)), dims.rank(),
-                  "{}, that of the first operand", rank);
-    for (int axis = 0; axis < rank; ++axis) {
-      if (y[axis] != dims[axis] && y[axis] != 1 && dims[axis] != 1)
+    for (int axis = 0; axis < dims.rank(); ++axis) {
+      std::int64_t& extent = y[rank - dims.rank() + axis];
+      if (extent != dims[axis] && extent != 1 && dims[axis] != 1)
         node.reject(fmt::format("axis {} of {}", axis, node.input_name(slot)), dims[axis],
-                    "{} or 1", y[axis]);
-      if (y[axis] == 1) y[axis] = dims[axis];
+                    "{} or 1", extent);
+      if (extent == 1) extent = dims[axis];
     }
   }
   if (op.mode == PointwiseMode::gen_index) node.normalise_axis("axis", op.axis, rank);
@@ -54,6 +69,46 @@ void infer_pointwise(NodeContext& node) {
   for (int slot = operands - 1; slot >= 0; --slot)
     if (node.input(slot).dims == y) layout = slot;
   node.infer_strides_like(Pointwise::y, node.input(layout));
+}
+
+// All values are defined; these give results that are not NaN.
+Contents pointwise_contents(const NodeShapes& node, int slot) {
+  const auto positive = [&](int operand) {
+    return slot == operand ? Contents{.low = 0.25, .high = 2.0} : Contents{};
+  };
+  switch (node.op<Pointwise>().mode) {
+    case PointwiseMode::sqrt:
+    case PointwiseMode::rsqrt:
+    case PointwiseMode::log:
+    case PointwiseMode::reciprocal:
+    case PointwiseMode::pow: return positive(Pointwise::x);
+    case PointwiseMode::div:
+    case PointwiseMode::mod: return positive(Pointwise::b);
+    default: return {};
+  }
+}
+
+bool is_conversion(const Op& op) {
+  const auto& pointwise = std::get<Pointwise>(op);
+  return pointwise.mode == PointwiseMode::identity && pointwise.alpha1 == 1.0;
+}
+
+std::vector<Value> sample_pointwise(Graph& g, DType t) {
+  const Value x = g.input("x", {4, 16}, t);
+  const bool logical = t == boolean;
+  return {g.pointwise(logical ? PointwiseMode::logical_not : PointwiseMode::abs, std::array{x})};
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<Pointwise>() {
+  return {.name = "pointwise",
+          .doc_page = "pointwise",
+          .infer = infer_pointwise,
+          .sample = sample_pointwise,
+          .contents = pointwise_contents,
+          .supports_e8m0 = is_conversion};
 }
 
 }  // namespace ashlar

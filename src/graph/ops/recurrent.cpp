@@ -1,8 +1,8 @@
-// Inference and validation of recurrent networks.
+// Definition of recurrent networks.
 #include <cmath>
 
 #include "graph/enum_names.hpp"
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 #include "graph/rnn_shapes.hpp"
 
 namespace ashlar {
@@ -87,7 +87,7 @@ void infer_output(NodeContext& node, int slot, const Dims& dims, DType dtype,
 void infer_cell(NodeContext& node, RnnMode mode, int slot, const Dims& dims, DType dtype) {
   if (node.has_output(slot) && mode != RnnMode::lstm)
     node.reject(
-        fmt::format("output {}", node.schema().outputs[static_cast<std::size_t>(slot)].name),
+        fmt::format("output {}", node.traits().outputs[static_cast<std::size_t>(slot)].name),
         "a tensor", "none in mode {}", enum_name(mode));
   infer_output(node, slot, dims, dtype);
 }
@@ -109,7 +109,7 @@ void infer_records(NodeContext& node, int slot, const Dims& dims, DType like) {
   if (!node.has_output(slot)) return;
   infer_output(node, slot, dims, record_dtype(like));
   check_records(node,
-                fmt::format("{} '{}'", node.schema().outputs[static_cast<std::size_t>(slot)].name,
+                fmt::format("{} '{}'", node.traits().outputs[static_cast<std::size_t>(slot)].name,
                             node.output(slot).name),
                 node.output(slot).dtype);
 }
@@ -125,8 +125,6 @@ RnnShape shape_from_x(NodeContext& node, const Rnn& op) {
     node.reject("features of x", input, "hidden_size = {}, because input is skip", op.hidden_size);
   return make_shape(node, op, Rnn::x, input);
 }
-
-}  // namespace
 
 void infer_rnn_forward(NodeContext& node) {
   using Rnn = RnnForward;
@@ -183,6 +181,125 @@ void infer_rnn_backward_weights(NodeContext& node) {
   infer_output(
       node, Rnn::dweights, weights,
       node.has_input(Rnn::previous) ? node.input(Rnn::previous).dtype : record_dtype(x.dtype));
+}
+
+// Plausible results of a forward pass: activated gates are in (0, 1) or (-1, 1), states in (-1, 1).
+Contents reserve_contents(const RnnShape& shape) {
+  const auto element = [=](std::int64_t position, double random) {
+    const std::int64_t gate = position % shape.reserve_width() / shape.hidden;
+    const bool in_unit_interval = (shape.mode == RnnMode::lstm && (gate < 2 || gate == 3)) ||
+                                  (shape.mode == RnnMode::gru && gate < 2);
+    if (in_unit_interval) return 0.05 + 0.9 * random;
+    return shape.mode == RnnMode::relu ? std::max(0.0, 2 * random - 1) : 2 * random - 1;
+  };
+  return {.kind = Contents::Kind::by_element, .below = 0, .above = 0, .element = element};
+}
+
+template <class Rnn>
+Contents rnn_contents(const NodeShapes& node, int slot) {
+  const auto& op = node.op<Rnn>();
+  const Dims& sequence = node.input(0);  // x or dy
+  if constexpr (!std::is_same_v<Rnn, RnnForward>)
+    if (slot == Rnn::reserve)
+      return reserve_contents({op, sequence.rank() == 3 ? sequence : Dims{0, 0}, 0, 0});
+  switch (slot) {
+    case Rnn::dropout_seed:
+    case Rnn::dropout_offset: return seeds();
+    case Rnn::seq_lengths: {
+      // Packed rows are shared by the sequences.
+      const std::int64_t sequences = std::max<std::int64_t>(node.input(slot)[0], 1);
+      const bool packed = op.layout == RnnLayout::packed;
+      return lengths_up_to(packed ? sequence[0] / sequences : sequence[0], -2, packed ? 5 : 3);
+    }
+    default: return {};
+  }
+}
+
+template <class Rnn>
+double rnn_flops(const NodeShapes& node) {
+  const auto& op = node.op<Rnn>();
+  const Dims& sequence = node.input(0);  // x or dy: they have the same rows
+  std::int64_t features = sequence[sequence.rank() - 1];
+  if constexpr (std::is_same_v<Rnn, RnnBackwardData>)
+    features = rnn_input_size(op, node.input(Rnn::weights)[0]);
+  return RnnShape(op, sequence, 0, features).flops();
+}
+
+// One layer of tanh cells, 8 wide: two matrices of 8 x 8 and two biases of 8.
+template <class Op>
+Op recurrent_op() {
+  Op op;
+  op.mode = RnnMode::tanh;
+  op.hidden_size = 8;
+  return op;
+}
+constexpr std::int64_t kRecurrentWeights = 2 * 8 * 8 + 2 * 8;
+
+std::vector<Value> sample_rnn_forward(Graph& g, DType t) {
+  using Op = RnnForward;
+  return g
+      .apply(recurrent_op<Op>(),
+             {{Op::x, g.input("x", {4, 2, 8}, t)},
+              {Op::weights, g.input("weights", {kRecurrentWeights}, t)}},
+             {Op::y})
+      .all();
+}
+// The backward operations read what the forward pass computes.
+std::vector<Value> sample_rnn_backward_data(Graph& g, DType t) {
+  using Op = RnnBackwardData;
+  const Value weights = g.input("weights", {kRecurrentWeights}, t);
+  const Value reserve =
+      g.apply(recurrent_op<RnnForward>(),
+              {{RnnForward::x, g.input("x", {4, 2, 8}, t)}, {RnnForward::weights, weights}},
+              {RnnForward::y, RnnForward::reserve})[RnnForward::reserve];
+  return g
+      .apply(
+          recurrent_op<Op>(),
+          {{Op::dy, g.input("dy", {4, 2, 8}, t)}, {Op::weights, weights}, {Op::reserve, reserve}},
+          {Op::dx, Op::dgates}, {.dims = {4, 2, 8}})
+      .all();
+}
+std::vector<Value> sample_rnn_backward_weights(Graph& g, DType t) {
+  using Op = RnnBackwardWeights;
+  const Value dgates = sample_rnn_backward_data(g, t)[RnnBackwardData::dgates];
+  const Value reserve = g.value(g.nodes()[0].outputs[RnnForward::reserve]);
+  return g
+      .apply(recurrent_op<Op>(),
+             {{Op::x, g.value(g.find_tensor("x"))}, {Op::reserve, reserve}, {Op::dgates, dgates}},
+             {Op::dweights}, {.dims = {kRecurrentWeights}})
+      .all();
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<RnnForward>() {
+  return {.name = "rnn_forward",
+          .doc_page = "recurrent",
+          .infer = infer_rnn_forward,
+          .sample = sample_rnn_forward,
+          .contents = rnn_contents<RnnForward>,
+          .flops = rnn_flops<RnnForward>};
+}
+
+template <>
+OpTraits define_traits<RnnBackwardData>() {
+  return {.name = "rnn_backward_data",
+          .doc_page = "recurrent",
+          .infer = infer_rnn_backward_data,
+          .sample = sample_rnn_backward_data,
+          .contents = rnn_contents<RnnBackwardData>,
+          .flops = rnn_flops<RnnBackwardData>};
+}
+
+template <>
+OpTraits define_traits<RnnBackwardWeights>() {
+  return {.name = "rnn_backward_weights",
+          .doc_page = "recurrent",
+          .infer = infer_rnn_backward_weights,
+          .sample = sample_rnn_backward_weights,
+          .contents = rnn_contents<RnnBackwardWeights>,
+          .flops = rnn_flops<RnnBackwardWeights>};
 }
 
 }  // namespace ashlar

@@ -1,7 +1,7 @@
-// Inference and validation of reductions.
+// Definition of reductions.
 #include "base/checked.hpp"
 #include "graph/enum_names.hpp"
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -27,8 +27,6 @@ void infer_index(NodeContext& node, const Reduction& op, const Dims& y) {
   if (dtype == i32 && reduced > std::int64_t{1} << 31)
     node.reject("dtype of index", dtype, "i64 for a reduction of {} elements", reduced);
 }
-
-}  // namespace
 
 void infer_reduction(NodeContext& node) {
   auto& op = node.op<Reduction>();
@@ -59,6 +57,33 @@ void infer_reduction(NodeContext& node) {
   node.infer_dtype(Reduction::y, x.dtype);
   node.infer_strides_like(Reduction::y, x);
   infer_index(node, op, y);
+}
+
+std::vector<TailPart> reduction_tails(const Node& node) {
+  const ReductionMode mode = std::get<Reduction>(node.op).mode;
+  if (has_output(node, Reduction::index) || mode == ReductionMode::mul ||
+      mode == ReductionMode::mul_no_zeros)
+    return {};
+  std::optional<PointwiseMode> f;
+  if (mode == ReductionMode::amax || mode == ReductionMode::norm1) f = PointwiseMode::abs;
+  if (mode == ReductionMode::norm2) f = PointwiseMode::mul;
+  return {{Reduction::y, mode, f}};
+}
+
+std::vector<Value> sample_reduction(Graph& g, DType t) {
+  return {g.reduce(g.input("x", {4, 16}, t), ReductionMode::add, {1})};
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<Reduction>() {
+  return {.name = "reduction",
+          .doc_page = "reduction",
+          .infer = infer_reduction,
+          .sample = sample_reduction,
+          .fused_inputs = {Reduction::x},
+          .tails = reduction_tails};
 }
 
 }  // namespace ashlar

@@ -1,8 +1,10 @@
-// Inference and validation of pooling and interpolation.
+// Definition of pooling and interpolation.
+#include <cmath>
+
 #include "base/checked.hpp"
 #include "base/element.hpp"
 #include "graph/enum_names.hpp"
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -48,8 +50,6 @@ Dims resampled_dims(NodeContext& node, ResampleAttributes& op, const Dims& x) {
   }
   return y;
 }
-
-}  // namespace
 
 void infer_resample_forward(NodeContext& node) {
   auto& op = node.op<ResampleForward>();
@@ -98,6 +98,60 @@ void infer_resample_backward(NodeContext& node) {
     node.reject("input index", "nothing", "index or x: maxpool's gradient goes to the maximum");
   node.infer_dtype(ResampleBackward::dx, dy.dtype);
   node.infer_strides_like(ResampleBackward::dx, dy);
+}
+
+// Row-major positions inside each pooling window that are not in the padding.
+Contents resample_backward_contents(const NodeShapes& node, int slot) {
+  if (slot != ResampleBackward::index) return {};
+  const auto element = [op = ResampleAttributes(node.op<ResampleBackward>()),
+                        windows = node.input(slot), dx = node.output(ResampleBackward::dx)](
+                           std::int64_t position, double random) {
+    std::int64_t result = 0, place = 1;
+    for (int axis = op.window.rank() - 1; axis >= 0; --axis) {
+      const std::int64_t first = position % windows[axis + 2] * op.stride[axis] - op.padding[axis];
+      position /= windows[axis + 2];
+      const std::int64_t low = std::max<std::int64_t>(0, -first);
+      const std::int64_t end = std::min(op.window[axis], dx[axis + 2] - first);
+      // Takes one digit from the random number and leaves the rest of it for the next axis.
+      const std::int64_t count = std::max<std::int64_t>(end - low, 1);
+      random *= static_cast<double>(count);
+      result += place * (low + std::min(static_cast<std::int64_t>(random), count - 1));
+      random -= std::floor(random);
+      place *= op.window[axis];
+    }
+    return static_cast<double>(result);
+  };
+  return {.kind = Contents::Kind::by_element, .below = 0, .above = 0, .element = element};
+}
+
+std::vector<Value> sample_resample_forward(Graph& g, DType t) {
+  return {g.resample(g.input("x", {1, 4, 6, 6}, t), {.window = {2, 2}})};
+}
+std::vector<Value> sample_resample_backward(Graph& g, DType t) {
+  return {g.resample_backward(g.input("dy", {1, 4, 3, 3}, t), {.window = {2, 2}},
+                              {.dims = {1, 4, 6, 6}}, {}, g.input("index", {1, 4, 3, 3}, i32))};
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<ResampleForward>() {
+  return {.name = "resample_forward",
+          .doc_page = "resample",
+          .infer = infer_resample_forward,
+          .sample = sample_resample_forward,
+          .fused_inputs = {ResampleForward::x},
+          .rereads_inputs = true};
+}
+
+template <>
+OpTraits define_traits<ResampleBackward>() {
+  return {.name = "resample_backward",
+          .doc_page = "resample",
+          .infer = infer_resample_backward,
+          .sample = sample_resample_backward,
+          .contents = resample_backward_contents,
+          .fused_inputs = {ResampleBackward::dy}};
 }
 
 }  // namespace ashlar

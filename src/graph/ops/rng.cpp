@@ -1,7 +1,9 @@
-// Inference and validation of rng.
-#include "graph/ops/infer.hpp"
+// Definition of rng.
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
+
+namespace {
 
 void infer_rng(NodeContext& node) {
   const auto& op = node.op<Rng>();
@@ -18,6 +20,22 @@ void infer_rng(NodeContext& node) {
     node.reject("standard_deviation", op.standard_deviation, "at least 0");
   node.infer_dtype(Rng::y, f32);
   node.infer_strides_like(Rng::y, Tensor{});
+}
+
+Contents rng_contents(const NodeShapes&, int) { return seeds(); }
+
+std::vector<Value> sample_rng(Graph& g, DType t) { return {g.rng({4, 16}, {}, {.dtype = t})}; }
+
+}  // namespace
+
+template <>
+OpTraits define_traits<Rng>() {
+  return {.name = "rng",
+          .doc_page = "rng",
+          .infer = infer_rng,
+          .sample = sample_rng,
+          .contents = rng_contents,
+          .integers_are_parameters = true};
 }
 
 }  // namespace ashlar

@@ -1,7 +1,9 @@
-// Inference and validation of softmax.
-#include "graph/ops/infer.hpp"
+// Definition of softmax.
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
+
+namespace {
 
 void infer_softmax_forward(NodeContext& node) {
   auto& op = node.op<SoftmaxForward>();
@@ -28,6 +30,40 @@ void infer_softmax_backward(NodeContext& node) {
   node.infer_dims(SoftmaxBackward::dx, y.dims);
   node.infer_dtype(SoftmaxBackward::dx, y.dtype);
   node.infer_strides_like(SoftmaxBackward::dx, y);
+}
+
+Contents softmax_backward_contents(const NodeShapes& node, int slot) {
+  if (slot != SoftmaxBackward::y) return {};
+  return node.op<SoftmaxBackward>().log ? values_within(-4, 0) : values_within(0, 1);
+}
+
+std::vector<Value> sample_softmax_forward(Graph& g, DType t) {
+  return {g.softmax(g.input("x", {4, 64}, t))};
+}
+std::vector<Value> sample_softmax_backward(Graph& g, DType t) {
+  return {g.softmax_backward(g.input("y", {4, 64}, t), g.input("dy", {4, 64}, t))};
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<SoftmaxForward>() {
+  return {.name = "softmax_forward",
+          .doc_page = "softmax",
+          .infer = infer_softmax_forward,
+          .sample = sample_softmax_forward,
+          .fused_inputs = {SoftmaxForward::x},
+          .draws_in_epilogue = true};
+}
+
+template <>
+OpTraits define_traits<SoftmaxBackward>() {
+  return {.name = "softmax_backward",
+          .doc_page = "softmax",
+          .infer = infer_softmax_backward,
+          .sample = sample_softmax_backward,
+          .contents = softmax_backward_contents,
+          .fused_inputs = {SoftmaxBackward::y, SoftmaxBackward::dy}};
 }
 
 }  // namespace ashlar

@@ -1,5 +1,5 @@
-// Inference and validation of the spatial transformer.
-#include "graph/ops/infer.hpp"
+// Definition of the spatial transformer.
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -47,8 +47,6 @@ Dims check_sampling(NodeContext& node, int x_slot, int grid_slot) {
                   "at least 1 element to sample from");
   return y;
 }
-
-}  // namespace
 
 void infer_grid_generator_forward(NodeContext& node) {
   using Generator = GridGeneratorForward;
@@ -101,6 +99,91 @@ void infer_grid_sample_backward(NodeContext& node) {
   node.infer_dims(Sampler::dgrid, grid.dims);
   node.infer_dtype(Sampler::dgrid, grid.dtype);
   node.infer_strides_like(Sampler::dgrid, grid);
+}
+
+// Mostly near x; a grid may point anywhere.
+template <class Sampler>
+Contents grid_sample_contents(const NodeShapes&, int slot) {
+  if (slot != Sampler::grid) return {};
+  return {.low = -1.4, .high = 1.4, .below = 1e9, .above = 1e9};
+}
+
+// One multiply-add per corner of a cell; three times as many for both gradients.
+template <class Sampler>
+double grid_sample_flops(const NodeShapes& node) {
+  constexpr bool kForward = std::is_same_v<Sampler, GridSampleForward>;
+  const double results = count_of(kForward ? node.output(0) : node.input(GridSampleBackward::dy));
+  return (kForward ? 1 : 3) * 2 * results * (1 << (node.input(Sampler::x).rank() - 2));
+}
+
+std::vector<Value> sample_grid_generator_forward(Graph& g, DType t) {
+  using Op = GridGeneratorForward;
+  Op op;
+  op.size = {4, 4};
+  return g.apply(op, {{Op::theta, g.input("theta", {2, 2, 3}, t)}}, {Op::grid}).all();
+}
+std::vector<Value> sample_grid_generator_backward(Graph& g, DType t) {
+  using Op = GridGeneratorBackward;
+  Op op;
+  op.size = {4, 4};
+  return g.apply(op, {{Op::dgrid, g.input("dgrid", {2, 4, 4, 2}, t)}}, {Op::dtheta}).all();
+}
+std::vector<Value> sample_grid_sample_forward(Graph& g, DType t) {
+  using Op = GridSampleForward;
+  return g
+      .apply(Op{},
+             {{Op::x, g.input("x", {1, 4, 6, 6}, t)},
+              {Op::grid, g.input("grid", {1, 4, 4, 2}, parameter_dtype(t))}},
+             {Op::y})
+      .all();
+}
+std::vector<Value> sample_grid_sample_backward(Graph& g, DType t) {
+  using Op = GridSampleBackward;
+  return g
+      .apply(Op{},
+             {{Op::x, g.input("x", {1, 4, 6, 6}, t)},
+              {Op::grid, g.input("grid", {1, 4, 4, 2}, parameter_dtype(t))},
+              {Op::dy, g.input("dy", {1, 4, 4, 4}, t)}},
+             {Op::dx, Op::dgrid})
+      .all();
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<GridGeneratorForward>() {
+  return {.name = "grid_generator_forward",
+          .doc_page = "spatial_transformer",
+          .infer = infer_grid_generator_forward,
+          .sample = sample_grid_generator_forward};
+}
+
+template <>
+OpTraits define_traits<GridGeneratorBackward>() {
+  return {.name = "grid_generator_backward",
+          .doc_page = "spatial_transformer",
+          .infer = infer_grid_generator_backward,
+          .sample = sample_grid_generator_backward};
+}
+
+template <>
+OpTraits define_traits<GridSampleForward>() {
+  return {.name = "grid_sample_forward",
+          .doc_page = "spatial_transformer",
+          .infer = infer_grid_sample_forward,
+          .sample = sample_grid_sample_forward,
+          .contents = grid_sample_contents<GridSampleForward>,
+          .flops = grid_sample_flops<GridSampleForward>};
+}
+
+template <>
+OpTraits define_traits<GridSampleBackward>() {
+  return {.name = "grid_sample_backward",
+          .doc_page = "spatial_transformer",
+          .infer = infer_grid_sample_backward,
+          .sample = sample_grid_sample_backward,
+          .contents = grid_sample_contents<GridSampleBackward>,
+          .flops = grid_sample_flops<GridSampleBackward>};
 }
 
 }  // namespace ashlar

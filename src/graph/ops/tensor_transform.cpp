@@ -1,6 +1,6 @@
-// Inference and validation of tensor_transform.
+// Definition of tensor_transform.
 #include "base/checked.hpp"
-#include "graph/ops/infer.hpp"
+#include "graph/ops/define.hpp"
 
 namespace ashlar {
 
@@ -37,8 +37,6 @@ Dims unfolded(NodeContext& node, const TensorTransform& op, Dims dims) {
   return dims;
 }
 
-}  // namespace
-
 void infer_tensor_transform(NodeContext& node) {
   auto& op = node.op<TensorTransform>();
   node.require_arithmetic(TensorTransform::x);
@@ -64,6 +62,22 @@ void infer_tensor_transform(NodeContext& node) {
     node.reject("beta", op.beta, "0, or an input z to blend with");
   node.require_dims(TensorTransform::z, y);
   node.require_arithmetic(TensorTransform::z);
+}
+
+std::vector<Value> sample_tensor_transform(Graph& g, DType t) {
+  using Op = TensorTransform;
+  return g.apply(Op{.fold = {2, 2}}, {{Op::x, g.input("x", {1, 4, 6, 6}, t)}}, {Op::y}).all();
+}
+
+}  // namespace
+
+template <>
+OpTraits define_traits<TensorTransform>() {
+  return {.name = "tensor_transform",
+          .doc_page = "tensor_transform",
+          .infer = infer_tensor_transform,
+          .sample = sample_tensor_transform,
+          .fused_inputs = {TensorTransform::x}};
 }
 
 }  // namespace ashlar

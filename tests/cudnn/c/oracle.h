@@ -1,5 +1,5 @@
 /* The oracle for tests of legacy calls, in C99: a graph with host and device memory for each of its
- * bound tensors (cudaMalloc: of a GPU, or of the host runtime of cudnn/hostrt). A test builds the
+ * bound tensors (cudaMalloc: of a GPU, or of the host runtime of tools/hostrt). A test builds the
  * graph that is equivalent to the call, makes the call on the device pointers, and lets the oracle
  * check the outputs. */
 #ifndef ASHLAR_TESTS_CUDNN_C_ORACLE_H

@@ -131,8 +131,7 @@ std::string Execution::compare(double& worst) {
     std::vector<std::byte> after(block.before.size());
     block.memory->download(after.data(), static_cast<std::int64_t>(after.size()));
     if (is_recognised) accept_masked_rows(graph.tensor(output.tensor), after.data(), output);
-    const Comparison comparison =
-        ashlar::compare(graph.tensor(output.tensor), after.data(), output);
+    const Comparison comparison = output.compare(graph.tensor(output.tensor), after.data());
     if (comparison.worst_bound > 0)
       worst = std::max(worst, comparison.worst_error / comparison.worst_bound);
     if (!comparison.ok) wrong += (wrong.empty() ? "" : "; ") + comparison.summary;

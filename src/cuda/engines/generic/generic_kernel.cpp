@@ -4,7 +4,7 @@
 
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
-#include "graph/schema.hpp"
+#include "graph/op_traits.hpp"
 
 namespace ashlar::cuda {
 
@@ -21,15 +21,15 @@ class Operands {
 
   std::string print(int only_input) {
     const Anchor& anchor = *region_.anchor;
-    const OpSchema& schema = schema_of(anchor.op);
-    if (schema.is_variadic()) {
-      add_input(std::string(schema.inputs[0].name), only_input);
+    const OpTraits& traits = traits_of(anchor.op);
+    if (traits.is_variadic()) {
+      add_input(std::string(traits.inputs[0].name), only_input);
     } else {
-      for (std::size_t slot = 0; slot < schema.inputs.size(); ++slot)
-        add_input(std::string(schema.inputs[slot].name), static_cast<int>(slot));
+      for (std::size_t slot = 0; slot < traits.inputs.size(); ++slot)
+        add_input(std::string(traits.inputs[slot].name), static_cast<int>(slot));
     }
-    for (std::size_t slot = 0; slot < schema.outputs.size(); ++slot)
-      add_output(std::string(schema.outputs[slot].name), slot);
+    for (std::size_t slot = 0; slot < traits.outputs.size(); ++slot)
+      add_output(std::string(traits.outputs[slot].name), slot);
     return std::move(text_);
   }
   void add_missing_input(const std::string& name) {
