@@ -9,20 +9,26 @@
 #include <ashlar/ops/cache.hpp>
 #include <ashlar/ops/convolution.hpp>
 #include <ashlar/ops/ctc.hpp>
+#include <ashlar/ops/indexing.hpp>
 #include <ashlar/ops/local_norm.hpp>
+#include <ashlar/ops/loss.hpp>
 #include <ashlar/ops/matmul.hpp>
 #include <ashlar/ops/mixture.hpp>
 #include <ashlar/ops/movement.hpp>
 #include <ashlar/ops/multi_head_attention.hpp>
 #include <ashlar/ops/norm.hpp>
+#include <ashlar/ops/padding.hpp>
 #include <ashlar/ops/pointwise.hpp>
 #include <ashlar/ops/quantization.hpp>
 #include <ashlar/ops/random.hpp>
 #include <ashlar/ops/recurrent.hpp>
 #include <ashlar/ops/reduction.hpp>
 #include <ashlar/ops/resample.hpp>
+#include <ashlar/ops/rope.hpp>
+#include <ashlar/ops/scan.hpp>
 #include <ashlar/ops/softmax.hpp>
 #include <ashlar/ops/spatial_transformer.hpp>
+#include <ashlar/ops/top_k.hpp>
 #include <concepts>
 #include <variant>
 
@@ -38,7 +44,8 @@ using Op = std::variant<
     MultiHeadAttentionBackwardData, MultiHeadAttentionBackwardWeights, PagedCacheLoad,
     ExpandBandMatrix, ContractBandMatrix, RnnForward, RnnBackwardData, RnnBackwardWeights, CtcLoss,
     Rng, DropoutForward, DropoutBackward, BlockScaleQuantize, BlockScaleDequantize, Reshape,
-    Transpose, Slice, Concat, TensorTransform>;
+    Transpose, Slice, Concat, TensorTransform, Gather, Scatter, Pad, PadBackward, Scan, TopK,
+    CrossEntropyForward, CrossEntropyBackward, Rope>;
 
 // One of the structs that Op holds.
 template <class O>

@@ -46,6 +46,12 @@ constexpr std::array<Name, 2> kRnnLayouts = {"padded", "packed"};
 constexpr std::array<Name, 2> kCtcInputs = {"logits", "probabilities"};
 constexpr std::array<Name, 2> kCtcPaddings = {"zero", "skip"};
 constexpr std::array<Name, 2> kScaleLayouts = {"linear", "f8_128x4"};
+constexpr std::array<Name, 2> kIndexModes = {"slices", "elements"};
+constexpr std::array<Name, 2> kOutOfRange = {"zero", "clamp"};
+constexpr std::array<Name, 5> kScatterModes = {"set", "add", "mul", "min", "max"};
+constexpr std::array<Name, 4> kPadModes = {"constant", "reflect", "edge", "circular"};
+constexpr std::array<Name, 5> kScanModes = {"add", "mul", "min", "max", "logsumexp"};
+constexpr std::array<Name, 2> kRopePairs = {"half", "interleaved"};
 constexpr std::array<Name, 5> kTensorKinds = {"input", "output", "intermediate", "scalar",
                                               "constant"};
 
@@ -71,6 +77,12 @@ std::span<const Name> enum_names(RnnLayout) { return kRnnLayouts; }
 std::span<const Name> enum_names(CtcInput) { return kCtcInputs; }
 std::span<const Name> enum_names(CtcPadding) { return kCtcPaddings; }
 std::span<const Name> enum_names(ScaleLayout) { return kScaleLayouts; }
+std::span<const Name> enum_names(IndexMode) { return kIndexModes; }
+std::span<const Name> enum_names(OutOfRange) { return kOutOfRange; }
+std::span<const Name> enum_names(ScatterMode) { return kScatterModes; }
+std::span<const Name> enum_names(PadMode) { return kPadModes; }
+std::span<const Name> enum_names(ScanMode) { return kScanModes; }
+std::span<const Name> enum_names(RopePairs) { return kRopePairs; }
 std::span<const Name> enum_names(TensorKind) { return kTensorKinds; }
 
 bool parse_dtype(Name name, DType& dtype) {

@@ -28,6 +28,12 @@ std::span<const std::string_view> enum_names(RnnLayout);
 std::span<const std::string_view> enum_names(CtcInput);
 std::span<const std::string_view> enum_names(CtcPadding);
 std::span<const std::string_view> enum_names(ScaleLayout);
+std::span<const std::string_view> enum_names(IndexMode);
+std::span<const std::string_view> enum_names(OutOfRange);
+std::span<const std::string_view> enum_names(ScatterMode);
+std::span<const std::string_view> enum_names(PadMode);
+std::span<const std::string_view> enum_names(ScanMode);
+std::span<const std::string_view> enum_names(RopePairs);
 std::span<const std::string_view> enum_names(TensorKind);
 
 template <class E>
