@@ -9,6 +9,7 @@
 #include <ashlar/dims.hpp>
 #include <ashlar/dtype.hpp>
 #include <ashlar/error.hpp>
+#include <ashlar/gradients.hpp>
 #include <ashlar/graph.hpp>
 #include <ashlar/inspect.hpp>
 #include <ashlar/installation.hpp>

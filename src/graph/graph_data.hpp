@@ -14,10 +14,13 @@ struct GraphData {
   std::vector<NodeId> producers;  // by tensor; kNoNode for inputs, scalars and constants
 };
 
-// Mutable access for the planner to a graph that it owns.
+// Mutable access for the library: of the planner to a graph that it owns, and of gradients().
 struct GraphAccess {
   static GraphData& data(Graph& graph) { return *graph.data_; }
   static const GraphData& data(const Graph& graph) { return *graph.data_; }
+  static void require_own(const Graph& graph, Value value, std::string_view call) {
+    graph.require_own(value, call);
+  }
 };
 
 // The default compute type of a node: f64 if an operand is f64, f32 if one is a narrower float,

@@ -10,6 +10,7 @@
 
 namespace ashlar {
 
+class GradientContext;
 class NodeContext;
 class NodeShapes;
 
@@ -51,6 +52,8 @@ struct OpTraits {
   // Fills in dims, dtypes and strides of outputs and normalises attributes (full length, no
   // negative axes), or throws Error(invalid_graph).
   void (*infer)(NodeContext& node) = nullptr;
+  // Adds the gradients of the inputs to the graph, for gradients(). Null: it has none.
+  void (*gradient)(GradientContext& node) = nullptr;
   // Adds the operation to an empty graph, with its main operands in `dtype`; returns the results to
   // keep. Throws Error(invalid_graph) if the operation is not defined for it.
   std::vector<Value> (*sample)(Graph& graph, DType dtype) = nullptr;

@@ -311,6 +311,35 @@ std::vector<Value> sample_attention_backward(Graph& g, DType t) {
   return {gradients.dq, gradients.dk, gradients.dv};
 }
 
+void attention_gradient(GradientContext& c) {
+  using Self = AttentionForward;
+  using Backward = AttentionBackward;
+  c.only_output(Self::o);
+  for (const int slot : {Self::descale_q, Self::descale_k, Self::descale_v, Self::descale_s,
+                         Self::scale_s, Self::scale_o})
+    if (c.input(slot)) c.refuse("fp8 scales of the gradients are not known");
+  for (const int slot : {Self::scale_tensor, Self::score_input0, Self::score_input1,
+                         Self::score_input2, Self::score_input3})
+    if (c.wants(slot)) c.refuse("scale_tensor and score inputs have none");
+  Backward op;
+  static_cast<AttentionAttributes&>(op) = c.op<Self>();
+  std::vector<AnyOperand> operands = c.shared_operands(op);
+  operands.push_back({Backward::o, c.output(Self::o)});
+  operands.push_back({Backward::d_o, c.dy()});
+  operands.push_back({Backward::stats, c.require_output(Self::stats)});
+  std::vector<AnyWanted> wanted = {{Backward::dk}, {Backward::dv}};
+  if (c.wants(Self::bias)) wanted.push_back({Backward::dbias});
+  if (c.wants(Self::sink)) wanted.push_back({Backward::dsink});
+  const auto out = c.graph().apply_any(op, operands, wanted);
+  constexpr std::pair<int, int> kGradients[] = {{Self::q, Backward::dq},
+                                                {Self::k, Backward::dk},
+                                                {Self::v, Backward::dv},
+                                                {Self::bias, Backward::dbias},
+                                                {Self::sink, Backward::dsink}};
+  for (const auto& [input, gradient] : kGradients)
+    if (c.wants(input)) c.add(input, out[static_cast<std::size_t>(gradient)]);
+}
+
 }  // namespace
 
 template <>
@@ -319,6 +348,7 @@ OpTraits define_traits<AttentionForward>() {
   return {.name = "attention_forward",
           .doc_page = "attention",
           .infer = infer_attention_forward,
+          .gradient = attention_gradient,
           .sample = sample_attention_forward,
           .contents = attention_contents<Self>,
           .flops = attention_flops<Self, pair_count<Self>>,

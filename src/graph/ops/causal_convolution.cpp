@@ -85,6 +85,26 @@ std::vector<Value> sample_causal_conv_backward(Graph& g, DType t) {
       .all();
 }
 
+void causal_conv_gradient(GradientContext& c) {
+  using Self = CausalConvForward;
+  using Backward = CausalConvBackward;
+  c.only_output(Self::y);
+  Backward op;
+  static_cast<CausalConvAttributes&>(op) = c.op<Self>();
+  std::vector<AnyOperand> operands = c.shared_operands(op);
+  operands.push_back({Backward::dy, c.dy()});
+  constexpr std::pair<int, int> kGradients[] = {{Self::w, Backward::dw},
+                                                {Self::bias, Backward::dbias},
+                                                {Self::initial_state, Backward::dinitial_state}};
+  std::vector<AnyWanted> wanted;
+  for (const auto& [input, gradient] : kGradients)
+    if (c.wants(input)) wanted.push_back({gradient});
+  const auto out = c.graph().apply_any(op, operands, wanted);
+  c.add(Self::x, out[Backward::dx]);
+  for (const auto& [input, gradient] : kGradients)
+    if (c.wants(input)) c.add(input, out[static_cast<std::size_t>(gradient)]);
+}
+
 }  // namespace
 
 template <>
@@ -92,6 +112,7 @@ OpTraits define_traits<CausalConvForward>() {
   return {.name = "causal_conv_forward",
           .doc_page = "causal_convolution",
           .infer = infer_causal_conv_forward,
+          .gradient = causal_conv_gradient,
           .sample = sample_causal_conv_forward,
           .flops = causal_conv_flops<CausalConvForward>,
           .fused_inputs = {CausalConvForward::x}};

@@ -148,6 +148,41 @@ std::vector<Value> sample_conv_backward_filter(Graph& g, DType t) {
                                  {.dims = {4, 4, 3, 3}})};
 }
 
+// alpha applies to both operands, beta to z alone.
+void conv_forward_gradient(GradientContext& c) {
+  using Self = ConvForward;
+  ConvAttributes op = c.op<Self>();
+  const double beta = std::exchange(op.beta, 0.0);
+  const Value x = c.input(Self::x), w = c.input(Self::w), dy = c.dy();
+  if (c.wants(Self::x))
+    c.add(Self::x, c.graph().conv_backward_data(dy, w, op, c.spec(Self::x)));
+  if (c.wants(Self::w))
+    c.add(Self::w, c.graph().conv_backward_filter(x, dy, op, c.spec(Self::w)));
+  if (c.wants(Self::z)) c.add(Self::z, c.scale(dy, beta));
+}
+
+void conv_backward_data_gradient(GradientContext& c) {
+  using Self = ConvBackwardData;
+  ConvAttributes op = c.op<Self>();
+  const double beta = std::exchange(op.beta, 0.0);
+  const Value dy = c.input(Self::dy), w = c.input(Self::w), gradient = c.dy();
+  if (c.wants(Self::dy)) c.add(Self::dy, c.graph().conv(gradient, w, op, c.spec(Self::dy)));
+  if (c.wants(Self::w))
+    c.add(Self::w, c.graph().conv_backward_filter(gradient, dy, op, c.spec(Self::w)));
+  if (c.wants(Self::z)) c.add(Self::z, c.scale(gradient, beta));
+}
+
+void conv_backward_filter_gradient(GradientContext& c) {
+  using Self = ConvBackwardFilter;
+  ConvAttributes op = c.op<Self>();
+  const double beta = std::exchange(op.beta, 0.0);
+  const Value x = c.input(Self::x), dy = c.input(Self::dy), gradient = c.dy();
+  if (c.wants(Self::x))
+    c.add(Self::x, c.graph().conv_backward_data(dy, gradient, op, c.spec(Self::x)));
+  if (c.wants(Self::dy)) c.add(Self::dy, c.graph().conv(x, gradient, op, c.spec(Self::dy)));
+  if (c.wants(Self::z)) c.add(Self::z, c.scale(gradient, beta));
+}
+
 }  // namespace
 
 template <>
@@ -155,6 +190,7 @@ OpTraits define_traits<ConvForward>() {
   return {.name = "conv_forward",
           .doc_page = "convolution",
           .infer = infer_conv_forward,
+          .gradient = conv_forward_gradient,
           .sample = sample_conv_forward,
           .flops = conv_forward_flops,
           .arithmetic_inputs = {ConvForward::x, ConvForward::w},
@@ -169,6 +205,7 @@ OpTraits define_traits<ConvBackwardData>() {
   return {.name = "conv_backward_data",
           .doc_page = "convolution",
           .infer = infer_conv_backward_data,
+          .gradient = conv_backward_data_gradient,
           .sample = sample_conv_backward_data,
           .flops = conv_backward_data_flops,
           .arithmetic_inputs = {ConvBackwardData::dy, ConvBackwardData::w},
@@ -183,6 +220,7 @@ OpTraits define_traits<ConvBackwardFilter>() {
   return {.name = "conv_backward_filter",
           .doc_page = "convolution",
           .infer = infer_conv_backward_filter,
+          .gradient = conv_backward_filter_gradient,
           .sample = sample_conv_backward_filter,
           .flops = conv_backward_filter_flops,
           .arithmetic_inputs = {ConvBackwardFilter::x, ConvBackwardFilter::dy},

@@ -89,6 +89,13 @@ std::vector<Value> sample_ctc_loss(Graph& g, DType t) {
       .all();
 }
 
+void ctc_gradient(GradientContext& c) {
+  c.only_output(CtcLoss::loss);
+  const Value gradient = c.require_output(CtcLoss::gradient);
+  const std::int64_t sequences = c.input(CtcLoss::x).dims()[1];
+  c.add(CtcLoss::x, c.multiply(gradient, c.graph().reshape(c.dy(), {1, sequences, 1})));
+}
+
 }  // namespace
 
 template <>
@@ -96,6 +103,7 @@ OpTraits define_traits<CtcLoss>() {
   return {.name = "ctc_loss",
           .doc_page = "ctc",
           .infer = infer_ctc_loss,
+          .gradient = ctc_gradient,
           .sample = sample_ctc_loss,
           .contents = ctc_loss_contents,
           .flops = ctc_loss_flops,

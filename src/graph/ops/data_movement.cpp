@@ -113,6 +113,58 @@ std::vector<Value> sample_concat(Graph& g, DType t) {
   return {g.concat(std::array{g.input("a", {4, 16}, t), g.input("b", {4, 16}, t)}, 0)};
 }
 
+void reshape_gradient(GradientContext& c) {
+  c.add(Reshape::x, c.graph().reshape(c.dy(), c.input(Reshape::x).dims()));
+}
+
+void transpose_gradient(GradientContext& c) {
+  const Dims permutation = c.op<Transpose>().permutation;
+  Dims inverse = permutation;
+  for (int axis = 0; axis < permutation.rank(); ++axis)
+    inverse[static_cast<int>(permutation[axis])] = axis;
+  c.add(Transpose::x, c.graph().transpose(c.dy(), inverse));
+}
+
+// dy between zeros.
+void slice_gradient(GradientContext& c) {
+  const Slice op = c.op<Slice>();
+  const Dims x = c.input(Slice::x).dims();
+  Value dx = c.dy();
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    // Elements that are `step` apart: as a new axis with zeros behind each of them, whose last
+    // ones may reach past the end of x and are cropped.
+    if (op.step[axis] > 1 && x.rank() < kMaxRank) {
+      Dims apart = dx.dims(), after = Dims::filled(x.rank() + 1, 0), wide;
+      for (int a = 0; a < apart.rank(); ++a) {
+        wide.push_back(apart[a]);
+        if (a == axis) wide.push_back(1);
+      }
+      after[axis + 1] = op.step[axis] - 1;
+      apart[axis] *= op.step[axis];
+      dx = c.graph().apply(Pad{.after = after}, {{Pad::x, c.graph().reshape(dx, wide)}});
+      dx = c.graph().reshape(dx, apart);
+    } else if (op.step[axis] > 1) {
+      c.refuse("steps on tensors of rank 8");
+    }
+  }
+  Dims before = op.start, after;
+  for (int axis = 0; axis < x.rank(); ++axis)
+    after.push_back(x[axis] - op.start[axis] - dx.dims()[axis]);
+  c.add(Slice::x, c.graph().apply(Pad{.before = before, .after = after}, {{Pad::x, dx}}));
+}
+
+void concat_gradient(GradientContext& c) {
+  const int axis = static_cast<int>(c.op<Concat>().axis);
+  std::int64_t begin = 0;
+  for (int slot = 0; slot < c.input_count(); ++slot) {
+    const Dims dims = c.input(slot).dims();
+    Dims start = Dims::filled(dims.rank(), 0), limit = dims;
+    start[axis] = begin;
+    limit[axis] = begin += dims[axis];
+    if (c.wants(slot)) c.add(slot, c.graph().slice(c.dy(), start, limit));
+  }
+}
+
 }  // namespace
 
 template <>
@@ -120,6 +172,7 @@ OpTraits define_traits<Reshape>() {
   return {.name = "reshape",
           .doc_page = "data_movement",
           .infer = infer_reshape,
+          .gradient = reshape_gradient,
           .sample = sample_reshape,
           .supports_e8m0 = in_every_form,
           .moves_elements = true};
@@ -130,6 +183,7 @@ OpTraits define_traits<Transpose>() {
   return {.name = "transpose",
           .doc_page = "data_movement",
           .infer = infer_transpose,
+          .gradient = transpose_gradient,
           .sample = sample_transpose,
           .supports_e8m0 = in_every_form,
           .moves_elements = true};
@@ -140,6 +194,7 @@ OpTraits define_traits<Slice>() {
   return {.name = "slice",
           .doc_page = "data_movement",
           .infer = infer_slice,
+          .gradient = slice_gradient,
           .sample = sample_slice,
           .supports_e8m0 = in_every_form,
           .moves_elements = true};
@@ -150,6 +205,7 @@ OpTraits define_traits<Concat>() {
   return {.name = "concat",
           .doc_page = "data_movement",
           .infer = infer_concat,
+          .gradient = concat_gradient,
           .sample = sample_concat,
           .supports_e8m0 = in_every_form,
           .moves_elements = true};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/gradient_context.hpp"
 #include "graph/node_context.hpp"
 #include "graph/node_shapes.hpp"
 #include "graph/op_traits.hpp"

@@ -65,6 +65,25 @@ std::vector<Value> sample_dropout_backward(Graph& g, DType t) {
   return g.apply(Op{}, {{Op::dy, g.input("dy", {4, 16}, t)}}, {Op::dx}).all();
 }
 
+void dropout_forward_gradient(GradientContext& c) {
+  using Backward = DropoutBackward;
+  Backward op;
+  static_cast<DropoutAttributes&>(op) = c.op<DropoutForward>();
+  std::vector<AnyOperand> operands = c.shared_operands(op);
+  // The mask takes an eighth of a byte per element; without it the numbers are drawn again.
+  if (const Value mask = c.output(DropoutForward::mask)) operands = {{Backward::mask, mask}};
+  operands.push_back({Backward::dy, c.dy()});
+  c.add(DropoutForward::x, c.graph().apply_any(op, operands, {})[Backward::dx]);
+}
+
+void dropout_backward_gradient(GradientContext& c) {
+  const Op op = c.op<DropoutBackward>();
+  std::vector<AnyOperand> operands = c.shared_operands(op);
+  for (AnyOperand& operand : operands)
+    if (operand.slot == DropoutBackward::dy) operand.value = c.dy();
+  c.add(DropoutBackward::dy, c.graph().apply_any(op, operands, {})[DropoutBackward::dx]);
+}
+
 }  // namespace
 
 template <>
@@ -72,6 +91,7 @@ OpTraits define_traits<DropoutForward>() {
   return {.name = "dropout_forward",
           .doc_page = "dropout",
           .infer = infer_dropout_forward,
+          .gradient = dropout_forward_gradient,
           .sample = sample_dropout_forward,
           .contents = dropout_forward_contents,
           .fused_inputs = {DropoutForward::x}};
@@ -82,6 +102,7 @@ OpTraits define_traits<DropoutBackward>() {
   return {.name = "dropout_backward",
           .doc_page = "dropout",
           .infer = infer_dropout_backward,
+          .gradient = dropout_backward_gradient,
           .sample = sample_dropout_backward,
           .contents = dropout_backward_contents,
           .fused_inputs = {DropoutBackward::dy}};

@@ -66,6 +66,26 @@ std::vector<Value> sample_divisive_norm_backward(Graph& g, DType t) {
       .all();
 }
 
+void lrn_gradient(GradientContext& c) {
+  LrnBackward op;
+  static_cast<LocalNormAttributes&>(op) = c.op<LrnForward>();
+  c.add(LrnForward::x, c.graph().apply(op, {{LrnBackward::x, c.input(LrnForward::x)},
+                                            {LrnBackward::dy, c.dy()}}));
+}
+
+void divisive_norm_gradient(GradientContext& c) {
+  using Backward = DivisiveNormBackward;
+  Backward op;
+  static_cast<LocalNormAttributes&>(op) = c.op<DivisiveNormForward>();
+  std::vector<AnyOperand> operands = c.shared_operands(op);
+  operands.push_back({Backward::dy, c.dy()});
+  std::vector<AnyWanted> wanted;
+  if (c.wants(DivisiveNormForward::means)) wanted.push_back({Backward::dmeans});
+  const auto out = c.graph().apply_any(op, operands, wanted);
+  c.add(DivisiveNormForward::x, out[Backward::dx]);
+  if (!wanted.empty()) c.add(DivisiveNormForward::means, out[Backward::dmeans]);
+}
+
 }  // namespace
 
 template <>
@@ -73,6 +93,7 @@ OpTraits define_traits<LrnForward>() {
   return {.name = "lrn_forward",
           .doc_page = "local_norm",
           .infer = infer_lrn_forward,
+          .gradient = lrn_gradient,
           .sample = sample_lrn_forward,
           .fused_inputs = {LrnForward::x},
           .rereads_inputs = true};
@@ -93,6 +114,7 @@ OpTraits define_traits<DivisiveNormForward>() {
   return {.name = "divisive_norm_forward",
           .doc_page = "local_norm",
           .infer = infer_divisive_norm_forward,
+          .gradient = divisive_norm_gradient,
           .sample = sample_divisive_norm_forward,
           .fused_inputs = {DivisiveNormForward::x},
           .rereads_inputs = true};

@@ -72,6 +72,47 @@ std::vector<Value> sample_matmul(Graph& g, DType t) {
   return {g.matmul(g.input("a", {2, 8, 16}, t), g.input("b", {2, 16, 8}, t))};
 }
 
+Value transposed(Graph& graph, Value x) {
+  const int rank = x.dims().rank();
+  Dims permutation;
+  for (int axis = 0; axis < rank; ++axis) permutation.push_back(axis);
+  std::swap(permutation[rank - 2], permutation[rank - 1]);
+  return graph.transpose(x, permutation);
+}
+
+// All rows of all batches as one matrix.
+Value as_one_matrix(Graph& graph, Value x) {
+  const int rank = x.dims().rank();
+  Dims dims = Dims::filled(rank, 1);
+  dims[rank - 2] = -1;
+  dims[rank - 1] = x.dims()[rank - 1];
+  return graph.reshape(x, dims);
+}
+
+void matmul_gradient(GradientContext& c) {
+  for (const int slot : {Matmul::m_override, Matmul::n_override, Matmul::k_override})
+    if (c.input(slot)) c.refuse("it has M, N or K per batch");
+  Graph& graph = c.graph();
+  const Value a = c.input(Matmul::a), b = c.input(Matmul::b), dy = c.dy();
+  const int rank = a.dims().rank();
+  const auto matmul = [&](Value left, Value right, int slot) {
+    return graph.matmul(left, right, {.dtype = c.spec(slot).dtype});
+  };
+  if (c.wants(Matmul::a)) c.add(Matmul::a, matmul(dy, transposed(graph, b), Matmul::a));
+  if (!c.wants(Matmul::b)) return;
+  // A weight that all batches share: one GEMM over all rows instead of one per batch and a sum.
+  bool is_shared = rank > 2, has_rows = true;
+  for (int axis = 0; axis < rank - 2; ++axis) {
+    is_shared = is_shared && b.dims()[axis] == 1;
+    has_rows = has_rows && a.dims()[axis] == dy.dims()[axis];
+  }
+  if (is_shared && has_rows && element_count(a.dims()) > 0)
+    c.add(Matmul::b, matmul(transposed(graph, as_one_matrix(graph, a)), as_one_matrix(graph, dy),
+                            Matmul::b));
+  else
+    c.add(Matmul::b, matmul(transposed(graph, a), dy, Matmul::b));
+}
+
 }  // namespace
 
 template <>
@@ -79,6 +120,7 @@ OpTraits define_traits<Matmul>() {
   return {.name = "matmul",
           .doc_page = "matmul",
           .infer = infer_matmul,
+          .gradient = matmul_gradient,
           .sample = sample_matmul,
           .contents = matmul_contents,
           .flops = matmul_flops,

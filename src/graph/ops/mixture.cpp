@@ -179,6 +179,21 @@ std::vector<Value> sample_moe_grouped_matmul_backward(Graph& g, DType t) {
       .all();
 }
 
+void moe_gradient(GradientContext& c) {
+  using Self = MoeGroupedMatmul;
+  using Backward = MoeGroupedMatmulBackward;
+  Backward op;
+  static_cast<MoeAttributes&>(op) = c.op<Self>();
+  std::vector<AnyOperand> operands = c.shared_operands(op);
+  operands.push_back({Backward::doutput, c.dy()});
+  std::vector<AnyWanted> wanted;
+  if (c.wants(Self::token)) wanted.push_back({Backward::dtoken, c.spec(Self::token).dtype});
+  const auto out =
+      c.graph().apply_any(op, operands, wanted, {.dtype = c.spec(Self::weight).dtype});
+  c.add(Self::weight, out[Backward::dweight]);
+  if (!wanted.empty()) c.add(Self::token, out[Backward::dtoken]);
+}
+
 }  // namespace
 
 template <>
@@ -187,6 +202,7 @@ OpTraits define_traits<MoeGroupedMatmul>() {
   return {.name = "moe_grouped_matmul",
           .doc_page = "mixture",
           .infer = infer_moe_grouped_matmul,
+          .gradient = moe_gradient,
           .sample = sample_moe_grouped_matmul,
           .contents = moe_grouped_matmul_contents,
           .flops = moe_grouped_matmul_flops,

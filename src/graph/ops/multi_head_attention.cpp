@@ -210,6 +210,30 @@ std::vector<Value> sample_multi_head_attention_backward_weights(Graph& g, DType 
       .all();
 }
 
+void multi_head_attention_gradient(GradientContext& c) {
+  using Self = MultiHeadAttentionForward;
+  using Data = MultiHeadAttentionBackwardData;
+  using Weights = MultiHeadAttentionBackwardWeights;
+  c.add(Self::residual, c.dy());
+  if (c.wants(Self::q) || c.wants(Self::k) || c.wants(Self::v)) {
+    Data data;
+    static_cast<MultiHeadAttentionAttributes&>(data) = c.op<Self>();
+    std::vector<AnyOperand> operands = c.shared_operands(data);
+    operands.push_back({Data::d_o, c.dy()});
+    const std::vector<AnyWanted> wanted = {{Data::dk}, {Data::dv}};
+    const auto out = c.graph().apply_any(data, operands, wanted);
+    c.add(Self::q, out[Data::dq]);
+    c.add(Self::k, out[Data::dk]);
+    c.add(Self::v, out[Data::dv]);
+  }
+  if (!c.wants(Self::weights)) return;
+  Weights weights;
+  static_cast<MultiHeadAttentionAttributes&>(weights) = c.op<Self>();
+  std::vector<AnyOperand> operands = c.shared_operands(weights);
+  operands.push_back({Weights::d_o, c.dy()});
+  c.add(Self::weights, c.graph().apply_any(weights, operands, {})[Weights::dweights]);
+}
+
 }  // namespace
 
 template <>
@@ -217,6 +241,7 @@ OpTraits define_traits<MultiHeadAttentionForward>() {
   return {.name = "multi_head_attention_forward",
           .doc_page = "multi_head_attention",
           .infer = infer_multi_head_attention_forward,
+          .gradient = multi_head_attention_gradient,
           .sample = sample_multi_head_attention_forward,
           .contents = multi_head_contents<MultiHeadAttentionForward>,
           .flops = multi_head_flops<MultiHeadAttentionForward>};

@@ -166,6 +166,53 @@ std::vector<Value> sample_norm_backward(Graph& g, DType t) {
   return {gradients.dx, gradients.dscale, gradients.dbias};
 }
 
+// Batch norm in inference: its statistics are operands.
+void fixed_norm_gradient(GradientContext& c) {
+  using Self = NormForward;
+  for (const int slot : {Self::mean, Self::inv_variance, Self::running_mean, Self::running_var})
+    if (c.wants(slot)) c.refuse("statistics of batch norm in inference have none");
+  const auto& op = c.op<Self>();
+  const Value dy = c.dy(), scale = c.input(Self::scale);
+  Value mean = c.input(Self::mean), inv_deviation = c.input(Self::inv_variance);
+  if (!mean) {
+    mean = c.input(Self::running_mean);
+    Value epsilon = c.input(Self::epsilon_tensor);
+    if (!epsilon) epsilon = c.constant(op.epsilon, mean.dims().rank());
+    inv_deviation = c.pointwise(
+        PointwiseMode::rsqrt,
+        {c.pointwise(PointwiseMode::add, {c.input(Self::running_var), epsilon})});
+  }
+  const Value dx = c.multiply(dy, inv_deviation);
+  c.add(Self::x, scale ? c.multiply(dx, scale) : dx);
+  if (c.wants(Self::scale))
+    c.add(Self::scale,
+          c.multiply(dx, c.pointwise(PointwiseMode::sub, {c.input(Self::x), mean})));
+  c.add(Self::bias, dy);
+}
+
+void norm_forward_gradient(GradientContext& c) {
+  using Self = NormForward;
+  using Backward = NormBackward;
+  c.only_output(Self::y);
+  const auto& op = c.op<Self>();
+  if (op.mode == NormMode::batch && op.phase == NormPhase::inference) return fixed_norm_gradient(c);
+  const Backward backward{
+      .mode = op.mode, .epsilon = op.epsilon, .groups = op.groups, .axes = op.axes};
+  std::vector<AnyOperand> operands = c.shared_operands(backward);
+  operands.push_back({Backward::dy, c.dy()});
+  // Statistics that are absent are computed again from x.
+  if (const Value mean = c.output(Self::out_mean)) operands.push_back({Backward::mean, mean});
+  if (const Value inverse = c.output(Self::out_inv_variance))
+    operands.push_back({Backward::inv_variance, inverse});
+  std::vector<AnyWanted> wanted;
+  if (c.wants(Self::scale)) wanted.push_back({Backward::dscale});
+  if (c.wants(Self::bias)) wanted.push_back({Backward::dbias});
+  const auto out = c.graph().apply_any(backward, operands, wanted);
+  c.add(Self::x, out[Backward::dx]);
+  if (c.wants(Self::scale)) c.add(Self::scale, out[Backward::dscale]);
+  if (c.wants(Self::bias)) c.add(Self::bias, out[Backward::dbias]);
+}
+
 }  // namespace
 
 template <>
@@ -173,6 +220,7 @@ OpTraits define_traits<NormForward>() {
   return {.name = "norm_forward",
           .doc_page = "norm",
           .infer = infer_norm_forward,
+          .gradient = norm_forward_gradient,
           .sample = sample_norm_forward,
           .contents = norm_forward_contents,
           .fused_inputs = {NormForward::x},

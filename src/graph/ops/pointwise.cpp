@@ -4,6 +4,7 @@
 
 #include "graph/enum_names.hpp"
 #include "graph/ops/define.hpp"
+#include "graph/ops/pointwise_gradient.hpp"
 #include "graph/pointwise_traits.hpp"
 
 namespace ashlar {
@@ -106,6 +107,7 @@ OpTraits define_traits<Pointwise>() {
   return {.name = "pointwise",
           .doc_page = "pointwise",
           .infer = infer_pointwise,
+          .gradient = pointwise_gradient,
           .sample = sample_pointwise,
           .contents = pointwise_contents,
           .supports_e8m0 = is_conversion};

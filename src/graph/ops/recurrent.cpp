@@ -270,6 +270,37 @@ std::vector<Value> sample_rnn_backward_weights(Graph& g, DType t) {
       .all();
 }
 
+void rnn_gradient(GradientContext& c) {
+  using Self = RnnForward;
+  using Data = RnnBackwardData;
+  using Weights = RnnBackwardWeights;
+  Value dy = c.dy(Self::y);
+  if (!dy) dy = c.expand(c.constant(0.0, c.output(Self::y).dims().rank()), c.output(Self::y));
+  const Value reserve = c.require_output(Self::reserve);
+  Data data;
+  static_cast<RnnAttributes&>(data) = c.op<Self>();
+  std::vector<AnyOperand> operands = c.shared_operands(data);
+  operands.push_back({Data::dy, dy});
+  operands.push_back({Data::reserve, reserve});
+  if (const Value dhy = c.dy(Self::hy)) operands.push_back({Data::dhy, dhy});
+  if (const Value dcy = c.dy(Self::cy)) operands.push_back({Data::dcy, dcy});
+  std::vector<AnyWanted> wanted;
+  if (c.wants(Self::hx)) wanted.push_back({Data::dhx});
+  if (c.wants(Self::cx)) wanted.push_back({Data::dcx});
+  if (c.wants(Self::weights)) wanted.push_back({Data::dgates});
+  const auto out = c.graph().apply_any(data, operands, wanted);
+  c.add(Self::x, out[Data::dx]);
+  if (c.wants(Self::hx)) c.add(Self::hx, out[Data::dhx]);
+  if (c.wants(Self::cx)) c.add(Self::cx, out[Data::dcx]);
+  if (!c.wants(Self::weights)) return;
+  Weights weights;
+  static_cast<RnnAttributes&>(weights) = c.op<Self>();
+  operands = c.shared_operands(weights);
+  operands.push_back({Weights::reserve, reserve});
+  operands.push_back({Weights::dgates, out[Data::dgates]});
+  c.add(Self::weights, c.graph().apply_any(weights, operands, {})[Weights::dweights]);
+}
+
 }  // namespace
 
 template <>
@@ -277,6 +308,7 @@ OpTraits define_traits<RnnForward>() {
   return {.name = "rnn_forward",
           .doc_page = "recurrent",
           .infer = infer_rnn_forward,
+          .gradient = rnn_gradient,
           .sample = sample_rnn_forward,
           .contents = rnn_contents<RnnForward>,
           .flops = rnn_flops<RnnForward>};

@@ -74,6 +74,55 @@ std::vector<Value> sample_reduction(Graph& g, DType t) {
   return {g.reduce(g.input("x", {4, 16}, t), ReductionMode::add, {1})};
 }
 
+// The gradient of the terms that equal the result, in equal parts.
+void picked_gradient(GradientContext& c, ReductionMode mode) {
+  const Value x = c.input(Reduction::x);
+  const Dims axes = c.op<Reduction>().axes;
+  Value y = c.output(Reduction::y);
+  if (y.dtype() != x.dtype() && !axes.empty()) y = c.graph().reduce(x, mode, axes);  // not rounded
+  const Value compared = mode == ReductionMode::amax ? c.pointwise(PointwiseMode::abs, {x}) : x;
+  const Value is_picked = c.pointwise(PointwiseMode::cmp_eq, {compared, y});
+  const int rank = x.dims().rank();
+  Value part = c.dy();
+  if (!axes.empty()) {
+    const Value one = c.expand(c.constant(1.0, rank), x);
+    const Value count = c.graph().reduce(c.select_or_zero(is_picked, one), ReductionMode::add, axes,
+                                         {.dtype = c.wide()});
+    part = c.pointwise(PointwiseMode::div, {part, count});
+  }
+  const Value dx = c.select_or_zero(is_picked, part);
+  c.add(Reduction::x, mode == ReductionMode::amax ? c.multiply_by_sign(dx, x) : dx);
+}
+
+void reduction_gradient(GradientContext& c) {
+  const Value x = c.input(Reduction::x), y = c.output(Reduction::y), dy = c.dy();
+  const int rank = x.dims().rank();
+  const auto divide_or_zero = [&](Value dividend, Value divisor) {
+    const Value is_zero = c.pointwise(PointwiseMode::cmp_eq, {divisor, c.constant(0.0, rank)});
+    return c.pointwise(
+        PointwiseMode::binary_select,
+        {c.constant(0.0, rank), c.pointwise(PointwiseMode::div, {dividend, divisor}), is_zero});
+  };
+  const ReductionMode mode = c.op<Reduction>().mode;
+  switch (mode) {
+    case ReductionMode::add: return c.add(Reduction::x, c.expand(dy, x));
+    case ReductionMode::avg: {
+      const double terms = count_of(x.dims()) / std::max(count_of(y.dims()), 1.0);
+      return c.add(Reduction::x, c.expand(c.scale(dy, 1.0 / terms), x));
+    }
+    case ReductionMode::min:
+    case ReductionMode::max:
+    case ReductionMode::amax: return picked_gradient(c, mode);
+    case ReductionMode::norm1:
+      return c.add(Reduction::x, c.multiply_by_sign(c.expand(dy, x), x));
+    case ReductionMode::norm2: return c.add(Reduction::x, c.multiply(divide_or_zero(dy, y), x));
+    case ReductionMode::mul:
+      return c.add(Reduction::x, c.pointwise(PointwiseMode::div, {c.multiply(dy, y), x}));
+    case ReductionMode::mul_no_zeros:
+      return c.add(Reduction::x, divide_or_zero(c.multiply(dy, y), x));
+  }
+}
+
 }  // namespace
 
 template <>
@@ -81,6 +130,7 @@ OpTraits define_traits<Reduction>() {
   return {.name = "reduction",
           .doc_page = "reduction",
           .infer = infer_reduction,
+          .gradient = reduction_gradient,
           .sample = sample_reduction,
           .fused_inputs = {Reduction::x},
           .tails = reduction_tails};

@@ -132,6 +132,17 @@ std::vector<Value> sample_resample_backward(Graph& g, DType t) {
                               {.dims = {1, 4, 6, 6}}, {}, g.input("index", {1, 4, 3, 3}, i32))};
 }
 
+void resample_forward_gradient(GradientContext& c) {
+  using Self = ResampleForward;
+  const ResampleAttributes op = c.op<Self>();
+  Value x, index;
+  if (op.mode == ResampleMode::maxpool) {
+    index = c.output(Self::index);
+    if (!index) x = c.input(Self::x);
+  }
+  c.add(Self::x, c.graph().resample_backward(c.dy(), op, c.spec(Self::x), x, index));
+}
+
 }  // namespace
 
 template <>
@@ -139,6 +150,7 @@ OpTraits define_traits<ResampleForward>() {
   return {.name = "resample_forward",
           .doc_page = "resample",
           .infer = infer_resample_forward,
+          .gradient = resample_forward_gradient,
           .sample = sample_resample_forward,
           .fused_inputs = {ResampleForward::x},
           .rereads_inputs = true};

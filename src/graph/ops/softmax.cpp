@@ -44,6 +44,39 @@ std::vector<Value> sample_softmax_backward(Graph& g, DType t) {
   return {g.softmax_backward(g.input("y", {4, 64}, t), g.input("dy", {4, 64}, t))};
 }
 
+// stats = log(sum(exp(x))), whose gradient is the softmax.
+void softmax_forward_gradient(GradientContext& c) {
+  using Self = SoftmaxForward;
+  const SoftmaxAttributes op = c.op<Self>();
+  const Value y = c.output(Self::y);
+  if (const Value dy = c.dy(Self::y))
+    c.add(Self::x, c.graph().softmax_backward(y, dy, op, {.dtype = c.spec(Self::x).dtype}));
+  if (const Value dstats = c.dy(Self::stats))
+    c.add(Self::x, c.multiply(dstats, op.log ? c.pointwise(PointwiseMode::exp, {y}) : y));
+}
+
+// dx = y * (dy - sum(y * dy)), or dy - exp(y) * sum(dy) with log.
+void softmax_backward_gradient(GradientContext& c) {
+  using Self = SoftmaxBackward;
+  const SoftmaxAttributes op = c.op<Self>();
+  const Value y = c.input(Self::y), dy = c.input(Self::dy), gradient = c.dy();
+  const auto sum = [&](Value x) {
+    return c.graph().reduce(x, ReductionMode::add, {op.axis}, {.dtype = c.wide()});
+  };
+  if (op.log) {
+    const Value p = c.pointwise(PointwiseMode::exp, {y});
+    const Value weighted = c.multiply(gradient, p);
+    c.add(Self::dy, c.pointwise(PointwiseMode::sub, {gradient, sum(weighted)}));
+    c.add(Self::y, c.multiply(weighted, sum(dy), -1.0));
+    return;
+  }
+  const Value of_y = c.multiply(gradient, y);
+  c.add(Self::dy, c.multiply(y, c.pointwise(PointwiseMode::sub, {gradient, sum(of_y)})));
+  const Value total = sum(c.multiply(y, dy));
+  const Value direct = c.multiply(gradient, c.pointwise(PointwiseMode::sub, {dy, total}));
+  c.add(Self::y, c.pointwise(PointwiseMode::sub, {direct, c.multiply(dy, sum(of_y))}));
+}
+
 }  // namespace
 
 template <>
@@ -51,6 +84,7 @@ OpTraits define_traits<SoftmaxForward>() {
   return {.name = "softmax_forward",
           .doc_page = "softmax",
           .infer = infer_softmax_forward,
+          .gradient = softmax_forward_gradient,
           .sample = sample_softmax_forward,
           .fused_inputs = {SoftmaxForward::x},
           .draws_in_epilogue = true};
@@ -61,6 +95,7 @@ OpTraits define_traits<SoftmaxBackward>() {
   return {.name = "softmax_backward",
           .doc_page = "softmax",
           .infer = infer_softmax_backward,
+          .gradient = softmax_backward_gradient,
           .sample = sample_softmax_backward,
           .contents = softmax_backward_contents,
           .fused_inputs = {SoftmaxBackward::y, SoftmaxBackward::dy}};

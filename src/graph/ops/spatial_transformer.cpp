@@ -148,6 +148,24 @@ std::vector<Value> sample_grid_sample_backward(Graph& g, DType t) {
       .all();
 }
 
+void grid_generator_gradient(GradientContext& c) {
+  GridGeneratorBackward op;
+  static_cast<GridAttributes&>(op) = c.op<GridGeneratorForward>();
+  c.add(GridGeneratorForward::theta,
+        c.graph().apply(op, {{GridGeneratorBackward::dgrid, c.dy()}}));
+}
+
+void grid_sample_gradient(GradientContext& c) {
+  using Backward = GridSampleBackward;
+  Backward op;
+  static_cast<GridSampleAttributes&>(op) = c.op<GridSampleForward>();
+  std::vector<AnyOperand> operands = c.shared_operands(op);
+  operands.push_back({Backward::dy, c.dy()});
+  const auto out = c.graph().apply_any(op, operands, std::vector<AnyWanted>{{Backward::dgrid}});
+  c.add(GridSampleForward::x, out[Backward::dx]);
+  c.add(GridSampleForward::grid, out[Backward::dgrid]);
+}
+
 }  // namespace
 
 template <>
@@ -155,6 +173,7 @@ OpTraits define_traits<GridGeneratorForward>() {
   return {.name = "grid_generator_forward",
           .doc_page = "spatial_transformer",
           .infer = infer_grid_generator_forward,
+          .gradient = grid_generator_gradient,
           .sample = sample_grid_generator_forward};
 }
 
@@ -171,6 +190,7 @@ OpTraits define_traits<GridSampleForward>() {
   return {.name = "grid_sample_forward",
           .doc_page = "spatial_transformer",
           .infer = infer_grid_sample_forward,
+          .gradient = grid_sample_gradient,
           .sample = sample_grid_sample_forward,
           .contents = grid_sample_contents<GridSampleForward>,
           .flops = grid_sample_flops<GridSampleForward>};

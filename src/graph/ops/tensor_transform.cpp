@@ -69,6 +69,15 @@ std::vector<Value> sample_tensor_transform(Graph& g, DType t) {
   return g.apply(Op{.fold = {2, 2}}, {{Op::x, g.input("x", {1, 4, 6, 6}, t)}}, {Op::y}).all();
 }
 
+// Folding and unfolding with the same padding are transposes of each other.
+void tensor_transform_gradient(GradientContext& c) {
+  TensorTransform op = c.op<TensorTransform>();
+  if (c.wants(TensorTransform::z)) c.add(TensorTransform::z, c.scale(c.dy(), op.beta));
+  op.unfold = !op.unfold;
+  op.beta = 0.0;
+  c.add(TensorTransform::x, c.graph().apply(op, {{TensorTransform::x, c.dy()}}));
+}
+
 }  // namespace
 
 template <>
@@ -76,6 +85,7 @@ OpTraits define_traits<TensorTransform>() {
   return {.name = "tensor_transform",
           .doc_page = "tensor_transform",
           .infer = infer_tensor_transform,
+          .gradient = tensor_transform_gradient,
           .sample = sample_tensor_transform,
           .fused_inputs = {TensorTransform::x}};
 }
