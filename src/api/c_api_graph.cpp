@@ -208,4 +208,30 @@ ashlar_status ashlar_graph_set_ragged(ashlar_graph* graph, int32_t id, int32_t o
   });
 }
 
+ashlar_status ashlar_graph_gradients(ashlar_graph* graph, const int32_t* of, int32_t of_count,
+                                     const int32_t* wrt, int32_t wrt_count,
+                                     const int32_t* cotangents, int32_t* results) {
+  return guard([&] {
+    Graph& target = require(graph, "graph").graph;
+    const auto values = [&](const int32_t* ids, int32_t count, const char* argument) {
+      if (count < 0)
+        fail(ErrorCode::invalid_argument, "{}: got {} tensors, expected at least 0", argument,
+             count);
+      if (count > 0) require(ids, argument);
+      std::vector<Value> found;
+      for (int32_t i = 0; i < count; ++i)
+        found.push_back(ids[i] == ASHLAR_NO_TENSOR ? Value() : target.value(ids[i]));
+      return found;
+    };
+    const std::vector<Value> wanted = values(wrt, wrt_count, "wrt");
+    if (wrt_count > 0) require(results, "results");
+    GradientOptions options;
+    if (cotangents != nullptr) options.cotangents = values(cotangents, of_count, "cotangents");
+    const std::vector<Value> found =
+        gradients(target, values(of, of_count, "of"), wanted, options);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      results[i] = found[i] ? found[i].id() : ASHLAR_NO_TENSOR;
+  });
+}
+
 }  // extern "C"

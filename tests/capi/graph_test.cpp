@@ -46,6 +46,38 @@ TEST(CApiGraph, DescribesInferredTensors) {
   EXPECT_EQ(count, 4);
 }
 
+TEST(CApiGraph, Differentiates) {
+  const GraphHandle graph = new_graph();
+  const int32_t x = add_tensor(graph.get(), "x", ASHLAR_INPUT, ASHLAR_F32, {2, 3});
+  const int32_t other = add_tensor(graph.get(), "other", ASHLAR_INPUT, ASHLAR_F32, {1});
+  const int32_t dy = add_tensor(graph.get(), "dy", ASHLAR_INPUT, ASHLAR_F32, {2, 3});
+  const NodeHandle node = new_node("pointwise");
+  const int32_t y = add_tensor(graph.get(), "y", ASHLAR_OUTPUT, ASHLAR_F32, {});
+  ASSERT_OK(ashlar_node_set_string(node.get(), "mode", "exp"));
+  ASSERT_OK(ashlar_node_set_input(node.get(), "x", x));
+  ASSERT_OK(ashlar_node_set_output(node.get(), "y", y));
+  ASSERT_OK(ashlar_graph_add_node(graph.get(), node.get(), nullptr));
+  const int32_t wrt[] = {other, x};
+  int32_t found[] = {-7, -7};
+  ASSERT_OK(ashlar_graph_gradients(graph.get(), &y, 1, wrt, 2, &dy, found));
+  EXPECT_EQ(found[0], ASHLAR_NO_TENSOR);
+  ashlar_tensor tensor;
+  ashlar_tensor_init(&tensor);
+  ASSERT_OK(ashlar_graph_get_tensor(graph.get(), found[1], &tensor));
+  EXPECT_EQ(tensor.rank, 2);
+  EXPECT_EQ(tensor.dims[1], 3);
+
+  EXPECT_REFUSED(ashlar_graph_gradients(graph.get(), &y, 1, wrt, 2, nullptr, found),
+                 ASHLAR_INVALID_ARGUMENT, "got dims [2, 3] and no cotangent");
+  EXPECT_REFUSED(ashlar_graph_gradients(graph.get(), nullptr, 1, wrt, 2, nullptr, found),
+                 ASHLAR_INVALID_ARGUMENT, "of: got a null pointer");
+  EXPECT_REFUSED(ashlar_graph_gradients(graph.get(), &y, 1, wrt, -1, nullptr, found),
+                 ASHLAR_INVALID_ARGUMENT, "wrt: got -1 tensors, expected at least 0");
+  const int32_t absent = 99;
+  EXPECT_REFUSED(ashlar_graph_gradients(graph.get(), &y, 1, &absent, 1, &dy, found),
+                 ASHLAR_INVALID_ARGUMENT, "tensor id: got 99");
+}
+
 TEST(CApiGraph, GoesThroughJsonAndClones) {
   const GraphHandle graph = conv_relu();
   const std::string json = text_of(ashlar_graph_to_json, graph.get());

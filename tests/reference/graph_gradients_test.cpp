@@ -45,7 +45,8 @@ std::vector<int> differentiable_modes() {
   std::vector<int> modes;
   for (int i = 0; i < kPointwiseModeCount; ++i) {
     const auto mode = static_cast<M>(i);
-    if (!gives_boolean(mode) && mode != M::gen_index) modes.push_back(i);
+    const bool is_constant = mode == M::gen_index || mode == M::floor || mode == M::ceil;
+    if (!gives_boolean(mode) && !is_constant) modes.push_back(i);
   }
   return modes;
 }
@@ -390,6 +391,18 @@ TEST(CtcGradient, MatchesDifferences) {
 
 // --- the walk over the graph
 
+TEST(Differences, FindAWrongGradient) {
+  int calls = 0;  // the first graph is the function, the second one the gradient
+  const DifferenceReport report = compare_with_differences(
+      [&](Graph& g) {
+        const Value x = g.input("x", {4}, f64);
+        return Function{x * x * (++calls == 1 ? 1.0 : 1.001), {x}};
+      },
+      1);
+  EXPECT_THAT(report.wrong, HasSubstr("x: gradient"));
+  EXPECT_EQ(report.undecided, 0);
+}
+
 TEST(Gradients, AddUpOverReadersAndResults) {
   Graph g;
   const Value x = g.input("x", {2}, f64), y = x * x + x * 3.0, z = exp(x);
@@ -405,9 +418,12 @@ TEST(Gradients, AddUpOverReadersAndResults) {
 TEST(Gradients, AreEmptyWithoutDependence) {
   Graph g;
   const Value x = g.input("x", {1}, f32), other = g.input("other", {1}, f32);
-  const auto found = gradients(g, std::array{exp(x)}, std::array{other, x});
+  const Value steps = pointwise(M::floor, g.input("steps", {1}, f32));
+  const auto found = gradients(g, std::array{exp(x) + steps}, std::array{other, steps, x});
   EXPECT_FALSE(found[0]);
   EXPECT_TRUE(found[1]);
+  EXPECT_TRUE(found[2]);
+  EXPECT_FALSE(gradients(g, std::array{steps}, std::array{g.value(2)})[0]);
 }
 
 TEST(Gradients, OfIntermediateValues) {

@@ -95,6 +95,16 @@ ashlar_status ashlar_node_get_input(const ashlar_node* node, const char* operand
                                     int32_t* tensor);
 ashlar_status ashlar_node_get_output(const ashlar_node* node, const char* operand, int32_t* tensor);
 
+/* --- gradients (docs/gradients.md) */
+
+/* Adds the operations that compute the gradients of the sum of the tensors `of` with respect to the
+ * tensors `wrt`, and stores the id of each in results[wrt_count]: ASHLAR_NO_TENSOR where `of` does
+ * not depend on it. cotangents[of_count], or null: gradients of the final result with respect to
+ * `of`, ASHLAR_NO_TENSOR for 1. */
+ashlar_status ashlar_graph_gradients(ashlar_graph* graph, const int32_t* of, int32_t of_count,
+                                     const int32_t* wrt, int32_t wrt_count,
+                                     const int32_t* cotangents, int32_t* results);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

@@ -1,0 +1,188 @@
+// One GPT-2 training step as one graph: embedding, blocks, cross-entropy, the gradients of all
+// parameters and AdamW. Without arguments a small model learns a repeating text for 60 steps; `full`
+// takes one step of GPT-2 124M on 256 tokens.
+#include <ashlar/ashlar.hpp>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace al = ashlar;
+
+namespace {
+
+struct Shape {
+  std::int64_t layers, width, heads, vocabulary, batch, sequence;
+};
+constexpr Shape kSmall = {2, 64, 4, 96, 2, 32};
+constexpr Shape kFull = {12, 768, 12, 50257, 1, 256};
+
+class TrainingStep {
+ public:
+  explicit TrainingStep(const Shape& shape) : s_(shape) {
+    const al::Value tokens = g_.input("tokens", {s_.batch, s_.sequence}, al::i32);
+    const al::Value targets = g_.input("targets", {1, s_.batch * s_.sequence, 1}, al::i32);
+    const al::Value loss = loss_of(hidden_states(tokens), targets);
+    g_.output("loss", loss);
+    add_adamw(al::gradients(g_, std::array{loss}, parameters_));
+  }
+  const al::Graph& graph() const { return g_; }
+  const std::vector<al::Value>& parameters() const { return parameters_; }
+
+ private:
+  al::Value parameter(const std::string& name, const al::Dims& dims) {
+    parameters_.push_back(g_.input(name, dims, al::f32));
+    return parameters_.back();
+  }
+  al::Value linear(al::Value x, const std::string& name, std::int64_t from, std::int64_t to) {
+    return g_.matmul(x, parameter(name + ".w", {1, from, to})) + parameter(name + ".b", {to});
+  }
+  al::Value norm(al::Value x, const std::string& name) {
+    return g_.norm(x, {}, {.scale = parameter(name + ".scale", {1, 1, s_.width}),
+                           .bias = parameter(name + ".bias", {1, 1, s_.width})})
+        .y;
+  }
+
+  al::Value hidden_states(al::Value tokens) {
+    using al::Gather;
+    embedding_ = parameter("embedding", {s_.vocabulary, s_.width});
+    const al::Value positions = parameter("positions", {s_.sequence, s_.width});
+    al::Value x =
+        al::Value(g_.apply(Gather{}, {{Gather::x, embedding_}, {Gather::index, tokens}})) +
+        positions;
+    for (std::int64_t layer = 0; layer < s_.layers; ++layer) {
+      const std::string name = "block" + std::to_string(layer);
+      x = x + attention(norm(x, name + ".norm1"), name);
+      const al::Value up = linear(norm(x, name + ".norm2"), name + ".up", s_.width, 4 * s_.width);
+      x = x + linear(gelu_tanh(up), name + ".down", 4 * s_.width, s_.width);
+    }
+    return norm(x, "norm");
+  }
+
+  al::Value attention(al::Value x, const std::string& name) {
+    const std::int64_t b = s_.batch, t = s_.sequence, h = s_.heads, d = s_.width / h;
+    const al::Value qkv = linear(x, name + ".qkv", s_.width, 3 * s_.width);
+    const al::Value all = g_.transpose(g_.reshape(qkv, {b, t, 3 * h, d}), {0, 2, 1, 3});
+    const auto part = [&](std::int64_t i) {
+      return g_.slice(all, {0, i * h, 0, 0}, {b, (i + 1) * h, t, d});
+    };
+    const al::Value o = g_.attention(part(0), part(1), part(2), {.right_bound = 0}).first;
+    const al::Value joined = g_.reshape(g_.transpose(o, {0, 2, 1, 3}), {b, t, s_.width});
+    return linear(joined, name + ".projection", s_.width, s_.width);
+  }
+
+  // The logits use the embedding as weights ("tied").
+  al::Value loss_of(al::Value x, al::Value targets) {
+    using al::CrossEntropyForward;
+    const al::Value rows = g_.reshape(x, {1, s_.batch * s_.sequence, s_.width});
+    const al::Value weights =
+        g_.reshape(g_.transpose(embedding_, {1, 0}), {1, s_.width, s_.vocabulary});
+    CrossEntropyForward op;
+    op.mean = true;
+    return g_.apply(op, {{CrossEntropyForward::x, g_.matmul(rows, weights)},
+                         {CrossEntropyForward::target, targets}});
+  }
+
+  // p, m, v -> p.next, m.next, v.next; `rate` is the learning rate with the bias corrections of the
+  // step, `epsilon` is scaled accordingly.
+  void add_adamw(const std::vector<al::Value>& gradients) {
+    constexpr double kBeta1 = 0.9, kBeta2 = 0.95, kDecay = 1e-4;
+    const al::Value rate = g_.scalar("rate"), epsilon = g_.scalar("epsilon");
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const al::Value p = parameters_[i], gradient = gradients[i];
+      const std::string name = p.tensor().name;
+      const al::Value m = g_.input(name + ".m", p.dims(), al::f32);
+      const al::Value v = g_.input(name + ".v", p.dims(), al::f32);
+      const al::Value next_m = m * kBeta1 + gradient * (1 - kBeta1);
+      const al::Value next_v = v * kBeta2 + gradient * gradient * (1 - kBeta2);
+      const al::Value decayed = p.dims().rank() > 1 ? p * (1 - kDecay) : p;
+      g_.output(name + ".next", decayed - rate * next_m / (sqrt(next_v) + epsilon));
+      g_.output(name + ".m.next", next_m);
+      g_.output(name + ".v.next", next_v);
+    }
+  }
+
+  Shape s_;
+  al::Graph g_{"gpt2_training_step"};
+  al::Value embedding_;
+  std::vector<al::Value> parameters_;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool full = argc > 1 && std::string(argv[1]) == "full";
+  const Shape shape = full ? kFull : kSmall;
+  const int steps = full ? 1 : 60;
+  const TrainingStep step(shape);
+  const al::Graph& g = step.graph();
+  for (const char* device : {"cpu", "h200"}) {
+    const auto start = std::chrono::steady_clock::now();
+    const al::Inspection inspection = al::inspect(g, al::Device::named(device));
+    std::cout << device << ": " << g.nodes().size() << " operations, "
+              << inspection.regions.size() << " regions, planned in "
+              << 1e3 * seconds_since(start) << " ms\n";
+  }
+  const al::Plan plan = al::compile(g, al::Device::cpu());
+
+  std::map<std::string, std::vector<std::byte>> memory;
+  al::Binding binding = plan.binding();
+  const auto values_of = [&](const std::string& name) { return memory.at(name).data(); };
+  std::uint64_t seed = 0;
+  for (const al::TensorId id : g.bound_tensors()) {
+    const al::Tensor& tensor = g.tensor(id);
+    std::vector<std::byte>& bytes = memory[tensor.name];
+    bytes.resize(static_cast<std::size_t>(al::byte_size(tensor)));
+    binding.set(tensor.name, bytes.data());
+  }
+  for (const al::Value parameter : step.parameters()) {
+    const al::Tensor& tensor = parameter.tensor();
+    const bool is_scale = tensor.name.ends_with(".scale"), is_bias = tensor.dims.rank() == 1;
+    const double centre = is_scale ? 1.0 : 0.0, spread = is_scale || is_bias ? 0.0 : 0.04;
+    al::fill_random(tensor, values_of(tensor.name), ++seed, centre - spread, centre + spread);
+  }
+  auto* tokens = reinterpret_cast<std::int32_t*>(values_of("tokens"));
+  auto* targets = reinterpret_cast<std::int32_t*>(values_of("targets"));
+  for (std::int64_t i = 0; i < shape.batch * shape.sequence; ++i) {
+    tokens[i] = static_cast<std::int32_t>(i * i % 23);
+    targets[i] = static_cast<std::int32_t>((i + 1) * (i + 1) % 23);
+  }
+  std::vector<std::max_align_t> workspace(
+      static_cast<std::size_t>(plan.workspace_size()) / sizeof(std::max_align_t) + 8);
+  void* aligned = workspace.data();
+  std::size_t room = workspace.size() * sizeof(std::max_align_t);
+  std::align(64, static_cast<std::size_t>(plan.workspace_size()), aligned, room);
+  std::cout << "workspace " << plan.workspace_size() / 1000000 << " MB\n";
+
+  float first = 0, loss = 0;
+  for (int n = 1; n <= steps; ++n) {
+    const double correction = std::sqrt(1 - std::pow(0.95, n));
+    const auto rate = static_cast<float>(3e-3 * correction / (1 - std::pow(0.9, n)));
+    const auto epsilon = static_cast<float>(1e-8 * correction);
+    std::memcpy(values_of("rate"), &rate, sizeof rate);
+    std::memcpy(values_of("epsilon"), &epsilon, sizeof epsilon);
+    const auto start = std::chrono::steady_clock::now();
+    plan.run(binding, aligned);
+    std::memcpy(&loss, values_of("loss"), sizeof loss);
+    if (n == 1) first = loss;
+    if (n % 20 == 1 || n == steps)
+      std::cout << "step " << n << ": loss " << loss << ", " << 1e3 * seconds_since(start)
+                << " ms\n";
+    for (const al::Value parameter : step.parameters())
+      for (const char* part : {"", ".m", ".v"}) {
+        const std::string name = parameter.tensor().name + part;
+        std::swap(memory.at(name), memory.at(name + ".next"));
+        binding.set(name, values_of(name));
+        binding.set(name + ".next", values_of(name + ".next"));
+      }
+  }
+  return std::isfinite(loss) && (full || loss < first / 4) ? 0 : 1;
+}
