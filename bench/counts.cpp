@@ -99,9 +99,9 @@ double traffic(const Graph& graph) {
   for (const TensorId id : graph.bound_tensors())
     total += static_cast<double>(byte_size(graph.tensor(id)));
   for (const Node& node : graph.nodes())
-    if (std::holds_alternative<Slice>(node.op))
-      total -= static_cast<double>(byte_size(graph.tensor(node.inputs[0])) -
-                                   byte_size(graph.tensor(node.outputs[0])));
+    if (std::holds_alternative<Slice>(node.op) || std::holds_alternative<Gather>(node.op))
+      total -= std::max(0.0, static_cast<double>(byte_size(graph.tensor(node.inputs[0])) -
+                                                 byte_size(graph.tensor(node.outputs[0]))));
   return total;
 }
 

@@ -42,6 +42,8 @@ EngineTable engine_table() {
       &layout_copy_engine(),
       &data_movement_engine(),
       &cache_copy_engine(),
+      &gather_engine(),
+      &scatter_engine(),
       &pointwise_engine(),
       &reference_engine(),
   };

@@ -56,16 +56,29 @@ DType Region::precision() const {
   return epilogue.empty() ? f32 : epilogue.precision();
 }
 
+namespace {
+
+// The share of an input that the anchor reads: a gather reads at most as many elements as it
+// writes.
+double share_read(const Region& region, std::size_t slot) {
+  if (!region.anchor_as<Gather>() || slot != Gather::x) return 1.0;
+  const double elements = count_of(region.anchor->inputs[slot].dims);
+  return elements == 0 ? 0.0 : std::min(1.0, count_of(region.epilogue.space) / elements);
+}
+
+}  // namespace
+
 double Region::bytes() const {
   double total = 0;
-  const auto add_program = [&](const PointwiseProgram& program) {
+  const auto add_program = [&](const PointwiseProgram& program, double share = 1.0) {
     for (const auto& step : program.steps) {
       if (step.kind != PointwiseProgram::Step::Kind::load) continue;
-      total += size_in_bytes(step.view) / (step.blocks.empty() ? 1 : count_of(step.blocks));
+      total += share * size_in_bytes(step.view) / (step.blocks.empty() ? 1 : count_of(step.blocks));
     }
     for (const auto& store : program.stores) total += size_in_bytes(store.view);
   };
-  for (const PointwiseProgram& prologue : prologues) add_program(prologue);
+  for (std::size_t slot = 0; slot < prologues.size(); ++slot)
+    add_program(prologues[slot], share_read(*this, slot));
   add_program(epilogue);
   for (const TailReduction& reduction : reductions) add_program(reduction.finish);
   if (anchor)
@@ -140,18 +153,33 @@ void as_f64(PointwiseProgram& program) {
   for (auto& store : program.stores) store.view.dtype = f64;
 }
 
+// Whether an anchor only copies elements of some of its inputs.
+bool moves_elements(const Op& op) {
+  const auto* scatter = std::get_if<Scatter>(&op);
+  return scatter ? scatter->combine == ScatterMode::set : traits_of(op).moves_elements;
+}
+
+// Whether an input is read for its elements; the others are indices.
+bool is_moved(const Op& op, std::size_t slot) {
+  const OpTraits& traits = traits_of(op);
+  return traits.is_variadic() || traits.arithmetic_inputs.contains(static_cast<int>(slot));
+}
+
 }  // namespace
 
 void move_as_bits(Region& region) {
-  if (region.anchor && !traits_of(region.anchor->op).moves_elements) return;
-  if (!only_moves_i64(region.epilogue) ||
-      !std::all_of(region.prologues.begin(), region.prologues.end(), only_moves_i64))
-    return;
+  if (region.anchor && !moves_elements(region.anchor->op)) return;
+  if (!only_moves_i64(region.epilogue)) return;
+  for (std::size_t slot = 0; slot < region.prologues.size(); ++slot)
+    if (is_moved(region.anchor->op, slot) && !only_moves_i64(region.prologues[slot])) return;
   as_f64(region.epilogue);
-  for (PointwiseProgram& prologue : region.prologues) as_f64(prologue);
   if (!region.anchor) return;
   region.anchor->compute = f64;
-  for (View& view : region.anchor->inputs) view.dtype = f64;
+  for (std::size_t slot = 0; slot < region.prologues.size(); ++slot) {
+    if (!is_moved(region.anchor->op, slot)) continue;
+    as_f64(region.prologues[slot]);
+    region.anchor->inputs[slot].dtype = f64;
+  }
   for (View& view : region.anchor->outputs) view.dtype = f64;
 }
 

@@ -21,6 +21,7 @@ const Engine& conv_winograd_filter_engine();
 const Engine& ctc_engine();
 const Engine& data_movement_engine();
 const Engine& dropout_engine();
+const Engine& gather_engine();
 const Engine& grid_generator_engine();
 const Engine& grid_sample_engine();
 const Engine& im2col_engine();
@@ -38,6 +39,7 @@ const Engine& reference_engine();
 const Engine& resample_engine();
 const Engine& rng_engine();
 const Engine& row_norm_engine();
+const Engine& scatter_engine();
 const Engine& softmax_engine();
 const Engine& tensor_transform_engine();
 

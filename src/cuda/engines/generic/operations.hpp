@@ -37,6 +37,9 @@ void describe(const DropoutForward& op, GenericKernel& kernel);
 void describe(const DropoutBackward& op, GenericKernel& kernel);
 void describe(const BlockScaleQuantize& op, GenericKernel& kernel);
 void describe(const BlockScaleDequantize& op, GenericKernel& kernel);
+// indexing.cpp
+void describe(const Gather& op, GenericKernel& kernel);
+void describe(const Scatter& op, GenericKernel& kernel);
 // movement.cpp
 void describe(const PagedCacheLoad& op, GenericKernel& kernel);
 void describe(const ExpandBandMatrix& op, GenericKernel& kernel);
