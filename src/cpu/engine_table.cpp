@@ -28,6 +28,8 @@ EngineTable engine_table() {
       &channel_stats_engine(),
       &local_norm_engine(),
       &softmax_engine(),
+      &cross_entropy_engine(),
+      &rope_engine(),
       &reduction_engine(),
       &resample_engine(),
       &interpolation_engine(),

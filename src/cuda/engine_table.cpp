@@ -12,6 +12,7 @@ EngineTable engine_table() {
       &channel_norm_engine(),
       &resample_engine(),
       &reduction_engine(),
+      &cross_entropy_engine(),
       &depthwise_engine(),
       &conv_sm90_engine(),
       &conv_direct_engine(),

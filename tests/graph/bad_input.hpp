@@ -38,9 +38,10 @@ void add_bad_statistics(
 void add_bad_spatial(BadInputs& rows);  // ctc, spatial transformer, im2col, tensor_transform
 void add_bad_sequence(
     BadInputs& rows);  // mixture of experts, caches, bands, causal convolution, dropout
-void add_bad_multi_head(BadInputs& rows);  // multi-head attention
-void add_bad_indexing(BadInputs& rows);    // gather, scatter
-void add_bad_graphs(BadInputs& rows);      // tensors, values, operands, whole graphs
+void add_bad_multi_head(BadInputs& rows);      // multi-head attention
+void add_bad_indexing(BadInputs& rows);        // gather, scatter
+void add_bad_language_model(BadInputs& rows);  // cross-entropy, rope
+void add_bad_graphs(BadInputs& rows);          // tensors, values, operands, whole graphs
 void add_bad_json(BadInputs& rows);
 
 // An input named i0, i1, ... by its position in the graph. (The evaluation order of the arguments

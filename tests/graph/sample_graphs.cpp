@@ -251,6 +251,7 @@ std::vector<SampleGraph> sample_graphs() {
   add_statistics_samples(samples);
   add_spatial_samples(samples);
   add_sequence_samples(samples);
+  add_language_model_samples(samples);
   add_multi_head_samples(samples);
   add_indexing_samples(samples);
   return samples;

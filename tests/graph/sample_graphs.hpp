@@ -39,5 +39,6 @@ void add_spatial_samples(Samples& samples);
 void add_sequence_samples(Samples& samples);
 void add_multi_head_samples(Samples& samples);
 void add_indexing_samples(Samples& samples);
+void add_language_model_samples(Samples& samples);
 
 }  // namespace ashlar::tests

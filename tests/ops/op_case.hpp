@@ -79,8 +79,9 @@ std::vector<OpCase> statistics_cases();  // gen_stats, bn_finalize, bn_backward_
 std::vector<OpCase> spatial_cases();     // ctc, spatial transformer, im2col, tensor_transform
 std::vector<OpCase>
 sequence_cases();  // mixture of experts, caches, bands, causal convolution, dropout
-std::vector<OpCase> indexing_cases();    // gather, scatter
-std::vector<OpCase> multi_head_cases();  // multi-head attention
+std::vector<OpCase> indexing_cases();        // gather, scatter
+std::vector<OpCase> multi_head_cases();      // multi-head attention
+std::vector<OpCase> language_model_cases();  // cross-entropy, rope
 std::vector<OpCase> all_cases();
 
 }  // namespace ashlar::ops

@@ -63,13 +63,14 @@ class GraphMaker {
   void add_rng();
   void add_view();
   void add_concat();
-  void add_recurrent();      // rnn
-  void add_low_precision();  // block scales, sub-byte and complex types
-  void add_statistics();     // gen_stats, bn_finalize, bn_backward_weights, local norms
-  void add_spatial();        // ctc, spatial transformer, im2col, tensor_transform
-  void add_sequence();       // mixture of experts, caches, bands, causal convolution, dropout
-  void add_multi_head();     // multi-head attention
-  void add_indexing();       // gather, scatter
+  void add_indexing();        // gather, scatter
+  void add_recurrent();       // rnn
+  void add_low_precision();   // block scales, sub-byte and complex types
+  void add_statistics();      // gen_stats, bn_finalize, bn_backward_weights, local norms
+  void add_spatial();         // ctc, spatial transformer, im2col, tensor_transform
+  void add_sequence();        // mixture of experts, caches, bands, causal convolution, dropout
+  void add_multi_head();      // multi-head attention
+  void add_language_model();  // cross-entropy, rope
   // Composites written as sequences of primitive operations, as frameworks do.
   void add_composite_softmax();
   void add_composite_norm();

@@ -10,8 +10,8 @@ namespace ashlar {
 //   loss = -(1 - s) * log p[target] - s / C * sum of log p,
 // and 0 for rows whose target is ignore_index. target has the dims of x with a last extent of 1.
 // loss has these dims too, or one element (all extents 1) with `mean`: the sum over the rows that
-// count, divided by their number. stats = log of the sum of exp(x), per row, which the gradient
-// reads. A target outside of [0, C) gives NaN.
+// count, divided by their number (NaN if that is 0). stats = log of the sum of exp(x), per row,
+// which the gradient reads. A target outside of [0, C) gives NaN.
 struct CrossEntropyForward {
   ASHLAR_INPUTS(x, target);
   ASHLAR_OUTPUTS(loss, ASHLAR_OPTIONAL(stats));

@@ -13,12 +13,14 @@ enum class RopePairs : std::uint8_t {
 };
 
 // x [B, H, S, D]. Pair i of row s is rotated by the angle position * base^(-2 i / width), with
-// position = positions[b, s], or s without it; the elements from `width` on are copied (width 0: D).
-// With cos and sin [.., .., S, width / 2], which broadcast over B and H, the angles come from there.
+// position = positions[b, s] (positions is [B, S] or [1, S]), or s without it; the elements from
+// `width` on are copied (width 0: D). With cos and sin [B or 1, H or 1, S, width / 2] the angles
+// come from there, without positions; base and the attributes after it are then not used.
 // inverse: rotated back, which is also the gradient.
 // factor > 1: YaRN (Peng et al. 2023). Pairs with at most beta_slow turns within original_length
 // are slowed down by `factor`, pairs with at least beta_fast turns are not, those between are
-// interpolated; cos and sin are scaled by attention_factor, 0 means 0.1 ln(factor) + 1.
+// interpolated linearly in i. Computed cos and sin are scaled by attention_factor, 0 means
+// 0.1 ln(factor) + 1.
 struct Rope {
   ASHLAR_INPUTS(x, ASHLAR_OPTIONAL(positions, cos, sin));
   ASHLAR_OUTPUTS(y);

@@ -11,6 +11,7 @@ const CudaEngine& gemm_skinny_engine();
 const CudaEngine& generic_engine();
 const CudaEngine& conv_sm90_engine();
 const CudaEngine& conv_wgrad_sm90_engine();
+const CudaEngine& cross_entropy_engine();
 const CudaEngine& depthwise_engine();
 const CudaEngine& gemm_sm90_engine();
 const CudaEngine& conv_sm80_engine();

@@ -58,6 +58,11 @@ void describe(const BnFinalize& op, GenericKernel& kernel);
 void describe(const BnBackwardWeights& op, GenericKernel& kernel);
 void describe(const SoftmaxForward& op, GenericKernel& kernel);
 void describe(const SoftmaxBackward& op, GenericKernel& kernel);
+// losses.cpp
+void describe(const CrossEntropyForward& op, GenericKernel& kernel);
+void describe(const CrossEntropyBackward& op, GenericKernel& kernel);
+// rope.cpp
+void describe(const Rope& op, GenericKernel& kernel);
 // attention.cpp
 void describe(const AttentionForward& op, GenericKernel& kernel);
 void describe(const AttentionBackward& op, GenericKernel& kernel);

@@ -1,0 +1,67 @@
+// The gradients of cross-entropy and rotary position embedding against central differences.
+#include "reference/harness.hpp"
+
+namespace ashlar::reference::language_model {
+namespace {
+
+class CrossEntropyGradients : public testing::TestWithParam<std::tuple<double, bool>> {};
+
+TEST_P(CrossEntropyGradients, MatchFiniteDifferences) {
+  using Forward = CrossEntropyForward;
+  using Backward = CrossEntropyBackward;
+  const auto [smoothing, mean] = GetParam();
+  Forward op;
+  Backward gradient;
+  op.label_smoothing = gradient.label_smoothing = smoothing;
+  op.mean = gradient.mean = mean;
+  Graph f, b;
+  const auto results = f.apply(
+      op,
+      {{Forward::x, f.input("x", {4, 5}, f64)}, {Forward::target, f.input("target", {4, 1}, i32)}},
+      {Forward::loss, Forward::stats});
+  const Value loss = results[Forward::loss];
+  f.output("loss", loss);
+  f.output("stats", results[Forward::stats]);
+  b.output("dx", b.apply(gradient,
+                         {{Backward::x, b.input("x", {4, 5}, f64)},
+                          {Backward::target, b.input("target", {4, 1}, i32)},
+                          {Backward::stats, b.input("stats", {4, 1}, f64)},
+                          {Backward::dloss, b.input("dloss", loss.dims(), f64)}},
+                         {Backward::dx}));
+  Evaluation forward(f), backward(b);
+  forward.fill_inputs(5);
+  forward.set("target", {3, -100, 0, 4});
+  expect_gradients(forward, "loss", backward, {"x"}, "dloss");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CrossEntropyGradients,
+                         testing::Combine(testing::Values(0.0, 0.2), testing::Bool()));
+
+class RopeGradients : public testing::TestWithParam<std::tuple<RopePairs, bool>> {};
+
+TEST_P(RopeGradients, MatchFiniteDifferences) {
+  const auto [pairs, inverse] = GetParam();
+  Rope op;
+  op.pairs = pairs;
+  op.width = 6;
+  op.base = 10;
+  op.factor = 2;
+  op.original_length = 16;
+  op.inverse = inverse;
+  Rope gradient = op;
+  gradient.inverse = !inverse;
+  const Dims x = {1, 2, 3, 8};
+  Graph f, b;
+  f.output("y", f.apply(op, {{Rope::x, f.input("x", x, f64)}}, {Rope::y}));
+  b.output("dx", b.apply(gradient, {{Rope::x, b.input("dy", x, f64)}}, {Rope::y}));
+  Evaluation forward(f), backward(b);
+  forward.fill_inputs(6);
+  expect_gradients(forward, "y", backward, {"x"});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RopeGradients,
+                         testing::Combine(testing::Values(RopePairs::half, RopePairs::interleaved),
+                                          testing::Bool()));
+
+}  // namespace
+}  // namespace ashlar::reference::language_model
