@@ -232,7 +232,8 @@ foreach(check IN ITEMS tools/check_style.py tools/performance_page.py
                       tests/lint/check_ashlar_library_test.py tests/lint/check_link_layers_test.py
                       tests/lint/check_style_test.py
                       tests/lint/compare_cpu_test.py tests/lint/compare_cudnn_headers_test.py
-                      tests/lint/compare_kernels_test.py tests/lint/merge_configs_test.py
+                      tests/lint/compare_kernels_test.py tests/lint/kernel_variants_test.py
+                      tests/lint/merge_configs_test.py
                       tests/lint/performance_page_test.py)
   cmake_path(GET check STEM name)
   if(ASHLAR_PYTHON3)
