@@ -4,12 +4,11 @@
 #include <ashlar/ashlar.hpp>
 #include <chrono>
 #include <cmath>
-#include <cstddef>
-#include <cstring>
 #include <iostream>
-#include <map>
 #include <string>
 #include <vector>
+
+#include "training_memory.hpp"
 
 namespace al = ashlar;
 
@@ -132,57 +131,33 @@ int main(int argc, char** argv) {
               << 1e3 * seconds_since(start) << " ms\n";
   }
   const al::Plan plan = al::compile(g, al::Device::cpu());
+  std::cout << "workspace " << plan.workspace_size() / 1000000 << " MB\n";
 
-  std::map<std::string, std::vector<std::byte>> memory;
-  al::Binding binding = plan.binding();
-  const auto values_of = [&](const std::string& name) { return memory.at(name).data(); };
+  TrainingMemory memory(g, plan);
   std::uint64_t seed = 0;
-  for (const al::TensorId id : g.bound_tensors()) {
-    const al::Tensor& tensor = g.tensor(id);
-    std::vector<std::byte>& bytes = memory[tensor.name];
-    bytes.resize(static_cast<std::size_t>(al::byte_size(tensor)));
-    binding.set(tensor.name, bytes.data());
-  }
   for (const al::Value parameter : step.parameters()) {
     const al::Tensor& tensor = parameter.tensor();
-    const bool is_scale = tensor.name.ends_with(".scale"), is_bias = tensor.dims.rank() == 1;
+    const bool is_scale = tensor.name.ends_with(".scale"), is_bias = tensor.name.ends_with("b");
     const double centre = is_scale ? 1.0 : 0.0, spread = is_scale || is_bias ? 0.0 : 0.04;
-    al::fill_random(tensor, values_of(tensor.name), ++seed, centre - spread, centre + spread);
+    al::fill_random(tensor, memory.data(tensor.name), ++seed, centre - spread, centre + spread);
   }
-  auto* tokens = reinterpret_cast<std::int32_t*>(values_of("tokens"));
-  auto* targets = reinterpret_cast<std::int32_t*>(values_of("targets"));
-  for (std::int64_t i = 0; i < shape.batch * shape.sequence; ++i) {
-    tokens[i] = static_cast<std::int32_t>(i * i % 23);
-    targets[i] = static_cast<std::int32_t>((i + 1) * (i + 1) % 23);
+  for (std::int32_t i = 0; i < shape.batch * shape.sequence; ++i) {
+    memory.as<std::int32_t>("tokens")[i] = i * i % 23;
+    memory.as<std::int32_t>("targets")[i] = (i + 1) * (i + 1) % 23;
   }
-  std::vector<std::max_align_t> workspace(
-      static_cast<std::size_t>(plan.workspace_size()) / sizeof(std::max_align_t) + 8);
-  void* aligned = workspace.data();
-  std::size_t room = workspace.size() * sizeof(std::max_align_t);
-  std::align(64, static_cast<std::size_t>(plan.workspace_size()), aligned, room);
-  std::cout << "workspace " << plan.workspace_size() / 1000000 << " MB\n";
 
   float first = 0, loss = 0;
   for (int n = 1; n <= steps; ++n) {
     const double correction = std::sqrt(1 - std::pow(0.95, n));
-    const auto rate = static_cast<float>(3e-3 * correction / (1 - std::pow(0.9, n)));
-    const auto epsilon = static_cast<float>(1e-8 * correction);
-    std::memcpy(values_of("rate"), &rate, sizeof rate);
-    std::memcpy(values_of("epsilon"), &epsilon, sizeof epsilon);
+    memory.set("rate", static_cast<float>(3e-3 * correction / (1 - std::pow(0.9, n))));
+    memory.set("epsilon", static_cast<float>(1e-8 * correction));
     const auto start = std::chrono::steady_clock::now();
-    plan.run(binding, aligned);
-    std::memcpy(&loss, values_of("loss"), sizeof loss);
+    memory.step();
+    loss = *memory.as<float>("loss");
     if (n == 1) first = loss;
     if (n % 20 == 1 || n == steps)
       std::cout << "step " << n << ": loss " << loss << ", " << 1e3 * seconds_since(start)
                 << " ms\n";
-    for (const al::Value parameter : step.parameters())
-      for (const char* part : {"", ".m", ".v"}) {
-        const std::string name = parameter.tensor().name + part;
-        std::swap(memory.at(name), memory.at(name + ".next"));
-        binding.set(name, values_of(name));
-        binding.set(name + ".next", values_of(name + ".next"));
-      }
   }
   return std::isfinite(loss) && (full || loss < first / 4) ? 0 : 1;
 }

@@ -1,0 +1,62 @@
+// Host memory of a training step: one buffer per bound tensor; after a step, "name.next" takes the
+// place of "name".
+#pragma once
+
+#include <ashlar/ashlar.hpp>
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+class TrainingMemory {
+ public:
+  TrainingMemory(const ashlar::Graph& graph, const ashlar::Plan& plan)
+      : plan_(plan), binding_(plan.binding()) {
+    for (const ashlar::TensorId id : graph.bound_tensors()) {
+      const ashlar::Tensor& tensor = graph.tensor(id);
+      std::vector<std::byte>& bytes = buffers_[tensor.name];
+      bytes.resize(static_cast<std::size_t>(ashlar::byte_size(tensor)));
+      binding_.set(tensor.name, bytes.data());
+    }
+    std::size_t room = static_cast<std::size_t>(plan.workspace_size()) + 64;
+    workspace_.resize(room);
+    aligned_workspace_ = workspace_.data();
+    std::align(64, static_cast<std::size_t>(plan.workspace_size()), aligned_workspace_, room);
+  }
+  TrainingMemory(const TrainingMemory&) = delete;
+  TrainingMemory& operator=(const TrainingMemory&) = delete;
+
+  std::byte* data(const std::string& name) { return buffers_.at(name).data(); }
+  template <class T>
+  T* as(const std::string& name) {
+    return reinterpret_cast<T*>(data(name));
+  }
+  template <class T>
+  void set(const std::string& name, T value) {
+    std::memcpy(data(name), &value, sizeof value);
+  }
+
+  // One step; then every "name.next" becomes "name".
+  void step() {
+    plan_.run(binding_, aligned_workspace_);
+    constexpr std::string_view kNext = ".next";
+    for (auto& [next, bytes] : buffers_) {
+      if (!next.ends_with(kNext)) continue;
+      const std::string name = next.substr(0, next.size() - kNext.size());
+      std::swap(buffers_.at(name), bytes);
+      binding_.set(name, data(name));
+      binding_.set(next, bytes.data());
+    }
+  }
+
+ private:
+  const ashlar::Plan& plan_;
+  ashlar::Binding binding_;
+  std::map<std::string, std::vector<std::byte>> buffers_;
+  std::vector<std::byte> workspace_;
+  void* aligned_workspace_ = nullptr;
+};
