@@ -24,6 +24,7 @@ EngineTable engine_table() {
       &conv_sm80_engine(),
       &pointwise_tiled_engine(),
       &pointwise_engine(),
+      &gather_engine(),
       &generic_engine(),
   });
   return table;
