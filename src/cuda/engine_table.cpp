@@ -25,6 +25,7 @@ EngineTable engine_table() {
       &conv_sm80_engine(),
       &pointwise_tiled_engine(),
       &pointwise_engine(),
+      &gather_engine(),
       &generic_engine(),
   });
   return table;

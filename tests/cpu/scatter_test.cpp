@@ -53,12 +53,12 @@ TEST(Scatter, AppendToCache) {
 }
 
 TEST(Scatter, LinesAlongTheLastAxis) {
-  expect_agrees({.op = {.axis = 1}, .y = {30, 700}, .index = {2500}, .source = {30, 2500}},
+  expect_agrees({.op = {.axis = 1}, .y = {9, 700}, .index = {2500}, .source = {9, 2500}},
                 {f64, f32, bf16});
   expect_agrees({.op = {.axis = 1, .mode = IndexMode::elements},
-                 .y = {30, 700},
-                 .index = {30, 2500},
-                 .source = {30, 2500},
+                 .y = {9, 300},
+                 .index = {9, 2100},
+                 .source = {9, 2100},
                  .base = true},
                 {f32, u8});
 }
@@ -74,7 +74,7 @@ TEST(Scatter, ElementsAcrossLines) {
 
 // More elements along the axis than are accumulated at once.
 TEST(Scatter, VeryLongLines) {
-  expect_agrees({.y = {600000}, .index = {5000}, .source = {5000}}, {f32});
+  expect_agrees({.y = {270000}, .index = {500}, .source = {500}}, {f32});
   expect_agrees(
       {.op = {.mode = IndexMode::elements}, .y = {40000, 3}, .index = {500, 3}, .source = {500, 3}},
       {f32});
@@ -123,7 +123,7 @@ TEST(Scatter, RepeatsBitwiseWithAnyNumberOfThreads) {
       DeviceProps props = Device::cpu().props();
       props.compute_units = units;
       std::vector<float> y(static_cast<std::size_t>(element_count(p.y)));
-      compile(g, Device(props))
+      compile(g, Device(props), {.workspace_limit = 0})
           .run({{"source", source.data()}, {"index", index.data()}, {"y", y.data()}});
       if (first.empty()) first = y;
       EXPECT_EQ(std::memcmp(first.data(), y.data(), y.size() * sizeof(float)), 0);

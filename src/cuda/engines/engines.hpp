@@ -8,6 +8,7 @@ namespace ashlar::cuda {
 const CudaEngine& channel_norm_engine();
 const CudaEngine& conv_direct_engine();
 const CudaEngine& gemm_skinny_engine();
+const CudaEngine& gather_engine();
 const CudaEngine& generic_engine();
 const CudaEngine& conv_sm90_engine();
 const CudaEngine& conv_wgrad_sm90_engine();
