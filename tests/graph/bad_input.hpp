@@ -39,6 +39,7 @@ void add_bad_spatial(BadInputs& rows);  // ctc, spatial transformer, im2col, ten
 void add_bad_sequence(
     BadInputs& rows);  // mixture of experts, caches, bands, causal convolution, dropout
 void add_bad_multi_head(BadInputs& rows);  // multi-head attention
+void add_bad_lines(BadInputs& rows);       // scan, top_k, pad
 void add_bad_graphs(BadInputs& rows);      // tensors, values, operands, whole graphs
 void add_bad_json(BadInputs& rows);
 

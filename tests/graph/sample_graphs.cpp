@@ -252,6 +252,7 @@ std::vector<SampleGraph> sample_graphs() {
   add_spatial_samples(samples);
   add_sequence_samples(samples);
   add_multi_head_samples(samples);
+  add_lines_samples(samples);
   return samples;
 }
 

@@ -38,5 +38,6 @@ void add_statistics_samples(Samples& samples);
 void add_spatial_samples(Samples& samples);
 void add_sequence_samples(Samples& samples);
 void add_multi_head_samples(Samples& samples);
+void add_lines_samples(Samples& samples);
 
 }  // namespace ashlar::tests

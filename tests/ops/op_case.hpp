@@ -80,6 +80,7 @@ std::vector<OpCase> spatial_cases();     // ctc, spatial transformer, im2col, te
 std::vector<OpCase>
 sequence_cases();  // mixture of experts, caches, bands, causal convolution, dropout
 std::vector<OpCase> multi_head_cases();  // multi-head attention
+std::vector<OpCase> lines_cases();       // scan, top_k, pad
 std::vector<OpCase> all_cases();
 
 }  // namespace ashlar::ops

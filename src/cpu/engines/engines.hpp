@@ -31,6 +31,7 @@ const Engine& matmul_complex_engine();
 const Engine& matmul_gemm_engine();
 const Engine& matmul_int8_engine();
 const Engine& moe_grouped_matmul_engine();
+const Engine& pad_engine();
 const Engine& pointwise_engine();
 const Engine& recurrent_engine();
 const Engine& reduction_engine();
@@ -38,7 +39,9 @@ const Engine& reference_engine();
 const Engine& resample_engine();
 const Engine& rng_engine();
 const Engine& row_norm_engine();
+const Engine& scan_engine();
 const Engine& softmax_engine();
 const Engine& tensor_transform_engine();
+const Engine& top_k_engine();
 
 }  // namespace ashlar::cpu

@@ -46,6 +46,8 @@ void describe(const Transpose& op, GenericKernel& kernel);
 void describe(const Slice& op, GenericKernel& kernel);
 void describe(const Concat& op, GenericKernel& kernel);
 void describe(const TensorTransform& op, GenericKernel& kernel);
+void describe(const Pad& op, GenericKernel& kernel);
+void describe(const PadBackward& op, GenericKernel& kernel);
 
 // norm.cpp
 void describe(const NormForward& op, GenericKernel& kernel);
@@ -55,6 +57,9 @@ void describe(const BnFinalize& op, GenericKernel& kernel);
 void describe(const BnBackwardWeights& op, GenericKernel& kernel);
 void describe(const SoftmaxForward& op, GenericKernel& kernel);
 void describe(const SoftmaxBackward& op, GenericKernel& kernel);
+// lines.cpp
+void describe(const Scan& op, GenericKernel& kernel);
+void describe(const TopK& op, GenericKernel& kernel);
 // attention.cpp
 void describe(const AttentionForward& op, GenericKernel& kernel);
 void describe(const AttentionBackward& op, GenericKernel& kernel);
