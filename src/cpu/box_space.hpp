@@ -150,7 +150,7 @@ void fold_boxes(const RowOps<T>& ops, const BoxSpace& space, std::int64_t item, 
   const auto first = static_cast<T>(neutral(fold));
   for (int q = 0; q < kCount; ++q) {
     std::fill(totals + q * stride, totals + q * stride + width, first);
-    std::fill(block[q], block[q] + width, first);
+    std::fill(block[q], block[q] + kStripeLength, first);
   }
   std::int64_t pending = 0;
   const auto flush = [&] {

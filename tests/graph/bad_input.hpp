@@ -41,6 +41,7 @@ void add_bad_sequence(
 void add_bad_multi_head(BadInputs& rows);      // multi-head attention
 void add_bad_indexing(BadInputs& rows);        // gather, scatter
 void add_bad_language_model(BadInputs& rows);  // cross-entropy, rope
+void add_bad_lines(BadInputs& rows);           // scan, top_k, pad
 void add_bad_graphs(BadInputs& rows);          // tensors, values, operands, whole graphs
 void add_bad_json(BadInputs& rows);
 

@@ -254,6 +254,7 @@ std::vector<SampleGraph> sample_graphs() {
   add_language_model_samples(samples);
   add_multi_head_samples(samples);
   add_indexing_samples(samples);
+  add_lines_samples(samples);
   return samples;
 }
 

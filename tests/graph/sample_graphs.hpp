@@ -40,5 +40,6 @@ void add_sequence_samples(Samples& samples);
 void add_multi_head_samples(Samples& samples);
 void add_indexing_samples(Samples& samples);
 void add_language_model_samples(Samples& samples);
+void add_lines_samples(Samples& samples);
 
 }  // namespace ashlar::tests

@@ -82,6 +82,7 @@ sequence_cases();  // mixture of experts, caches, bands, causal convolution, dro
 std::vector<OpCase> indexing_cases();        // gather, scatter
 std::vector<OpCase> multi_head_cases();      // multi-head attention
 std::vector<OpCase> language_model_cases();  // cross-entropy, rope
+std::vector<OpCase> lines_cases();           // scan, top_k, pad
 std::vector<OpCase> all_cases();
 
 }  // namespace ashlar::ops

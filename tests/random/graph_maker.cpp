@@ -191,6 +191,7 @@ void GraphMaker::add_something() {
       Weighted{&GraphMaker::add_multi_head, 5},
       Weighted{&GraphMaker::add_indexing, 6},
       Weighted{&GraphMaker::add_language_model, 5},
+      Weighted{&GraphMaker::add_lines, 8},
       Weighted{&GraphMaker::add_composite_softmax, 2},
       Weighted{&GraphMaker::add_composite_norm, 2},
       Weighted{&GraphMaker::add_composite_attention, 2},

@@ -71,6 +71,7 @@ class GraphMaker {
   void add_sequence();        // mixture of experts, caches, bands, causal convolution, dropout
   void add_multi_head();      // multi-head attention
   void add_language_model();  // cross-entropy, rope
+  void add_lines();           // scan, top_k, pad
   // Composites written as sequences of primitive operations, as frameworks do.
   void add_composite_softmax();
   void add_composite_norm();

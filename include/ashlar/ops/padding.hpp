@@ -11,7 +11,10 @@ namespace ashlar {
 // element, x repeated.
 enum class PadMode : std::uint8_t { constant, reflect, edge, circular };
 
-// before[a] and after[a] elements are added on axis a; negative counts remove elements.
+// before[a] elements are added before and after[a] elements behind those of axis a:
+//   y[i] = x[i - before] where x has that element, else what `mode` says.
+// Negative counts remove elements, in mode constant only: y[i] stays defined by the same formula.
+// reflect needs counts below the extent of x, circular counts up to it, edge at least one element.
 struct Pad {
   ASHLAR_INPUTS(x);
   ASHLAR_OUTPUTS(y);
@@ -29,7 +32,8 @@ struct Pad {
   }
 };
 
-// dx[i] is the sum of dy over all elements that pad read x[i] for. The dims of dx follow from dy.
+// dx[i] is the sum of dy over all elements that pad read x[i] for; 0 where there is none. The dims
+// of dx are those of dy minus the counts.
 struct PadBackward {
   ASHLAR_INPUTS(dy);
   ASHLAR_OUTPUTS(dx);

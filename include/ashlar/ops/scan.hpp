@@ -9,7 +9,10 @@ namespace ashlar {
 enum class ScanMode : std::uint8_t { add, mul, min, max, logsumexp };
 
 // y[i] combines x[0] to x[i] along `axis`; exclusive: x[0] to x[i - 1], the neutral element at
-// i = 0. reverse: from the end of the axis.
+// i = 0. reverse: x[i] to the last element of the axis; exclusive: x[i + 1] to the last. Neutral
+// are 0 (add), 1 (mul), +inf (min), -inf (max, logsumexp), rounded to y's dtype: an integer dtype
+// has its largest or lowest value there. Once NaN, y stays NaN. logsumexp = log(sum of exp(x)),
+// floating types only; it is +inf behind the first +inf.
 struct Scan {
   ASHLAR_INPUTS(x);
   ASHLAR_OUTPUTS(y);

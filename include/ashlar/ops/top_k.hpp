@@ -7,8 +7,8 @@
 namespace ashlar {
 
 // values[.., j, ..] is the j-th largest (or smallest) element of x along `axis`, index its position
-// there. Equal elements keep their order. NaN counts as larger than any number. k = 0: the whole
-// axis.
+// there (i32 unless given as i64). Equal elements keep their order, also -0 and +0. NaN counts as
+// larger than any number and as equal to NaN. k = 0: the whole axis.
 struct TopK {
   ASHLAR_INPUTS(x);
   ASHLAR_OUTPUTS(values, ASHLAR_OPTIONAL(index));

@@ -33,6 +33,7 @@ const Engine& matmul_complex_engine();
 const Engine& matmul_gemm_engine();
 const Engine& matmul_int8_engine();
 const Engine& moe_grouped_matmul_engine();
+const Engine& pad_engine();
 const Engine& pointwise_engine();
 const Engine& recurrent_engine();
 const Engine& reduction_engine();
@@ -42,7 +43,9 @@ const Engine& rng_engine();
 const Engine& rope_engine();
 const Engine& row_norm_engine();
 const Engine& scatter_engine();
+const Engine& scan_engine();
 const Engine& softmax_engine();
 const Engine& tensor_transform_engine();
+const Engine& top_k_engine();
 
 }  // namespace ashlar::cpu

@@ -1,4 +1,5 @@
-// Data movement: reshape, transpose, slice, concatenation, folds, paged caches, band matrices.
+// Data movement: reshape, transpose, slice, concatenation, folds, padding, paged caches, band
+// matrices.
 #include "cuda/engines/generic/operations.hpp"
 
 namespace ashlar::cuda {
@@ -46,6 +47,25 @@ void describe(const TensorTransform& op, GenericKernel& kernel) {
   kernel.real("alpha", op.alpha);
   kernel.real("beta", op.beta);
   kernel.pass_over_output(TensorTransform::y);
+}
+
+void describe(const Pad& op, GenericKernel& kernel) {
+  kernel.file("pad");
+  kernel.constant("kMode", static_cast<int>(op.mode));
+  kernel.numbers("before", op.before);
+  kernel.real("value", op.value);
+  kernel.pass_over_output(Pad::y);
+}
+
+void describe(const PadBackward& op, GenericKernel& kernel) {
+  kernel.file("pad_backward");
+  int choices = 1;  // of one range per axis
+  if (op.mode != PadMode::constant)
+    for (int axis = 0; axis < op.before.rank(); ++axis) choices *= 3;
+  kernel.constant("kMode", static_cast<int>(op.mode));
+  kernel.constant("kChoices", choices);
+  kernel.numbers("before", op.before);
+  kernel.pass_over_output(PadBackward::dx);
 }
 
 void describe(const PagedCacheLoad& op, GenericKernel& kernel) {

@@ -49,6 +49,8 @@ void describe(const Transpose& op, GenericKernel& kernel);
 void describe(const Slice& op, GenericKernel& kernel);
 void describe(const Concat& op, GenericKernel& kernel);
 void describe(const TensorTransform& op, GenericKernel& kernel);
+void describe(const Pad& op, GenericKernel& kernel);
+void describe(const PadBackward& op, GenericKernel& kernel);
 
 // norm.cpp
 void describe(const NormForward& op, GenericKernel& kernel);
@@ -63,6 +65,9 @@ void describe(const CrossEntropyForward& op, GenericKernel& kernel);
 void describe(const CrossEntropyBackward& op, GenericKernel& kernel);
 // rope.cpp
 void describe(const Rope& op, GenericKernel& kernel);
+// lines.cpp
+void describe(const Scan& op, GenericKernel& kernel);
+void describe(const TopK& op, GenericKernel& kernel);
 // attention.cpp
 void describe(const AttentionForward& op, GenericKernel& kernel);
 void describe(const AttentionBackward& op, GenericKernel& kernel);
