@@ -5,6 +5,7 @@
 
 #include <ashlar/bundle.hpp>
 #include <ashlar/check.hpp>
+#include <ashlar/composites.hpp>
 #include <ashlar/device.hpp>
 #include <ashlar/dims.hpp>
 #include <ashlar/dtype.hpp>

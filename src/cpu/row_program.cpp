@@ -169,7 +169,7 @@ auto RowProgram<T>::Code::compile(const Step& step, int& pointers, const Graph* 
       code.args = {-1, -1, -1};
       if (code.op.axis < 0) code.op.axis += rank;
     } else {
-      code.compute = pointwise_row<T>(step.op.mode, !is_floating(step.compute));
+      code.compute = pointwise_row<T>(step.op.mode, step.compute);
     }
   }
   if (step.round_to && *step.round_to != kRegisterDType<T>) {

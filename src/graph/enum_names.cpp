@@ -11,20 +11,23 @@ using Name = std::string_view;
 
 constexpr std::array<Name, 2> kConvModes = {"cross_correlation", "convolution"};
 constexpr std::array<Name, kPointwiseModeCount> kPointwiseModes = {
-    "add",         "mul",          "min",          "max",
-    "add_square",  "div",          "mod",          "pow",
-    "sub",         "atan2",        "sqrt",         "abs",
-    "ceil",        "cos",          "exp",          "floor",
-    "log",         "neg",          "rsqrt",        "sin",
-    "tan",         "erf",          "identity",     "reciprocal",
-    "relu_fwd",    "tanh_fwd",     "sigmoid_fwd",  "elu_fwd",
-    "gelu_fwd",    "softplus_fwd", "swish_fwd",    "gelu_approx_tanh_fwd",
-    "relu_bwd",    "tanh_bwd",     "sigmoid_bwd",  "elu_bwd",
-    "gelu_bwd",    "softplus_bwd", "swish_bwd",    "gelu_approx_tanh_bwd",
-    "cmp_eq",      "cmp_neq",      "cmp_gt",       "cmp_ge",
-    "cmp_lt",      "cmp_le",       "logical_and",  "logical_or",
-    "logical_not", "gen_index",    "binary_select"};
-static_assert(static_cast<int>(PointwiseMode::binary_select) + 1 == kPointwiseModeCount);
+    "add",         "mul",          "min",           "max",
+    "add_square",  "div",          "mod",           "pow",
+    "sub",         "atan2",        "sqrt",          "abs",
+    "ceil",        "cos",          "exp",           "floor",
+    "log",         "neg",          "rsqrt",         "sin",
+    "tan",         "erf",          "identity",      "reciprocal",
+    "relu_fwd",    "tanh_fwd",     "sigmoid_fwd",   "elu_fwd",
+    "gelu_fwd",    "softplus_fwd", "swish_fwd",     "gelu_approx_tanh_fwd",
+    "relu_bwd",    "tanh_bwd",     "sigmoid_bwd",   "elu_bwd",
+    "gelu_bwd",    "softplus_bwd", "swish_bwd",     "gelu_approx_tanh_bwd",
+    "cmp_eq",      "cmp_neq",      "cmp_gt",        "cmp_ge",
+    "cmp_lt",      "cmp_le",       "logical_and",   "logical_or",
+    "logical_not", "gen_index",    "binary_select", "trunc",
+    "round",       "sign",         "log1p",         "expm1",
+    "bit_and",     "bit_or",       "bit_xor",       "bit_not",
+    "shift_left",  "shift_right"};
+static_assert(static_cast<int>(PointwiseMode::shift_right) + 1 == kPointwiseModeCount);
 constexpr std::array<Name, 9> kReductionModes = {"add", "mul",   "min",   "max",         "amax",
                                                  "avg", "norm1", "norm2", "mul_no_zeros"};
 constexpr std::array<Name, 5> kResampleModes = {"nearest", "bilinear", "avgpool_include_padding",

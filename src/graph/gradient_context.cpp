@@ -131,9 +131,9 @@ Value GradientContext::multiply_by_sign(Value gradient, Value x) const {
 
 Value GradientContext::expand(Value x, Value like) const {
   if (x.dims() == like.dims()) return x;
-  // Coordinates are finite, need no memory, and have the dims of `like`.
-  const Value index = graph_.pointwise(PointwiseMode::gen_index, std::array{like});
-  return pointwise(PointwiseMode::add, {x, index}, {.alpha2 = 0.0});
+  OutputSpec spec{.dtype = wide(), .dims = like.dims(), .compute = wide()};
+  spec.layout = packed_strides_like(like.dims(), like.tensor().strides);
+  return graph_.pointwise(PointwiseMode::identity, std::array{x}, {}, spec);
 }
 
 std::vector<AnyOperand> GradientContext::shared_operands(const Op& backward) const {

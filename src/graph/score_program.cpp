@@ -156,6 +156,8 @@ class Differentiator {
         const Number density = emit(Mode::exp, {scaled(-1.0, emit(Mode::mul, {x, x}))});
         return times(scaled(2.0 * std::numbers::inv_sqrtpi, density), dx);
       }
+      case Mode::log1p: return emit(Mode::div, {*dx, emit(Mode::add, {one_, x})});
+      case Mode::expm1: return times(emit(Mode::add, {one_, y}), dx);
       case Mode::identity: return dx;
       case Mode::reciprocal: return negative(times(emit(Mode::mul, {y, y}), dx));
       case Mode::relu_fwd: return activation_gradient(Mode::relu_bwd);
@@ -166,7 +168,7 @@ class Differentiator {
       case Mode::softplus_fwd: return activation_gradient(Mode::softplus_bwd);
       case Mode::swish_fwd: return activation_gradient(Mode::swish_bwd);
       case Mode::gelu_approx_tanh_fwd: return activation_gradient(Mode::gelu_approx_tanh_bwd);
-      default: return {};  // floor, ceil, logical_not
+      default: return {};  // steps: floor, ceil, trunc, round, sign, logical_not
     }
   }
 
@@ -215,6 +217,9 @@ std::optional<ScoreProgramFault> find_fault(const ScoreProgram& program,
     }
     if (step.op.mode == PointwiseMode::gen_index)
       return fault("mode gen_index", "values 1 to 4, which are the positions");
+    if (is_bitwise(step.op.mode))
+      return fault(fmt::format("mode {}", enum_name(step.op.mode)),
+                   "a mode for floating-point numbers, which scores are");
     const int count = operand_count(step.op.mode);
     if (step.args.rank() != count)
       return fault(describe_args(step), fmt::format("{} for {}", count, enum_name(step.op.mode)));

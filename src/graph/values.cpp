@@ -1,28 +1,9 @@
 // Pointwise operations as free functions of Values.
 #include <array>
 
-#include "base/fail.hpp"
-#include "graph/graph_data.hpp"
+#include "graph/borrowed_graph.hpp"
 
 namespace ashlar {
-
-// A Value refers to the contents of a graph (GraphData); this wraps them in a Graph for one call.
-class BorrowedGraph {
- public:
-  explicit BorrowedGraph(Value value) {
-    if (!value)
-      fail(ErrorCode::invalid_argument,
-           "pointwise: first operand: got an empty value, expected a tensor of a graph");
-    graph_.data_.reset(value.graph_);
-  }
-  ~BorrowedGraph() { static_cast<void>(graph_.data_.release()); }
-  BorrowedGraph(const BorrowedGraph&) = delete;
-  BorrowedGraph& operator=(const BorrowedGraph&) = delete;
-  Graph* operator->() { return &graph_; }
-
- private:
-  Graph graph_;
-};
 
 namespace {
 

@@ -1,4 +1,4 @@
-// The pass that turns transposes, slices, reshapes and widening casts into views.
+// The pass that turns transposes, slices, reshapes, expansions and widening casts into views.
 #include <utility>
 
 #include "plan/graph_editor.hpp"
@@ -8,7 +8,8 @@ namespace ashlar {
 
 namespace {
 
-// A transpose, slice or reshape of `view` as a view; nullopt if strides cannot express it.
+// A transpose, slice, reshape or expansion (identity to larger dims) of `view` as a view; nullopt
+// if strides cannot express it.
 std::optional<View> moved_view(const Op& op, const View& view, const Dims& dims) {
   View result = view;
   result.dims = dims;
@@ -31,6 +32,8 @@ std::optional<View> moved_view(const Op& op, const View& view, const Dims& dims)
     result.strides = *strides;
     return result;
   }
+  if (std::holds_alternative<Pointwise>(op) && element_count(dims) > 0)
+    return broadcast_to(view, dims);
   return std::nullopt;
 }
 
@@ -52,13 +55,15 @@ bool widens(DType from, DType to) {
   }
 }
 
-// Whether the node is an identity that only renames or widens.
+// Whether the node is an identity that only renames, widens or expands.
 bool is_renaming(const GraphEditor& editor, const Node& node) {
   const auto* op = std::get_if<Pointwise>(&node.op);
   if (!op || op->mode != PointwiseMode::identity || op->alpha1 != 1.0) return false;
   const Tensor& x = editor.tensor(node.inputs[0]);
   const Tensor& y = editor.tensor(node.outputs[0]);
-  return widens(x.dtype, y.dtype) && x.kind != TensorKind::constant;
+  const bool is_number = x.kind == TensorKind::constant || x.kind == TensorKind::scalar;
+  return widens(x.dtype, y.dtype) &&
+         (x.dims == y.dims ? x.kind != TensorKind::constant : !is_number);
 }
 
 bool is_movement(const Node& node) {
@@ -146,7 +151,8 @@ void fold_views(LoweredGraph& lowered, const EngineQuery& engines) {
       continue;
     const Tensor source = editor.tensor(x), target = editor.tensor(y);
     const bool has_no_memory = target.kind == TensorKind::intermediate && view(y).tensor == y;
-    if (renaming && has_no_memory) {
+    if (renaming && !has_no_memory) continue;
+    if (renaming && source.dims == target.dims) {
       editor.replace_uses(y, x);
       editor.remove(id);
       continue;
@@ -155,6 +161,12 @@ void fold_views(LoweredGraph& lowered, const EngineQuery& engines) {
     if (!moved) continue;
     if (has_no_memory && source.dtype == target.dtype) {
       view(y) = *moved;
+      editor.remove(id);
+    } else if (renaming) {  // expands and widens: the readers widen
+      const TensorId window = editor.add_intermediate(source.name + ".expanded", target.dims,
+                                                      source.dtype, target.strides);
+      views.push_back(*moved);
+      editor.replace_uses(y, window);
       editor.remove(id);
     } else {
       // y needs memory or a conversion: an identity that reads the view.

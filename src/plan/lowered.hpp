@@ -1,6 +1,6 @@
 // The planner's copy of a graph and the passes that rewrite it before it is partitioned:
-// align ranks -> expand composites -> simplify -> raise patterns -> move reshapes -> fold views ->
-// partition.
+// align ranks -> drop expansions -> expand composites -> simplify -> raise patterns -> move
+// reshapes -> fold views -> partition.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -20,6 +20,9 @@ struct LoweredGraph {
 
 // Gives the operands of pointwise operations the rank of their result.
 void align_ranks(LoweredGraph& lowered);
+// Lets pointwise operations broadcast the operands of explicit expansions (identity to larger
+// dims).
+void drop_expansions(LoweredGraph& lowered);
 // Replaces composite operations by primitive ones (plan/expand.hpp).
 void expand_compositions(LoweredGraph& lowered);
 // Replaces attention that no specialised engine takes by matmul, softmax, matmul.
@@ -43,8 +46,8 @@ void raise_attention(LoweredGraph& lowered, const EngineQuery& engines = {});
 // view -> matmul -> view -> add.
 void move_reshapes(LoweredGraph& lowered);
 
-// Turns transposes, slices, reshapes and widening casts into views if strides can express them;
-// otherwise they become an identity that copies.
+// Turns transposes, slices, reshapes, expansions and widening casts into views if strides can
+// express them; otherwise they become an identity that copies.
 void fold_views(LoweredGraph& lowered, const EngineQuery& engines = {});
 
 // `expand` = false keeps composites, for the reference to run them as one operation. `engines`

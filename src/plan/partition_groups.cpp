@@ -63,7 +63,9 @@ void PartitionGroups::assign(NodeId id, int g) {
 }
 
 bool PartitionGroups::is_tail(NodeId id) const {
-  return limits(id).tail && !tail_parts(node(id)).empty() && comes_from_gemm(node(id).inputs[0]);
+  if (!limits(id).tail || tail_parts(node(id)).empty()) return false;
+  const bool stores_bits = bit_width(tensor(node(id).outputs[0]).dtype) < 8;
+  return !stores_bits && comes_from_gemm(node(id).inputs[0]);
 }
 
 bool PartitionGroups::comes_from_gemm(TensorId id) const {

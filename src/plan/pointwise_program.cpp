@@ -20,6 +20,8 @@ bool is_elementary_function(PointwiseMode mode) {
     case PointwiseMode::cos:
     case PointwiseMode::exp:
     case PointwiseMode::log:
+    case PointwiseMode::log1p:
+    case PointwiseMode::expm1:
     case PointwiseMode::sin:
     case PointwiseMode::tan:
     case PointwiseMode::erf: return true;

@@ -97,6 +97,7 @@ void simplify(LoweredGraph& lowered) {
 LoweredGraph lower(const Graph& graph, bool fuse, bool expand, const EngineQuery& engines) {
   LoweredGraph lowered{graph.clone(), {}, {}};
   align_ranks(lowered);
+  drop_expansions(lowered);
   if (expand) expand_compositions(lowered);
   simplify(lowered);
   if (fuse) {

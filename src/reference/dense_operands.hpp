@@ -81,8 +81,8 @@ class DenseView {
     const double rounded = round_to(shape_.dtype, number.value);
     double error = number.error;
     // Integers wrap beyond the compute type's range, and double is exact only up to 2^53.
-    if (!is_floating(compute_) &&
-        std::fabs(number.value) > std::min(largest_value(compute_), 0x1p53))
+    if (!is_floating(compute_) && (number.value > std::min(largest_value(compute_), 0x1p53) ||
+                                   number.value < std::max(lowest_value(compute_), -0x1p53)))
       error = kInfinity;
     double spread = rounding_spread(shape_.dtype, number.value, error);
     dense_->values[element] = rounded;

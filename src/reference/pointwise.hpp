@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reference/activation.hpp"
+#include "reference/bits.hpp"
 #include "reference/evaluate.hpp"
 
 namespace ashlar::reference {
@@ -75,6 +76,18 @@ Scalar apply_pointwise(const Pointwise& op, DType compute, Scalar x, Scalar b, S
 
     case PointwiseMode::gen_index: return Scalar(real(coordinate));
     case PointwiseMode::binary_select: return select(is_nonzero(predicate), x, b);
+
+    case PointwiseMode::trunc: return trunc(x);
+    case PointwiseMode::round: return round_half_even(x);
+    case PointwiseMode::sign: return sign(x);
+    case PointwiseMode::log1p: return log1p(x);
+    case PointwiseMode::expm1: return expm1(x);
+    case PointwiseMode::bit_and:
+    case PointwiseMode::bit_or:
+    case PointwiseMode::bit_xor:
+    case PointwiseMode::bit_not:
+    case PointwiseMode::shift_left:
+    case PointwiseMode::shift_right: return bitwise(op.mode, compute, x, b);
   }
   return x;
 }

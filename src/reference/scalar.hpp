@@ -39,6 +39,10 @@ inline double cos(double x) { return std::cos(x); }
 inline double tan(double x) { return std::tan(x); }
 inline double floor(double x) { return std::floor(x); }
 inline double ceil(double x) { return std::ceil(x); }
+inline double trunc(double x) { return std::trunc(x); }
+inline double round_half_even(double x) { return std::nearbyint(x); }
+inline double sign(double x) { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x; }
+inline double log1p(double x) { return std::log1p(x); }
 inline double absolute(double x) { return std::fabs(x); }
 inline double pow(double x, double y) { return std::pow(x, y); }
 inline double atan2(double y, double x) { return std::atan2(y, x); }
@@ -95,19 +99,40 @@ Approx<A> softplus(Approx<A> x) {
   return allow_units(monotone(x, kFunctionUnits, [](double v) { return softplus(v); }),
                      kFunctionUnits, Approx<A>(1.0));
 }
-// Step functions: the error is the distance between the possible results; no rounding.
+// The library function: no cancellation near 0, as log(1 + x) would have.
 template <Arithmetic A>
-Approx<A> floor(Approx<A> x) {
+Approx<A> log1p(Approx<A> x) {
+  return monotone(x, kFunctionUnits, [](double v) { return std::log1p(v); });
+}
+// Step functions: the error is the distance between the possible results; no rounding.
+template <Arithmetic A, class Function>
+Approx<A> stepped(Approx<A> x, Function function) {
   if (x.unknown()) return x;
-  const double value = std::floor(x.value);
+  const double value = function(x.value);
   return Approx<A>::with_error(value, x.error == 0.0
                                           ? 0.0
-                                          : std::max(std::floor(x.value + x.error) - value,
-                                                     value - std::floor(x.value - x.error)));
+                                          : std::max(function(x.value + x.error) - value,
+                                                     value - function(x.value - x.error)));
+}
+template <Arithmetic A>
+Approx<A> floor(Approx<A> x) {
+  return stepped(x, [](double v) { return std::floor(v); });
 }
 template <Arithmetic A>
 Approx<A> ceil(Approx<A> x) {
   return -floor(-x);
+}
+template <Arithmetic A>
+Approx<A> trunc(Approx<A> x) {
+  return stepped(x, [](double v) { return std::trunc(v); });
+}
+template <Arithmetic A>
+Approx<A> round_half_even(Approx<A> x) {
+  return stepped(x, [](double v) { return std::nearbyint(v); });
+}
+template <Arithmetic A>
+Approx<A> sign(Approx<A> x) {
+  return stepped(x, [](double v) { return sign(v); });
 }
 template <Arithmetic A>
 Approx<A> absolute(Approx<A> x) {

@@ -67,6 +67,8 @@ struct Row {
 const Row kTable[] = {
     {PointwiseMode::exp, [](Exact x) { return std::exp(x); }, -87.3f, 88.72f, 1.5},
     {PointwiseMode::log, [](Exact x) { return std::log(x); }, 1e-45f, 3.4e38f, 1.0},
+    {PointwiseMode::log1p, [](Exact x) { return std::log1p(x); }, -0.99999994f, 3.4e38f, 1.5},
+    {PointwiseMode::expm1, [](Exact x) { return std::expm1(x); }, -3.4e38f, 88.72f, 1.5},
     {PointwiseMode::erf, [](Exact x) { return std::erf(x); }, -3.4e38f, 3.4e38f, 4.0},
     {PointwiseMode::tanh_fwd, [](Exact x) { return std::tanh(x); }, -3.4e38f, 3.4e38f, 4.0},
     {PointwiseMode::sigmoid_fwd, sigmoid, -87.0f, 3.4e38f, 4.0},
@@ -103,7 +105,7 @@ std::vector<float> evaluate(const Row& row, const std::vector<float>& x) {
   op.mode = row.mode;
   std::vector<float> y(x.size()), ones(x.size(), 1.0f);
   const auto count = static_cast<std::int64_t>(x.size());
-  const PointwiseRow<float> run = pointwise_row<float>(row.mode, false);
+  const PointwiseRow<float> run = pointwise_row<float>(row.mode, f32);
   if (row.gradient)
     run(op, ones.data(), x.data(), nullptr, count, y.data());
   else

@@ -55,6 +55,17 @@ TEST(Reduction, ZeroExtents) {
   check({0, 5}, {0}, ReductionMode::amax, f32);
 }
 
+TEST(Reduction, OfBooleans) {
+  for (ReductionMode mode :
+       {ReductionMode::add, ReductionMode::avg, ReductionMode::min, ReductionMode::max})
+    for (const Dims& axes : {Dims{0}, Dims{1}, Dims{0, 1}, Dims{2}}) {
+      check({5, 33, 7}, axes, mode, boolean);
+      check({5, 33, 7}, axes, mode, boolean, channels_last);
+      check({2, 0, 3}, axes, mode, boolean);
+    }
+  check({1, 100003}, {1}, ReductionMode::add, boolean);
+}
+
 void check_index(const Dims& dims, const Dims& axes, ReductionMode mode, DType dtype,
                  const Layout& layout = row_major) {
   SCOPED_TRACE(testing::Message() << to_string(dims) << " over " << to_string(axes) << " mode "

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/element.hpp"
+#include "cpu/kernels/pointwise.hpp"
 #include "graph/pointwise_traits.hpp"
 
 namespace ashlar::cpu {
@@ -126,13 +127,18 @@ double expected(const Pointwise& op, double x, double b, double p) {
     case PointwiseMode::logical_or: return x != 0 || b != 0;
     case PointwiseMode::logical_not: return x == 0;
     case PointwiseMode::binary_select: return p != 0 ? x : b;
+    case PointwiseMode::trunc: return std::trunc(x);
+    case PointwiseMode::round: return std::nearbyint(x);
+    case PointwiseMode::sign: return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0;
+    case PointwiseMode::log1p: return std::log1p(x);
+    case PointwiseMode::expm1: return std::expm1(x);
     default: return x * slope(op.mode, op, b);
   }
 }
 
 bool is_positive_only(PointwiseMode mode) {
   return mode == PointwiseMode::sqrt || mode == PointwiseMode::rsqrt ||
-         mode == PointwiseMode::log || mode == PointwiseMode::pow;
+         mode == PointwiseMode::log || mode == PointwiseMode::pow || mode == PointwiseMode::log1p;
 }
 
 bool is_arithmetic(PointwiseMode mode) {
@@ -195,16 +201,100 @@ void check_mode(PointwiseMode mode) {
   }
 }
 
-TEST(RowProgram, EveryModeInFloat) {
-  for (int mode = 0; mode < kPointwiseModeCount; ++mode)
-    if (static_cast<PointwiseMode>(mode) != PointwiseMode::gen_index)
-      check_mode<float>(static_cast<PointwiseMode>(mode));
+template <class T>
+void check_modes() {
+  for (int number = 0; number < kPointwiseModeCount; ++number) {
+    const auto mode = static_cast<PointwiseMode>(number);
+    if (mode != PointwiseMode::gen_index && !is_bitwise(mode)) check_mode<T>(mode);
+  }
 }
 
-TEST(RowProgram, EveryModeInDouble) {
-  for (int mode = 0; mode < kPointwiseModeCount; ++mode)
-    if (static_cast<PointwiseMode>(mode) != PointwiseMode::gen_index)
-      check_mode<double>(static_cast<PointwiseMode>(mode));
+TEST(RowProgram, EveryModeInFloat) { check_modes<float>(); }
+TEST(RowProgram, EveryModeInDouble) { check_modes<double>(); }
+
+// --- bitwise modes
+
+template <class T>
+std::vector<T> run_bitwise(PointwiseMode mode, DType dtype, const std::vector<T>& x,
+                           const std::vector<T>& b) {
+  const auto count = static_cast<std::int64_t>(x.size());
+  std::vector<T> y(x.size());
+  pointwise_row<T>(mode, dtype)({}, x.data(), b.data(), nullptr, count, y.data());
+  return y;
+}
+
+// Every pair of operands of a type, and all counts around its width, against integer arithmetic.
+template <class T>
+void check_bitwise(DType dtype) {
+  SCOPED_TRACE(to_string(dtype));
+  const auto low = static_cast<int>(lowest_value(dtype)),
+             high = static_cast<int>(largest_value(dtype));
+  const int width = bit_width(dtype);
+  const auto wrapped = [&](int value) {
+    const auto bits = static_cast<unsigned>(value) & ((1u << width) - 1);
+    return static_cast<int>(bits) > high ? static_cast<int>(bits) - (1 << width)
+                                         : static_cast<int>(bits);
+  };
+  std::vector<T> x, b, counts, shifted;
+  for (int i = low; i <= high; ++i) {
+    for (int j = low; j <= high; ++j) {
+      x.push_back(static_cast<T>(i));
+      b.push_back(static_cast<T>(j));
+    }
+    for (int count = -2; count <= width + 40; ++count) {
+      shifted.push_back(static_cast<T>(i));
+      counts.push_back(static_cast<T>(count));
+    }
+  }
+  const auto expect = [&](PointwiseMode mode, const std::vector<T>& left,
+                          const std::vector<T>& right, auto&& integers) {
+    const std::vector<T> y = run_bitwise(mode, dtype, left, right);
+    for (std::size_t i = 0; i < left.size(); ++i)
+      ASSERT_EQ(y[i], integers(static_cast<int>(left[i]), static_cast<int>(right[i])))
+          << static_cast<int>(mode) << " of " << left[i] << " and " << right[i];
+  };
+  expect(PointwiseMode::bit_and, x, b, [](int p, int q) { return p & q; });
+  expect(PointwiseMode::bit_or, x, b, [](int p, int q) { return p | q; });
+  expect(PointwiseMode::bit_xor, x, b, [](int p, int q) { return p ^ q; });
+  expect(PointwiseMode::bit_not, x, b, [&](int p, int) { return wrapped(~p); });
+  if (dtype == boolean) return;
+  expect(PointwiseMode::shift_left, shifted, counts, [&](int p, int count) {
+    return count < 0 || count >= width ? 0 : wrapped(p * (1 << count));
+  });
+  expect(PointwiseMode::shift_right, shifted, counts,
+         [&](int p, int count) { return p >> (count < 0 || count >= width ? 31 : count); });
+}
+
+TEST(RowProgram, BitwiseModesOfNarrowTypes) {
+  for (const DType dtype : {boolean, i4, u4, i8, u8}) {
+    check_bitwise<float>(dtype);
+    check_bitwise<double>(dtype);
+  }
+}
+
+TEST(RowProgram, BitwiseModesOfWideTypes) {
+  using Numbers = std::vector<double>;
+  const auto run = [](PointwiseMode mode, DType dtype, const Numbers& x, const Numbers& b) {
+    return run_bitwise(mode, dtype, x, b);
+  };
+  const double all = 4294967295.0, most = 2147483647.0, least = -2147483648.0;
+  EXPECT_EQ(run(PointwiseMode::bit_not, u32, {0, 5, all}, {0, 0, 0}), (Numbers{all, all - 5, 0}));
+  EXPECT_EQ(run(PointwiseMode::bit_not, i32, {0, least, 7}, {0, 0, 0}), (Numbers{-1, most, -8}));
+  EXPECT_EQ(run(PointwiseMode::shift_left, i32, {1, 3, -1, 1}, {31, 30, 4, 32}),
+            (Numbers{least, -1073741824.0, -16, 0}));
+  EXPECT_EQ(run(PointwiseMode::shift_left, u32, {1, 3, all, 1}, {31, 31, 4, -1}),
+            (Numbers{2147483648.0, 2147483648.0, all - 15, 0}));
+  EXPECT_EQ(run(PointwiseMode::shift_right, i32, {least, -9, most, -1}, {31, 1, 30, 99}),
+            (Numbers{-1, -5, 1, -1}));
+  EXPECT_EQ(run(PointwiseMode::shift_right, u32, {all, all, 7}, {31, 1, 32}),
+            (Numbers{1, most, 0}));
+  EXPECT_EQ(run(PointwiseMode::shift_left, i64, {1, 0x1.fffffffffffffp52, 1, -1}, {52, 0, 63, 3}),
+            (Numbers{0x1p52, 0x1.fffffffffffffp52, -0x1p63, -8}));
+  EXPECT_EQ(run(PointwiseMode::shift_right, i64, {-0x1p52, 0x1p52, -1, 5}, {51, 52, 63, 64}),
+            (Numbers{-2, 1, -1, 0}));
+  EXPECT_EQ(run(PointwiseMode::bit_and, i64, {0x1p52 + 5, -0x1p52, -1}, {7, -0x1p40, 0x1p53}),
+            (Numbers{5, -0x1p52, 0x1p53}));
+  EXPECT_EQ(run(PointwiseMode::bit_xor, i64, {0x1p52 + 5, -3}, {0x1p52, 3}), (Numbers{5, -2}));
 }
 
 float run_unary(PointwiseMode mode, float x, float b = 0) {
@@ -227,7 +317,7 @@ TEST(RowProgram, SpecialValues) {
   for (int m = 0; m < kPointwiseModeCount; ++m) {
     const auto mode = static_cast<PointwiseMode>(m);
     if (gives_boolean(mode) || mode == PointwiseMode::gen_index ||
-        mode == PointwiseMode::binary_select)
+        mode == PointwiseMode::binary_select || is_bitwise(mode))
       continue;
     if (operand_count(mode) == 1) {
       EXPECT_TRUE(std::isnan(run_unary(mode, nan))) << m;
@@ -244,6 +334,19 @@ TEST(RowProgram, SpecialValues) {
   EXPECT_EQ(run_unary(PointwiseMode::log, 0.0f), -inf);
   EXPECT_EQ(run_unary(PointwiseMode::log, inf), inf);
   EXPECT_TRUE(std::isnan(run_unary(PointwiseMode::log, -1.0f)));
+  EXPECT_EQ(run_unary(PointwiseMode::log1p, -1.0f), -inf);
+  EXPECT_EQ(run_unary(PointwiseMode::log1p, inf), inf);
+  EXPECT_TRUE(std::isnan(run_unary(PointwiseMode::log1p, -1.5f)));
+  EXPECT_EQ(run_unary(PointwiseMode::log1p, 1e-30f), 1e-30f);
+  EXPECT_EQ(run_unary(PointwiseMode::expm1, 1e-30f), 1e-30f);
+  EXPECT_EQ(run_unary(PointwiseMode::expm1, inf), inf);
+  EXPECT_EQ(run_unary(PointwiseMode::expm1, 89.0f), inf);
+  EXPECT_EQ(run_unary(PointwiseMode::expm1, -inf), -1.0f);
+  EXPECT_EQ(run_unary(PointwiseMode::trunc, -inf), -inf);
+  EXPECT_EQ(run_unary(PointwiseMode::round, 2.5f), 2.0f);
+  EXPECT_EQ(run_unary(PointwiseMode::round, 1e30f), 1e30f);
+  EXPECT_EQ(run_unary(PointwiseMode::sign, -inf), -1.0f);
+  EXPECT_EQ(run_unary(PointwiseMode::sign, -0.0f), 0.0f);
   EXPECT_EQ(run_unary(PointwiseMode::tanh_fwd, inf), 1.0f);
   EXPECT_EQ(run_unary(PointwiseMode::tanh_fwd, -inf), -1.0f);
   EXPECT_EQ(run_unary(PointwiseMode::erf, inf), 1.0f);

@@ -95,6 +95,7 @@ TEST_F(GpuPointwise, EveryMode) {
   Value sum = x;
   for (int m = 0; m < kPointwiseModeCount; ++m) {
     const auto mode = static_cast<PointwiseMode>(m);
+    if (is_bitwise(mode)) continue;
     std::vector<Value> operands = {x};
     if (operand_count(mode) > 1) operands.push_back(b);
     if (operand_count(mode) > 2) operands.push_back(predicate);
@@ -105,6 +106,25 @@ TEST_F(GpuPointwise, EveryMode) {
   graph.output("sum", sum);
   expect_agrees(graph, kPointwiseEngine);
   expect_agrees(graph, kPointwiseEngine, {.fill = support::Fill::special, .offset = 4});
+}
+
+TEST_F(GpuPointwise, BitwiseModes) {
+  for (const DType dtype : {i64, i32, u32, i8, u8, i4, u4, boolean}) {
+    SCOPED_TRACE(to_string(dtype));
+    Graph graph;
+    const Value x = graph.input("x", {5, 66}, dtype), b = graph.input("b", {5, 66}, dtype);
+    const Value count = graph.input("count", {1, 66}, i32);
+    for (const PointwiseMode mode :
+         {PointwiseMode::bit_and, PointwiseMode::bit_or, PointwiseMode::bit_xor})
+      graph.output("y" + std::to_string(static_cast<int>(mode)), pointwise(mode, x, b));
+    graph.output("not", pointwise(PointwiseMode::bit_not, x));
+    if (dtype != boolean) {
+      graph.output("left", pointwise(PointwiseMode::shift_left, x, count));
+      graph.output("right", pointwise(PointwiseMode::shift_right, x, count));
+    }
+    for (const std::int64_t offset : {0, 4})
+      expect_agrees(graph, kPointwiseEngine, {.offset = offset});
+  }
 }
 
 // Empty tensors, one element, rank 8.

@@ -101,6 +101,40 @@ void add_pointwise(BadInputs& rows) {
             {"relu_lower_clip", "got 3", "expected at most relu_upper_clip = 1"});
   pointwise("softplus beta", softplus_fwd, {{2, 3}}, {.softplus_beta = 0.0},
             {"softplus_beta", "got 0", "expected a value other than 0"});
+  const auto bitwise = [&](const char* name, PointwiseMode mode, DType x, DType b,
+                           Pointwise attributes, std::vector<std::string> says) {
+    rows.push_back({name, "pointwise",
+                    [=](Graph& g) {
+                      const std::array operands = {in(g, {2, 3}, x), in(g, {2, 3}, b)};
+                      g.pointwise(mode, operands, attributes, kBad);
+                    },
+                    says});
+  };
+  bitwise("bits of floats", bit_and, f32, f32, {},
+          {"dtype of x 'i", "got f32", "expected an integer type"});
+  bitwise("bits of two types", bit_or, i32, u32, {},
+          {"dtype of b 'i", "got u32", "expected i32, that of x: cast first"});
+  bitwise("shift of booleans", shift_left, boolean, i32, {},
+          {"dtype of x 'i", "got bool", "expected an integer type"});
+  bitwise("shift by a float", shift_right, i32, f32, {},
+          {"dtype of b 'i", "got f32", "expected an integer type"});
+  bitwise("scaled bits", bit_xor, i8, i8, {.alpha2 = 0.5},
+          {"alpha2", "got 0.5", "expected 1: bit_xor takes no factors"});
+  const auto expansion = [&](const char* name, PointwiseMode mode, const Dims& dims,
+                             std::vector<std::string> says) {
+    rows.push_back({name, "pointwise",
+                    [=](Graph& g) {
+                      g.pointwise(mode, std::array{in(g, {2, 1})}, {}, bad_with_dims(dims));
+                    },
+                    says});
+  };
+  expansion("expansion of an extent", identity, {3, 4},
+            {"dims of y 'bad'", "got [3, 4]", "expected [2, 1], or dims to which it broadcasts"});
+  expansion("expansion to a lower rank", identity, {2},
+            {"dims of y 'bad'", "got [2]", "expected [2, 1]"});
+  expansion("indices of other dims", gen_index, {5, 3},
+            {"dims of y 'bad'", "got [5, 3]", "expected [2, 1]"});
+  expansion("expansion by exp", exp, {2, 4}, {"dims of y 'bad'", "got [2, 4]", "expected [2, 1]"});
   rows.push_back(
       {"pointwise result dims",
        "pointwise",
@@ -140,12 +174,19 @@ void add_reductions_and_softmax(BadInputs& rows) {
          {"axis 1 of y", "got 2", "expected 1 (reduced) or 3 (kept)"});
   reduce("reduction axes against dims", {1}, bad_with_dims({1, 1}),
          {"dims of y 'bad'", "got [1, 1]", "expected [2, 1]"});
-  rows.push_back({"reduction of booleans",
+  rows.push_back({"product of booleans",
                   "reduction",
                   [](Graph& g) {
-                    g.reduce(in(g, {2, 3}, boolean), ReductionMode::max, {}, kBad);
+                    g.reduce(in(g, {2, 3}, boolean), ReductionMode::mul, {}, kBad);
                   },
-                  {"dtype of x 'i", "got bool", "expected a numeric type"}});
+                  {"mode", "got mul", "expected min, max, amax, add or avg for bool x"}});
+  rows.push_back({"number of booleans as a boolean",
+                  "reduction",
+                  [](Graph& g) {
+                    g.reduce(in(g, {2, 3}, boolean), ReductionMode::add, {},
+                             {.name = "bad", .dtype = boolean});
+                  },
+                  {"dtype of y", "got bool", "expected a numeric type: add of booleans counts"}});
 
   const auto softmax = [&](const char* name, DType dtype, std::int64_t axis,
                            std::vector<std::string> says) {

@@ -122,15 +122,56 @@ TEST(Builder, PointwiseModesHaveTheirTypes) {
     const auto mode = static_cast<PointwiseMode>(i);
     SCOPED_TRACE(std::string(enum_name(mode)));
     Graph g;
-    std::vector<Value> operands = {g.input("x", {2, 3}, f16), g.input("b", {2, 3}, f16),
+    const DType dtype = is_bitwise(mode) ? u8 : f16;
+    std::vector<Value> operands = {g.input("x", {2, 3}, dtype), g.input("b", {2, 3}, dtype),
                                    g.input("p", {2, 3}, boolean)};
     operands.resize(static_cast<std::size_t>(operand_count(mode)));
     const Value y = g.pointwise(mode, operands);
     const DType expected = gives_boolean(mode)                ? boolean
                            : mode == PointwiseMode::gen_index ? i32
-                                                              : f16;
+                                                              : dtype;
     EXPECT_EQ(facts(y), packed({2, 3}, expected));
   }
+}
+
+TEST(Builder, BitwiseModesComputeInTheirType) {
+  Graph g;
+  const Value x = g.input("x", {2, 3}, i8), count = g.input("count", {3}, i64);
+  EXPECT_EQ(facts(pointwise(PointwiseMode::shift_left, x, count)), packed({2, 3}, i8));
+  EXPECT_EQ(g.nodes().back().compute, i8);
+  const Value flags = g.input("flags", {4}, boolean);
+  EXPECT_EQ(facts(pointwise(PointwiseMode::bit_xor, flags, flags)), packed({4}, boolean));
+  EXPECT_EQ(g.nodes().back().compute, boolean);
+  g.output("y", pointwise(PointwiseMode::bit_not, x));
+  EXPECT_EQ(Graph::from_json(g.to_json()).to_text(), g.to_text());
+}
+
+TEST(Builder, IdentityAndIndicesExpand) {
+  Graph g;
+  const Value x = g.input("x", {4, 1}, bf16);
+  EXPECT_EQ(facts(expand(x, {3, 4, 5})), packed({3, 4, 5}, bf16));
+  EXPECT_EQ(facts(expand(x, {4, 1})), packed({4, 1}, bf16));
+  EXPECT_EQ(facts(full(g, {2, 3}, 1.5)), packed({2, 3}, f32));
+  EXPECT_EQ(facts(iota(g, {2, 3})), packed({2, 3}, i32));
+  EXPECT_EQ(std::get<Pointwise>(g.nodes().back().op).axis, 1);
+  EXPECT_EQ(facts(expand(g.scalar("s", f16, 4), {6})), packed({6}, f16));
+  g.output("y", expand(x, {2, 4, 1}));
+  EXPECT_EQ(Graph::from_json(g.to_json()).to_text(), g.to_text());
+}
+
+TEST(Builder, ReductionOfBooleans) {
+  Graph g;
+  const Value x = g.input("x", {2, 3}, boolean);
+  EXPECT_EQ(facts(g.reduce(x, ReductionMode::min, {1})), packed({2, 1}, boolean));
+  EXPECT_EQ(facts(g.reduce(x, ReductionMode::max, {1})), packed({2, 1}, boolean));
+  EXPECT_EQ(std::get<Reduction>(g.nodes().back().op).mode, ReductionMode::amax);
+  EXPECT_EQ(facts(g.reduce(x, ReductionMode::avg, {1})), packed({2, 1}, f32));
+  EXPECT_EQ(facts(g.reduce(x, ReductionMode::add, {1})), packed({2, 1}, i32));
+  EXPECT_EQ(g.nodes().back().compute, i32);
+  EXPECT_EQ(facts(g.reduce(x, ReductionMode::add, {1}, {.dtype = i64})), packed({2, 1}, i64));
+  EXPECT_EQ(g.nodes().back().compute, i64);
+  EXPECT_EQ(facts(g.reduce(x, ReductionMode::add, {1}, {.dtype = f16})), packed({2, 1}, f16));
+  EXPECT_EQ(g.nodes().back().compute, f32);
 }
 
 TEST(Builder, SelectOfSingleValuesKeepsTheirType) {

@@ -48,6 +48,21 @@ void add_dense(Samples& samples) {
                                    {.relu_upper_clip = 6.0, .relu_lower_slope = 0.01}),
                        rows};
   });
+  sample(samples, "pointwise", [](Graph& g) {
+    const Value x = g.input("x", {2, 3}, u8), count = g.input("count", {3}, i32);
+    return std::vector{pointwise(PointwiseMode::bit_not, x),
+                       pointwise(PointwiseMode::shift_left, x, count)};
+  });
+  sample(samples, "pointwise", [](Graph& g) {
+    const Value x = g.input("x", {3, 1}, f32);
+    return std::vector{
+        g.pointwise(PointwiseMode::identity, std::array{x}, {}, {.dims = {2, 3, 4}}),
+        g.pointwise(PointwiseMode::gen_index, std::array{x}, {.axis = 1}, {.dims = {3, 4}})};
+  });
+  sample(samples, "reduction", [](Graph& g) {
+    const Value x = g.input("x", {2, 3, 4}, boolean);
+    return std::vector{g.reduce(x, ReductionMode::max, {-1}), g.reduce(x, ReductionMode::add)};
+  });
   sample(samples, "reduction", [](Graph& g) {
     const Value x = g.input("x", {2, 3, 4}, f32);
     return std::vector{g.reduce(x, ReductionMode::norm2, {-1}), g.reduce(x, ReductionMode::amax)};

@@ -85,6 +85,17 @@ void add_reduction(std::vector<OpCase>& cases) {
       {"long row", {2, 1031}, {1}},  {"nothing to reduce", {4, 0}, {1}},
       {"no rows", {0, 3}, {1}},
   };
+  for (const ReductionMode mode :
+       {ReductionMode::add, ReductionMode::avg, ReductionMode::min, ReductionMode::max})
+    for (const Axes& p : shapes)
+      cases.push_back({"reduction",
+                       "booleans, " + std::string(enum_name(mode)) + ", " + p.label,
+                       {boolean},
+                       [p, mode](CaseBuilder& b) {
+                         b.result(b.graph().reduce(b.operand("x", p.x), mode, p.axes));
+                       },
+                       true,
+                       p.one_shape});
   for (int m = 0; m <= static_cast<int>(ReductionMode::mul_no_zeros); ++m) {
     const auto mode = static_cast<ReductionMode>(m);
     for (const Axes& p : shapes)

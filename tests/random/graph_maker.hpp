@@ -49,6 +49,7 @@ class GraphMaker {
   // --- each adds one operation
   void add_something();
   void add_pointwise();
+  void add_bitwise(PointwiseMode mode);
   void add_matmul();
   void add_convolution();
   void add_convolution_gradient();

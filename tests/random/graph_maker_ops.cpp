@@ -16,6 +16,7 @@ constexpr std::int64_t kMaxProducts = 60000;
 
 void GraphMaker::add_pointwise() {
   const auto mode = static_cast<PointwiseMode>(below(kPointwiseModeCount));
+  if (is_bitwise(mode)) return add_bitwise(mode);
   Value x = old([](const Tensor&) { return true; });
   if (!x || chance(0.15))
     x = input(dims(1 + static_cast<int>(below(5))), chance(0.05) ? boolean : arithmetic());
@@ -30,7 +31,37 @@ void GraphMaker::add_pointwise() {
   if (operand_count(mode) > 1) operands.push_back(broadcastable(x.dims(), x.dtype(), true));
   if (operand_count(mode) > 2) operands.push_back(broadcastable(x.dims(), boolean, true));
   if (operands.size() == 2 && chance(0.3)) std::swap(operands[0], operands[1]);
-  keep(graph_.pointwise(mode, operands, attributes, spec()));
+  OutputSpec result = spec();
+  const bool may_expand = mode == PointwiseMode::identity || mode == PointwiseMode::gen_index;
+  if (may_expand && chance(0.7)) {
+    Dims larger;
+    for (std::int64_t count = 1; larger.rank() < 2 && x.dims().rank() < 5 && chance(0.2);)
+      larger.push_back(count++);
+    for (const std::int64_t value : x.dims())
+      larger.push_back(value == 1 && element_count(x.dims()) < 300 ? 1 + below(6) : value);
+    result.dims = larger;
+  }
+  keep(graph_.pointwise(mode, operands, attributes, result));
+}
+
+void GraphMaker::add_bitwise(PointwiseMode mode) {
+  constexpr std::array kTypes = {i64, i32, u32, i8, u8, i4, u4, boolean};
+  const auto is_usable = [&](DType dtype) {
+    return is_integer(dtype) || (dtype == boolean && !is_shift(mode));
+  };
+  Value x = old([&](const Tensor& t) { return is_usable(t.dtype); });
+  if (!x || chance(0.3)) {
+    const DType dtype = one_of(kTypes);
+    x = input(dims(1 + static_cast<int>(below(4))), is_usable(dtype) ? dtype : u8);
+  }
+  std::vector<Value> operands = {x};
+  if (operand_count(mode) > 1) {
+    const DType wanted = is_shift(mode) ? one_of(std::array{i32, u8, i64}) : x.dtype();
+    const Value b = broadcastable(x.dims(), wanted, true);
+    const bool fits = is_shift(mode) ? is_integer(b.dtype()) : b.dtype() == x.dtype();
+    operands.push_back(fits ? b : like(x.dims(), wanted));
+  }
+  keep(graph_.pointwise(mode, operands, {}, spec()));
 }
 
 void GraphMaker::add_matmul() {
@@ -96,12 +127,18 @@ void GraphMaker::add_convolution_gradient() {
 }
 
 void GraphMaker::add_reduction() {
-  const Value x = arithmetic_value(1, 5);
+  Value x = arithmetic_value(1, 5);
+  const Value flags =
+      chance(0.1) ? old([](const Tensor& t) { return t.dtype == boolean; }) : Value();
+  if (flags) x = flags;
   Dims axes;
   for (int axis = 0; axis < x.dims().rank(); ++axis)
     if (chance(0.5)) axes.push_back(axis);
-  const auto mode = static_cast<ReductionMode>(below(9));
-  keep(graph_.reduce(x, chance(0.4) ? ReductionMode::add : mode, axes, spec()));
+  auto mode = chance(0.4) ? ReductionMode::add : static_cast<ReductionMode>(below(9));
+  constexpr std::array kOfBooleans = {ReductionMode::min, ReductionMode::max, ReductionMode::amax,
+                                      ReductionMode::add, ReductionMode::avg};
+  if (x.dtype() == boolean) mode = one_of(kOfBooleans);
+  keep(graph_.reduce(x, mode, axes, spec()));
 }
 
 ResampleAttributes GraphMaker::pooling_attributes(const Dims& x) {

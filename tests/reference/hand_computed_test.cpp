@@ -101,6 +101,30 @@ TEST(HandComputed, Reductions) {
   }
 }
 
+TEST(HandComputed, ReductionsOfBooleans) {
+  Graph g;
+  const Value x = g.input("x", {3, 4}, boolean), empty = g.input("empty", {1, 0}, boolean);
+  const auto reduce = [&](const char* name, Value value, ReductionMode mode, DType dtype) {
+    g.output(name, g.reduce(value, mode, {1}, {.dtype = dtype}));
+  };
+  reduce("any", x, ReductionMode::max, boolean);
+  reduce("all", x, ReductionMode::min, boolean);
+  reduce("count", x, ReductionMode::add, i64);
+  reduce("share", x, ReductionMode::avg, f32);
+  reduce("any of nothing", empty, ReductionMode::max, boolean);
+  reduce("all of nothing", empty, ReductionMode::min, boolean);
+  reduce("count of nothing", empty, ReductionMode::add, i32);
+  Evaluation e(g);
+  e.set("x", {0, 0, 0, 0, 0, 1, 0, 1, 1, 1, 1, 1});
+  expect_result(e, "any", {0, 1, 1});
+  expect_result(e, "all", {0, 0, 1});
+  expect_result(e, "count", {0, 2, 4});
+  expect_result(e, "share", {0, 0.5, 1});
+  expect_result(e, "any of nothing", {0});
+  expect_result(e, "all of nothing", {1});
+  expect_result(e, "count of nothing", {0});
+}
+
 TEST(HandComputed, ReductionsOverEmptyAxes) {
   const std::vector<std::pair<ReductionMode, double>> cases = {
       {ReductionMode::add, 0},     {ReductionMode::mul, 1},   {ReductionMode::min, kInf},

@@ -93,6 +93,24 @@ std::vector<PointwiseCase> cases() {
       {M::logical_or, {0, 1, 0, 1}, {0, 0, 1, 1}, {0, 1, 1, 1}, {}, boolean},
       {M::logical_not, {0, 1, 1}, {}, {1, 0, 0}, {}, boolean},
       {M::gen_index, {9, 9, 9}, {}, {0, 1, 2}},
+      {M::trunc, {-1.5, 1.7, kInf, kNaN}, {}, {-1, 1, kInf, kNaN}},
+      {M::round, {-1.5, 0.5, 2.5, 1.6, kNaN}, {}, {-2, 0, 2, 2, kNaN}},
+      {M::sign, {-0.25, 0, 7, -kInf, kNaN}, {}, {-1, 0, 1, -1, kNaN}},
+      {M::log1p, {0, e - 1, 1e-18, -1}, {}, {0, 1, 1e-18, -kInf}},
+      {M::expm1, {0, 1, 1e-18, -kInf}, {}, {0, e - 1, 1e-18, -1}},
+      {M::bit_and, {12, -1, -8}, {10, 77, 13}, {8, 77, 8}, {}, i32},
+      {M::bit_or, {12, -8, 0}, {10, 3, 0}, {14, -5, 0}, {}, i8},
+      {M::bit_xor, {12, 255, 1}, {10, 15, 1}, {6, 240, 0}, {}, u8},
+      {M::bit_xor, {0, 1, 1}, {1, 0, 1}, {1, 1, 0}, {}, boolean},
+      {M::bit_not, {0, 5, 255}, {}, {255, 250, 0}, {}, u8},
+      {M::bit_not, {0, 5, -128}, {}, {-1, -6, 127}, {}, i8},
+      {M::bit_not, {0, 1}, {}, {1, 0}, {}, boolean},
+      {M::bit_not, {0, 5}, {}, {15, 10}, {}, u4},
+      {M::shift_left, {1, 3, 100, 1, 1}, {3, 7, 1, 8, -1}, {8, -128, -56, 0, 0}, {}, i8},
+      {M::shift_left, {3, 200}, {7, 1}, {128, 144}, {}, u8},
+      {M::shift_left, {1, 5}, {40, 50}, {0x1p40, 5 * 0x1p50}, {}, i64},
+      {M::shift_right, {-9, 9, -9, -9, 9}, {1, 1, 31, 32, -1}, {-5, 4, -1, -1, 0}, {}, i32},
+      {M::shift_right, {4294967295.0, 8}, {31, 32}, {1, 0}, {}, u32},
   };
 }
 
@@ -112,6 +130,71 @@ TEST(HandComputedPointwise, EveryMode) {
     expect_result(e, "y", test.expected, 1e-13);
   }
   EXPECT_EQ(seen.size(), static_cast<std::size_t>(kPointwiseModeCount));
+}
+
+TEST(HandComputedPointwise, TruncationToIntegersIsThatOfC) {
+  Graph g;
+  const Value x = g.input("x", {5}, f32);
+  g.output("i", g.pointwise(PointwiseMode::trunc, std::array{x}, {}, {.dtype = i8}));
+  g.output("u", cast_truncate(x, u8));
+  g.output("nearest", cast(x, i8));
+  Evaluation e(g);
+  e.set("x", {1.75, -1.75, 1000, -1000, kNaN});
+  expect_result(e, "i", {1, -1, 127, -128, 0});
+  expect_result(e, "u", {1, 0, 255, 0, 0});
+  expect_result(e, "nearest", {2, -2, 127, -128, 0});
+}
+
+// Past 2^53 an i64 has lost bits: the oracle knows nothing about the result.
+TEST(HandComputedPointwise, BitsPast2To53AreUnknown) {
+  Graph g;
+  const Value x = g.input("x", {3}, i64), b = g.input("b", {3}, i64);
+  g.output("y", g.pointwise(PointwiseMode::bit_and, std::array{x, b}));
+  Evaluation e(g);
+  e.set("x", {0x1p53, 0x1p54, 6});
+  e.set("b", {0x1p53, 3, 3});
+  const Expected y = e.oracle("y");
+  EXPECT_EQ(y.values, (std::vector<double>{0x1p53, 0, 2}));
+  EXPECT_EQ(y.bounds, (std::vector<double>{0, kInf, 0}));
+}
+
+TEST(HandComputedPointwise, ExpansionRepeatsAndCounts) {
+  Graph g;
+  const Value x = g.input("x", {2, 1}, f32);
+  g.output("y", expand(x, {2, 2, 3}));
+  g.output("z", g.pointwise(PointwiseMode::identity, std::array{x}, {.alpha1 = 2.0},
+                            {.dtype = i32, .dims = {2, 2}}));
+  g.output("columns",
+           g.pointwise(PointwiseMode::gen_index, std::array{x}, {.axis = -1}, {.dims = {2, 3}}));
+  g.output("filled", full(g, {2, 2}, 7.0, u8));
+  Evaluation e(g);
+  e.set("x", {3, 4});
+  expect_result(e, "y", {3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4});
+  expect_result(e, "z", {6, 6, 8, 8});
+  expect_result(e, "columns", {0, 1, 2, 0, 1, 2});
+  expect_result(e, "filled", {7, 7, 7, 7});
+}
+
+TEST(HandComputedPointwise, Composites) {
+  Graph g;
+  g.output("iota", iota(g, {2, 3}, 0, f32, 0.5, 2.0));
+  g.output("count", iota(g, {4}, -1, i64, 10, -3));
+  g.output("hot", one_hot(g.input("index", {4}, i32), 3));
+  g.output("below", triangle(g, 2, 3));
+  g.output("above", triangle(g, 2, 3, 1));
+  const Value x = g.input("x", {1, 2, 3}, f16);
+  g.output("tril", tril(x, -1));
+  g.output("triu", triu(x, 1));
+  Evaluation e(g);
+  e.set("index", {2, 0, -1, 3});
+  e.set("x", {1, 2, 3, 4, 5, 6});
+  expect_result(e, "iota", {0.5, 0.5, 0.5, 2.5, 2.5, 2.5});
+  expect_result(e, "count", {10, 7, 4, 1});
+  expect_result(e, "hot", {0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0});
+  expect_result(e, "below", {1, 0, 0, 1, 1, 0});
+  expect_result(e, "above", {1, 1, 0, 1, 1, 1});
+  expect_result(e, "tril", {0, 0, 0, 4, 0, 0});
+  expect_result(e, "triu", {0, 2, 3, 0, 0, 6});
 }
 
 TEST(HandComputedPointwise, SelectAndBroadcastInAnyPosition) {

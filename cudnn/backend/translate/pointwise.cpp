@@ -72,7 +72,8 @@ constexpr std::array kModes = {
     ModePair{CUDNN_POINTWISE_GEN_INDEX, gen_index},
     ModePair{CUDNN_POINTWISE_BINARY_SELECT, binary_select},
 };
-static_assert(kModes.size() == kPointwiseModeCount);
+// The modes after binary_select have no cudnnPointwiseMode_t.
+static_assert(kModes.size() == static_cast<std::size_t>(binary_select) + 1);
 
 bool is_gradient(PointwiseMode mode) { return mode >= relu_bwd && mode <= gelu_approx_tanh_bwd; }
 

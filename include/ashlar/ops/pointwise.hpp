@@ -63,12 +63,26 @@ enum class PointwiseMode : std::uint8_t {
   logical_not,
   gen_index,      // the coordinate along `axis`
   binary_select,  // predicate ? x : b
+  // unary, continued
+  trunc,  // towards zero; with an integer result the conversion of C
+  round,  // to nearest, half to even
+  sign,   // -1, 0 or 1; NaN of NaN
+  log1p,
+  expm1,
+  // two's complement in the dtype of x: integers, all but the shifts also bool
+  bit_and,
+  bit_or,
+  bit_xor,
+  bit_not,
+  shift_left,   // by b bits; 0 unless 0 <= b < width
+  shift_right,  // by b bits with sign fill, which is all that is left unless 0 <= b < width
 };
-inline constexpr int kPointwiseModeCount = 51;
+inline constexpr int kPointwiseModeCount = 62;
 
 // y = op(alpha1 * x, alpha2 * b). For gradients the first operand is dy and the second x; the third
 // is the predicate of binary_select. Operands broadcast as in NumPy: the last axes are aligned, and
-// axes that are missing or have extent 1 repeat. A scalar or constant goes with any rank.
+// axes that are missing or have extent 1 repeat. A scalar or constant goes with any rank. The
+// result of identity and gen_index may have larger dims than x, any that x broadcasts to.
 struct Pointwise {
   ASHLAR_INPUTS(x, ASHLAR_OPTIONAL(b, predicate));
   ASHLAR_OUTPUTS(y);

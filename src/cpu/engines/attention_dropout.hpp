@@ -22,7 +22,7 @@ class AttentionDropout {
         seed_(input_program(region, Attention::dropout_seed)),
         offset_(input_program(region, Attention::dropout_offset)),
         philox_(philox_row()),
-        select_(pointwise_row<T>(PointwiseMode::binary_select, false)) {
+        select_(pointwise_row<T>(PointwiseMode::binary_select, f32)) {
     // bernoulli() compares (k + 0.5) 2^-23 with a float, for 23-bit k: exact.
     const auto keep = static_cast<double>(static_cast<float>(1.0 - probability_));
     keep_below_ = static_cast<std::uint32_t>(std::max(std::ceil(keep * 0x1p23 - 0.5), 0.0));

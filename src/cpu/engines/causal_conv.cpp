@@ -204,7 +204,7 @@ class CausalConvForwardKernel final : public CausalConvKernel<T> {
   using Op = CausalConvForward;
   explicit CausalConvForwardKernel(const Region& region)
       : CausalConvKernel<T>(region, *region.anchor_as<Op>()),
-        silu_(pointwise_row<T>(PointwiseMode::swish_fwd, false)),
+        silu_(pointwise_row<T>(PointwiseMode::swish_fwd, f32)),
         y_(region.epilogue, this->blocking_) {
     const PointwiseProgram state = output_program(region.anchor->outputs, Op::final_state);
     has_state_ = !state.empty();
@@ -265,7 +265,7 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
   using Op = CausalConvBackward;
   explicit CausalConvBackwardKernel(const Region& region)
       : CausalConvKernel<T>(region, *region.anchor_as<Op>()),
-        slope_(pointwise_row<T>(PointwiseMode::swish_bwd, false)),
+        slope_(pointwise_row<T>(PointwiseMode::swish_bwd, f32)),
         dy_(region.prologues[Op::dy], this->blocking_),
         dx_(region.epilogue, this->blocking_) {
     const auto& outputs = region.anchor->outputs;

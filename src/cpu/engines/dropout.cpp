@@ -102,7 +102,7 @@ class DropoutKernel final : public Kernel {
     keep_ = static_cast<float>(1.0 - op.probability);
     // probability 1 drops everything: the scale is irrelevant.
     scale_ = op.probability < 1.0 ? static_cast<T>(1.0 / (1.0 - op.probability)) : T{0};
-    select_ = pointwise_row<T>(PointwiseMode::binary_select, false);
+    select_ = pointwise_row<T>(PointwiseMode::binary_select, f32);
   }
 
   // Keep decisions for elements [begin, end).

@@ -140,7 +140,7 @@ class MatrixSink final : public GemmSink<T> {
         bound_(epilogue.bind(context)),
         post_ops_(post_ops) {
     if (post_ops != nullptr && post_ops->activation)
-      activate_ = pointwise_row<T>(post_ops->activation->mode, false);
+      activate_ = pointwise_row<T>(post_ops->activation->mode, f32);
   }
   void row(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t count,
            T* values) const override {

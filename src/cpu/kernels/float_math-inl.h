@@ -141,6 +141,17 @@ HWY_INLINE V ShortExpOfMinus(D d, V x) {
   return AddToExponent(d, Horner(d, r, kCoefficients), shifted);
 }
 
+// exp(x) - 1 = 2 (2^(n - 1) p + (2^(n - 1) - 1 / 2)), where 2^n itself may overflow.
+template <class D, class V>
+HWY_INLINE V Expm1Of(D d, V x) {
+  const hn::Rebind<std::int32_t, D> di;
+  const ExpParts<V> e = SplitExp(d, AtMost(hn::Set(d, 89.0f), AtLeast(hn::Set(d, -30.0f), x)));
+  const V half =
+      hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, e.n), hn::Set(di, 126))));
+  const V sum = hn::MulAdd(half, e.p, hn::Sub(half, hn::Set(d, 0.5f)));
+  return hn::Add(sum, sum);
+}
+
 // exp(x) - 1 for x <= 0.
 template <class D, class V>
 HWY_INLINE V Expm1OfNegative(D d, V x) {
@@ -150,8 +161,9 @@ HWY_INLINE V Expm1OfNegative(D d, V x) {
   return hn::MulAdd(power, e.p, hn::Sub(power, one));
 }
 
-template <class D, class V>
-HWY_INLINE V LogOf(D d, V x) {
+// log(x), or log(x + c) for a c of at most half an ULP of x, where kCorrected.
+template <bool kCorrected, class D, class V>
+HWY_INLINE V LogOfSum(D d, V x, V c) {
   static constexpr float kCoefficients[] = {3.3333313e-01f,  -2.500001e-01f,  2.0002124e-01f,
                                             -1.6668005e-01f, 1.4219451e-01f,  -1.24053426e-01f,
                                             1.1888709e-01f,  -1.1677505e-01f, 6.747692e-02f};
@@ -169,6 +181,7 @@ HWY_INLINE V LogOf(D d, V x) {
   const V square = hn::Mul(f, f);
   V rest = hn::Mul(hn::Mul(square, f), Horner(d, f, kCoefficients));
   rest = hn::MulAdd(e, hn::Set(d, -2.12194440e-4f), rest);
+  if constexpr (kCorrected) rest = hn::Add(rest, hn::Div(c, x));
   rest = hn::NegMulAdd(hn::Set(d, 0.5f), square, rest);
   V result = hn::MulAdd(e, hn::Set(d, 0.693359375f), hn::Add(f, rest));
   const V infinity = hn::Set(d, std::numeric_limits<float>::infinity());
@@ -177,6 +190,21 @@ HWY_INLINE V LogOf(D d, V x) {
   result = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), result);
   return hn::IfThenElse(hn::Lt(x, zero), hn::Set(d, std::numeric_limits<float>::quiet_NaN()),
                         result);
+}
+
+template <class D, class V>
+HWY_INLINE V LogOf(D d, V x) {
+  return LogOfSum<false>(d, x, x);
+}
+
+// log(1 + x): the sum is rounded, and the correction is what rounding took from it.
+template <class D, class V>
+HWY_INLINE V Log1pOf(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V sum = hn::Add(one, x);
+  const V c =
+      hn::IfThenElse(hn::Gt(x, one), hn::Sub(one, hn::Sub(sum, x)), hn::Sub(x, hn::Sub(sum, one)));
+  return LogOfSum<true>(d, sum, c);
 }
 
 // log(1 + x) for 0 <= x <= 1: 2 atanh(x / (2 + x)).

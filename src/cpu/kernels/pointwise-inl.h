@@ -31,6 +31,12 @@ HWY_INLINE V ArithmeticUnary(D d, const Pointwise& op, V x) {
   if constexpr (kMode == PointwiseMode::abs) return hn::Abs(x);
   if constexpr (kMode == PointwiseMode::ceil) return hn::Ceil(x);
   if constexpr (kMode == PointwiseMode::floor) return hn::Floor(x);
+  if constexpr (kMode == PointwiseMode::trunc) return hn::Trunc(x);
+  if constexpr (kMode == PointwiseMode::round) return hn::Round(x);
+  if constexpr (kMode == PointwiseMode::sign) {  // 0 and NaN stay
+    const V zero = hn::Zero(d);
+    return hn::IfThenElse(hn::Gt(x, zero), one, hn::IfThenElse(hn::Lt(x, zero), hn::Neg(one), x));
+  }
   if constexpr (kMode == PointwiseMode::neg) return hn::Neg(x);
   if constexpr (kMode == PointwiseMode::rsqrt) return hn::Div(one, hn::Sqrt(x));
   if constexpr (kMode == PointwiseMode::identity) return x;
@@ -136,6 +142,9 @@ PointwiseRow<T> ArithmeticRow(PointwiseMode mode) {
     case abs: return UnaryRow<abs, T>;
     case ceil: return UnaryRow<ceil, T>;
     case floor: return UnaryRow<floor, T>;
+    case trunc: return UnaryRow<trunc, T>;
+    case round: return UnaryRow<round, T>;
+    case sign: return UnaryRow<sign, T>;
     case neg: return UnaryRow<neg, T>;
     case rsqrt: return UnaryRow<rsqrt, T>;
     case identity: return UnaryRow<identity, T>;

@@ -33,10 +33,11 @@ class PointwiseRow {
   Function function_ = nullptr;
 };
 
-// The best implementation for this CPU. `integer`: the compute type is an integer, so that division
-// truncates. gen_index is left to the caller, since it depends on coordinates.
+// The best implementation for this CPU. Integer compute types: division truncates, and their width
+// and sign define bitwise operations. gen_index is left to the caller, since it depends on
+// coordinates.
 template <class T>
-PointwiseRow<T> pointwise_row(PointwiseMode mode, bool integer);
+PointwiseRow<T> pointwise_row(PointwiseMode mode, DType compute);
 
 // y[i] = factor * x[i]
 template <class T>

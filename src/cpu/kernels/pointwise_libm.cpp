@@ -51,6 +51,8 @@ double gelu_argument(double x) { return 2 * kSqrt2OverPi * (x + kGeluCubic * x *
 
 double exp_of(const Pointwise&, double x) { return std::exp(x); }
 double log_of(const Pointwise&, double x) { return std::log(x); }
+double log1p_of(const Pointwise&, double x) { return std::log1p(x); }
+double expm1_of(const Pointwise&, double x) { return std::expm1(x); }
 double erf_of(const Pointwise&, double x) { return std::erf(x); }
 double tanh_of(const Pointwise&, double x) { return std::tanh(x); }
 double sigmoid_of(const Pointwise&, double x) { return sigmoid(x); }
@@ -139,6 +141,8 @@ PointwiseRow<double> libm_row<double>(PointwiseMode mode, bool integer) {
   switch (mode) {
     case PointwiseMode::exp: return unary_row<exp_of, double>;
     case PointwiseMode::log: return unary_row<log_of, double>;
+    case PointwiseMode::log1p: return unary_row<log1p_of, double>;
+    case PointwiseMode::expm1: return unary_row<expm1_of, double>;
     case PointwiseMode::erf: return unary_row<erf_of, double>;
     case PointwiseMode::tanh_fwd: return unary_row<tanh_of, double>;
     case PointwiseMode::sigmoid_fwd: return unary_row<sigmoid_of, double>;

@@ -51,6 +51,8 @@ HWY_INLINE V MathUnary(D d, const Pointwise& op, V x) {
   const V zero = hn::Zero(d);
   if constexpr (kMode == exp) return ExpOf(d, x);
   if constexpr (kMode == log) return LogOf(d, x);
+  if constexpr (kMode == log1p) return Log1pOf(d, x);
+  if constexpr (kMode == expm1) return Expm1Of(d, x);
   if constexpr (kMode == erf) return ErfOf(d, x);
   if constexpr (kMode == tanh_fwd) return TanhOf(d, x);
   if constexpr (kMode == sigmoid_fwd) return SigmoidOf(d, x);
@@ -134,6 +136,8 @@ inline PointwiseRow<float> MathRow(PointwiseMode mode) {
   switch (mode) {
     case exp: return MathUnaryRow<exp>;
     case log: return MathUnaryRow<log>;
+    case log1p: return MathUnaryRow<log1p>;
+    case expm1: return MathUnaryRow<expm1>;
     case erf: return MathUnaryRow<erf>;
     case tanh_fwd: return MathUnaryRow<tanh_fwd>;
     case sigmoid_fwd: return MathUnaryRow<sigmoid_fwd>;

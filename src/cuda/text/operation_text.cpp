@@ -4,14 +4,18 @@
 
 #include <cmath>
 
+#include "base/element.hpp"
 #include "graph/enum_names.hpp"
+#include "graph/pointwise_traits.hpp"
 
 namespace ashlar::cuda {
 
 namespace {
 
-// Attribute arguments after the operands.
-std::string attributes(const Pointwise& op) {
+// Attribute arguments after the operands; of bitwise modes the width and sign of their type.
+std::string attributes(const Pointwise& op, DType compute) {
+  if (is_bitwise(op.mode))
+    return fmt::format(", {}, {}", bit_width(compute), lowest_value(compute) < 0.0);
   switch (op.mode) {
     case PointwiseMode::relu_fwd:
     case PointwiseMode::relu_bwd:
@@ -42,7 +46,7 @@ std::string operation_text(const Pointwise& op, DType compute, std::vector<std::
     list += (n == 0 ? "" : ", ") +
             (alpha == 1.0 ? operands[n] : fmt::format("{} * {}", literal(alpha), operands[n]));
   }
-  return fmt::format("{}<R>({}{})", name, list, attributes(op));
+  return fmt::format("{}<R>({}{})", name, list, attributes(op, compute));
 }
 
 std::string literal(double value) {

@@ -11,6 +11,35 @@ namespace ashlar {
 
 namespace {
 
+// Bitwise modes compute in the dtype of x, whose width and sign define the result.
+void check_bitwise(NodeContext& node, const Pointwise& op) {
+  const DType dtype = node.input(Pointwise::x).dtype;
+  for (int slot = 0; slot < operand_count(op.mode); ++slot) {
+    const bool bool_has_meaning = !is_shift(op.mode) && node.input(slot).dtype == boolean;
+    if (!bool_has_meaning) node.require_integer(slot);
+    if (!is_shift(op.mode) && node.input(slot).dtype != dtype)
+      node.reject(fmt::format("dtype of {}", node.input_name(slot)), node.input(slot).dtype,
+                  "{}, that of x: cast first", to_string(dtype));
+  }
+  const auto no_factor = [&](const char* name, double factor) {
+    if (factor != 1.0) node.reject(name, factor, "1: {} takes no factors", enum_name(op.mode));
+  };
+  no_factor("alpha1", op.alpha1);
+  no_factor("alpha2", op.alpha2);
+  node.node().compute = dtype;
+}
+
+// The result of identity and gen_index may be larger than x: any dims to which x broadcasts. A
+// scalar or constant broadcasts to all of them.
+bool expands_to(const Dims& from, bool is_number, const Dims& to) {
+  if (is_number) return !to.empty();
+  if (from.rank() > to.rank()) return false;
+  const int missing = to.rank() - from.rank();
+  for (int axis = 0; axis < from.rank(); ++axis)
+    if (from[axis] != to[missing + axis] && from[axis] != 1) return false;
+  return true;
+}
+
 void infer_pointwise(NodeContext& node) {
   auto& op = node.op<Pointwise>();
   const int operands = operand_count(op.mode);
@@ -48,7 +77,16 @@ void infer_pointwise(NodeContext& node) {
       if (extent == 1) extent = dims[axis];
     }
   }
-  if (op.mode == PointwiseMode::gen_index) node.normalise_axis("axis", op.axis, rank);
+  const bool may_expand = op.mode == PointwiseMode::identity || op.mode == PointwiseMode::gen_index;
+  if (may_expand && !node.output(Pointwise::y).dims.empty()) {
+    const Dims& wanted = node.output(Pointwise::y).dims;
+    if (!expands_to(y, is_number(Pointwise::x), wanted))
+      node.reject(fmt::format("dims of y '{}'", node.output(Pointwise::y).name), wanted,
+                  "{}, or dims to which it broadcasts", to_string(y));
+    y = wanted;
+  }
+  if (op.mode == PointwiseMode::gen_index) node.normalise_axis("axis", op.axis, y.rank());
+  if (is_bitwise(op.mode)) check_bitwise(node, op);
   if (op.relu_lower_clip > op.relu_upper_clip)
     node.reject("relu_lower_clip", op.relu_lower_clip, "at most relu_upper_clip = {}",
                 op.relu_upper_clip);
@@ -58,9 +96,10 @@ void infer_pointwise(NodeContext& node) {
   // dtype and layout follow the first operand with more than one element; comparisons yield
   // booleans.
   const auto is_single = [&](int slot) { return element_count(node.input(slot).dims) == 1; };
-  const int leader = operands > 1 && is_single(Pointwise::x) && !is_single(Pointwise::b)
-                         ? Pointwise::b
-                         : Pointwise::x;
+  const int leader =
+      operands > 1 && !is_bitwise(op.mode) && is_single(Pointwise::x) && !is_single(Pointwise::b)
+          ? Pointwise::b
+          : Pointwise::x;
   const bool is_boolean = gives_boolean(op.mode);
   node.infer_dims(Pointwise::y, y);
   node.infer_dtype(Pointwise::y, is_boolean                            ? boolean
@@ -72,12 +111,17 @@ void infer_pointwise(NodeContext& node) {
   node.infer_strides_like(Pointwise::y, node.input(layout));
 }
 
-// All values are defined; these give results that are not NaN.
+// All values are defined. These use all bits of narrow types, with a few shift counts out of range;
+// or give results that are not NaN.
 Contents pointwise_contents(const NodeShapes& node, int slot) {
+  const PointwiseMode mode = node.op<Pointwise>().mode;
+  if (is_shift(mode) && slot == Pointwise::b) return whole_numbers(0, 7, 3, 60);
+  if (is_bitwise(mode) && node.input_dtype(slot) != boolean)
+    return whole_numbers(-128, 127, 1 << 20, 1 << 20);
   const auto positive = [&](int operand) {
     return slot == operand ? Contents{.low = 0.25, .high = 2.0} : Contents{};
   };
-  switch (node.op<Pointwise>().mode) {
+  switch (mode) {
     case PointwiseMode::sqrt:
     case PointwiseMode::rsqrt:
     case PointwiseMode::log:

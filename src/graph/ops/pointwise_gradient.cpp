@@ -78,7 +78,16 @@ class PointwiseRule {
         return to_x(c_.multiply(dy_, c_.pointwise(M::exp, {square}),
                                 2 * alpha1_ * std::numbers::inv_sqrtpi));
       }
-      default: return;  // floor, ceil: piecewise constant
+      case M::log1p: {
+        const Value sum =
+            c_.pointwise(M::add, {c_.constant(1.0, x_.dims().rank()), x_}, {.alpha2 = alpha1_});
+        return to_x(divide(dy_, sum, alpha1_));
+      }
+      case M::expm1: {
+        const Value power = c_.pointwise(M::add, {y_, c_.constant(1.0, y_.dims().rank())});
+        return to_x(c_.multiply(dy_, power, alpha1_));
+      }
+      default: return;  // floor, ceil, trunc, round, sign: piecewise constant
     }
   }
 

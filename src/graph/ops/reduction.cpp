@@ -28,10 +28,27 @@ void infer_index(NodeContext& node, const Reduction& op, const Dims& y) {
     node.reject("dtype of index", dtype, "i64 for a reduction of {} elements", reduced);
 }
 
+// Booleans: any and all as max and min, their number as add, their share as avg. Infers the dtype
+// of y.
+void infer_reduction_of_booleans(NodeContext& node, Reduction& op) {
+  const bool counts = op.mode == ReductionMode::add || op.mode == ReductionMode::avg;
+  // Over nothing, amax is false and max would be -inf.
+  if (op.mode == ReductionMode::max) op.mode = ReductionMode::amax;
+  if (!counts && op.mode != ReductionMode::min && op.mode != ReductionMode::amax)
+    node.reject("mode", enum_name(op.mode), "min, max, amax, add or avg for bool x");
+  node.infer_dtype(Reduction::y, !counts ? boolean : op.mode == ReductionMode::add ? i32 : f32);
+  const DType dtype = node.output(Reduction::y).dtype;
+  if (counts && dtype == boolean)
+    node.reject("dtype of y", dtype, "a numeric type: {} of booleans counts", enum_name(op.mode));
+  // f32 counts to 2^24 only.
+  if (op.mode == ReductionMode::add && !is_floating(dtype))
+    node.node().compute = dtype == i64 || dtype == u32 ? i64 : i32;
+}
+
 void infer_reduction(NodeContext& node) {
   auto& op = node.op<Reduction>();
-  node.require_arithmetic(Reduction::x);
   const Tensor& x = node.input(Reduction::x);
+  if (x.dtype == boolean) infer_reduction_of_booleans(node, op);
   const int rank = x.dims.rank();
 
   Dims y = node.output(Reduction::y).dims;

@@ -182,3 +182,40 @@ template <class R> __device__ inline R op_logical_not(R x) { return truth<R>(!(x
 template <class R> __device__ inline R op_binary_select(R x, R b, R predicate) {
   return predicate != 0 ? x : b;
 }
+
+template <class R> __device__ inline R op_trunc(R x) { return trunc(x); }
+template <class R> __device__ inline R op_round(R x) { return rint(x); }
+template <class R> __device__ inline R op_sign(R x) {
+  return x > 0 ? (R)1 : x < 0 ? (R)-1 : x;
+}
+template <class R> __device__ inline R op_log1p(R x) { return log1p(x); }
+template <class R> __device__ inline R op_expm1(R x) { return expm1(x); }
+
+// Bitwise operations on whole numbers in R, of integer types with `width` bits. Types of up to 8
+// bits are held in float, the others in double.
+template <class R> struct Bits { typedef int64 Type; };
+template <> struct Bits<float> { typedef int Type; };
+template <class R> __device__ inline R op_bit_and(R x, R b, int, bool) {
+  typedef typename Bits<R>::Type Int;
+  return (R)((Int)x & (Int)b);
+}
+template <class R> __device__ inline R op_bit_or(R x, R b, int, bool) {
+  typedef typename Bits<R>::Type Int;
+  return (R)((Int)x | (Int)b);
+}
+template <class R> __device__ inline R op_bit_xor(R x, R b, int, bool) {
+  typedef typename Bits<R>::Type Int;
+  return (R)((Int)x ^ (Int)b);
+}
+template <class R> __device__ inline R op_bit_not(R x, int width, bool is_signed) {
+  return (is_signed ? (R)-1 : (R)(int64)((1ull << width % 64) - 1)) - x;
+}
+template <class R> __device__ inline R op_shift_left(R x, R b, int width, bool is_signed) {
+  if (!(b >= 0 && b < (R)width)) return (R)0;
+  const int unused = 64 - width;
+  const uint64 bits = (uint64)(int64)x << (int)b << unused;
+  return is_signed ? (R)((int64)bits >> unused) : (R)(int64)(bits >> unused);
+}
+template <class R> __device__ inline R op_shift_right(R x, R b, int width, bool) {
+  return (R)((int64)x >> (b >= 0 && b < (R)width ? (int)b : 63));
+}
