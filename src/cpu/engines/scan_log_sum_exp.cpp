@@ -20,7 +20,7 @@ class LogSumExpScanKernel final : public Kernel {
         shape_(region),
         rows_(scan_rows<T>()),
         ops_(row_ops<T>()),
-        log_(pointwise_row<T>(PointwiseMode::log, false)),
+        log_(pointwise_row<T>(PointwiseMode::log, f32)),
         x_(shape_.x, shape_.row_axis),
         y_(shape_.y, shape_.row_axis),
         chunks_(shape_, op_.mode, scratch_layout_) {}
