@@ -26,6 +26,7 @@ EngineTable engine_table() {
       &pointwise_tiled_engine(),
       &pointwise_engine(),
       &gather_engine(),
+      &scatter_engine(),
       &generic_engine(),
   });
   return table;

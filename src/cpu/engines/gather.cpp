@@ -80,11 +80,16 @@ template <std::int64_t kBytes>
 void pick(const std::byte* from, std::int64_t from_step, const std::int64_t* positions,
           std::int64_t position_step, std::int64_t count, const std::byte* absent, std::byte* to,
           std::int64_t to_step) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::byte* element =
-        positions[i] < 0 ? absent : from + (i * from_step + positions[i] * position_step) * kBytes;
-    std::memcpy(to + i * to_step * kBytes, element, kBytes);
-  }
+  const auto each = [&](std::int64_t along, std::int64_t apart, std::int64_t written) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::byte* element = from + (i * along + positions[i] * apart) * kBytes;
+      std::memcpy(to + i * written * kBytes, positions[i] < 0 ? absent : element, kBytes);
+    }
+  };
+  // The usual steps as constants.
+  if (from_step == 0 && position_step == 1 && to_step == 1) return each(0, 1, 1);
+  if (from_step == 1 && to_step == 1) return each(1, position_step, 1);
+  each(from_step, position_step, to_step);
 }
 
 using Pick = decltype(&pick<1>);
@@ -183,11 +188,14 @@ class GatherCopyKernel final : public Kernel {
     alignas(64) std::int64_t positions[kGatherRow];
     alignas(64) std::byte picked[kGatherRow * kWidestElement];
     const int axis = shape_.rows.axis;
+    std::int64_t loaded = -1;  // where the positions come from: rows may share them
     for (std::int64_t number = begin; number < end; ++number) {
       Coords at;
       const std::int64_t count = shape_.rows.locate(number, at);
-      shape_.positions.load(pointers.index, element_at(shape_.index, at),
-                            shape_.index.strides[axis], count, positions);
+      const std::int64_t where = element_at(shape_.index, at);
+      if (where != loaded)
+        shape_.positions.load(pointers.index, where, shape_.index.strides[axis], count, positions);
+      loaded = where;
       std::byte* to = pointers.y + element_at(y_, at) * bytes_;
       pick_(pointers.x + element_at(shape_.x, at) * bytes_, from_step_, positions, shape_.step,
             count, zeros_, stream_ ? picked : to, stream_ ? 1 : to_step_);
@@ -210,6 +218,7 @@ class GatherKernel final : public Kernel {
   GatherKernel(const Region& region, const GatherShape& shape, StoreTo store_to)
       : shape_(shape),
         bytes_(bytes_of_element(shape.x.dtype)),
+        is_contiguous_(shape.raw && shape.x.strides[shape.rows.axis] == 1),
         load_(load_row<T>(shape.x.dtype)),
         pick_(pick_of(bytes_)),
         result_(shape.epilogue, shape.rows.axis, nullptr, 1, store_to) {
@@ -224,16 +233,18 @@ class GatherKernel final : public Kernel {
     else
       in.source = source_.bind(context);
     const auto result = result_.bind(context);
-    parallel_for(
-        shape_.rows.count(), shape_.grain(), [&](std::int64_t begin, std::int64_t end, int) {
-          alignas(64) T row[kGatherRow];
-          for (std::int64_t number = begin; number < end; ++number) {
-            Coords at;
-            const std::int64_t count = shape_.rows.locate(number, at);
-            shape_.index_varies() ? pick_row(in, at, count, row) : copy_row(in, at, count, row);
-            result.store(at.data(), count, row);
-          }
-        });
+    parallel_for(shape_.rows.count(), shape_.grain(),
+                 [&](std::int64_t begin, std::int64_t end, int) {
+                   alignas(64) T row[kGatherRow];
+                   for (std::int64_t number = begin; number < end; ++number) {
+                     Coords at;
+                     const std::int64_t count = shape_.rows.locate(number, at);
+                     if (number + 1 < end) prefetch_row(in, number + 1);
+                     result.store(at.data(), count,
+                                  shape_.index_varies() ? pick_row(in, at, count, row)
+                                                        : copy_row(in, at, count, row));
+                   }
+                 });
   }
 
  private:
@@ -252,17 +263,34 @@ class GatherKernel final : public Kernel {
     return from;
   }
 
-  void copy_row(const Inputs& in, const Coords& at, std::int64_t count, T* row) const {
+  void prefetch_row(const Inputs& in, std::int64_t number) const {
+    constexpr std::int64_t kShort = 256, kPrefetch = 1024;  // bytes
+    const std::int64_t size = shape_.y[shape_.rows.axis] * bytes_;
+    if (shape_.index_varies() || !is_contiguous_ || size < kShort) return;
+    Coords at;
+    shape_.rows.locate(number, at);
     const std::int64_t position = shape_.position(in.index, at);
-    if (position < 0)
+    if (position < 0) return;
+    const std::int64_t element = element_at(shape_.x, at) + position * shape_.step;
+    prefetch_to_l1(in.x + element * bytes_, std::min(size, kPrefetch));
+  }
+
+  // The values of a row, in `row` unless they are in memory as T.
+  const T* copy_row(const Inputs& in, const Coords& at, std::int64_t count, T* row) const {
+    const std::int64_t position = shape_.position(in.index, at);
+    if (position < 0) {
       std::fill(row, row + count, T{0});
-    else if (shape_.raw)
-      load_(in.x, element_at(shape_.x, at) + position * shape_.step,
-            shape_.x.strides[shape_.rows.axis], count, row);
-    else if (shape_.axes.of_whole(shape_.rows.axis) >= 0)
+    } else if (shape_.raw) {
+      const std::int64_t element = element_at(shape_.x, at) + position * shape_.step;
+      if (is_contiguous_ && shape_.x.dtype == (sizeof(T) == 4 ? f32 : f64))
+        return reinterpret_cast<const T*>(in.x) + element;
+      load_(in.x, element, shape_.x.strides[shape_.rows.axis], count, row);
+    } else if (shape_.axes.of_whole(shape_.rows.axis) >= 0) {
       in.source.load(in_x(at, position).data(), count, row);
-    else  // one element of x: the index has extent or stride 0 along the row
+    } else {  // one element of x: the index has extent or stride 0 along the row
       fill_row(in, in_x(at, position), count, row);
+    }
+    return row;
   }
   void fill_row(const Inputs& in, const Coords& from, std::int64_t count, T* row) const {
     T value;
@@ -270,7 +298,7 @@ class GatherKernel final : public Kernel {
     std::fill(row, row + count, value);
   }
 
-  void pick_row(const Inputs& in, const Coords& at, std::int64_t count, T* row) const {
+  const T* pick_row(const Inputs& in, const Coords& at, std::int64_t count, T* row) const {
     alignas(64) std::int64_t positions[kGatherRow];
     const int axis = shape_.rows.axis;
     shape_.positions.load(in.index, element_at(shape_.index, at), shape_.index.strides[axis], count,
@@ -293,10 +321,12 @@ class GatherKernel final : public Kernel {
         load_(in.x, start + i * step + positions[i] * shape_.step, 1, 1, row + i);
       }
     }
+    return row;
   }
 
   GatherShape shape_;
   std::int64_t bytes_;
+  bool is_contiguous_;  // rows of x, without a fused prologue
   LoadRow<T> load_;
   Pick pick_;
   RowProgram<T> source_, result_;

@@ -54,7 +54,7 @@ class ScatterSlicesKernel final : public Kernel {
     row_ = choose_row_axis(others, {&epilogue});
     rows_ = {others, row_, kSliceRow};
     const auto tasks = [&] { return rows_.count() * std::min(shape_.extent, kScatterTasks); };
-    constexpr std::int64_t kShortest = 64;
+    constexpr std::int64_t kShortest = 128;
     while (rows_.length > kShortest && tasks() < kScatterTasks / 4) rows_.length /= 2;
     parts_ = std::clamp<std::int64_t>(kScatterTasks / std::max<std::int64_t>(rows_.count(), 1), 1,
                                       std::max<std::int64_t>(shape_.extent, 1));
@@ -229,8 +229,10 @@ class ScatterSlicesKernel final : public Kernel {
     at[static_cast<std::size_t>(axis_)] = slice;
     const std::int64_t *next = now.lists.list + now.lists.start[slice],
                        *end = now.lists.list + now.lists.start[slice + 1];
+    const std::int64_t start = raw_ ? element_at(from_, at) : 0;
     if (shape_.op.combine == ScatterMode::set)
-      return now.result.store(at.data(), count, contribution(now, at, count, end[-1], buffer));
+      return now.result.store(at.data(), count,
+                              contribution(now, at, start, count, end[-1], buffer));
     if (has_base_) {
       now.base.load(at.data(), count, row);
     } else {
@@ -238,20 +240,19 @@ class ScatterSlicesKernel final : public Kernel {
     }
     const Fold fold = combining_fold(shape_.op.combine);
     for (; next != end; ++next)
-      ops_.fold_into(fold, Premap::identity, contribution(now, at, count, *next, buffer), count,
-                     row);
+      ops_.fold_into(fold, Premap::identity, contribution(now, at, start, count, *next, buffer),
+                     count, row);
     now.result.store(at.data(), count, row);
   }
 
-  // The row of source at position `place` of the index.
-  const T* contribution(const Run& now, const Coords& at, std::int64_t count, std::int64_t place,
-                        T* buffer) const {
+  // The row of source at position `place` of the index; `element`: its start at position 0.
+  const T* contribution(const Run& now, const Coords& at, std::int64_t element, std::int64_t count,
+                        std::int64_t place, T* buffer) const {
     const Dims& dims = shape_.index.dims;
     Coords from{};
-    std::int64_t element = raw_ ? element_at(from_, at) : 0;
     for (int k = dims.rank() - 1; k >= 0; --k) {
       const std::int64_t i = k == 0 ? place : place % dims[k];
-      place /= dims[k];
+      if (k > 0) place /= dims[k];
       element += i * steps_[k];
       from[static_cast<std::size_t>(shape_.axes.axis + k)] = i;
     }

@@ -24,6 +24,7 @@ const CudaEngine& pointwise_tiled_engine();
 const CudaEngine& reduction_engine();
 const CudaEngine& resample_engine();
 const CudaEngine& row_norm_engine();
+const CudaEngine& scatter_engine();
 
 // In the table only where cublaslt() found the library.
 const Engine& cublaslt_engine();

@@ -1,10 +1,9 @@
 // Engine for gather: vectors of 16 bytes along the rows of y, copied from where the index points.
-#include <algorithm>
 #include <array>
 
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/selection.hpp"
 #include "cuda/jit/kernel_text.hpp"
-#include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
 
 namespace ashlar::cuda {
@@ -12,44 +11,16 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr unsigned kGatherThreads = 256;
-constexpr int kVectorBits = 128, kMostElements = 16;
-
-bool is_refused(const View& view) {
-  return view.ragged_offset != kNoTensor || is_complex(view.dtype);
-}
-bool is_refused(const PointwiseProgram& program) {
-  return std::any_of(program.steps.begin(), program.steps.end(),
-                     [](const auto& step) {
-                       return step.kind == PointwiseProgram::Step::Kind::load &&
-                              is_refused(step.view);
-                     }) ||
-         std::any_of(program.stores.begin(), program.stores.end(),
-                     [](const auto& store) { return is_refused(store.view); });
-}
-
 // Whether neighbouring elements of y along its last axis are neighbours in x.
 bool copies_rows(const Region& region) {
   const auto& op = *region.anchor_as<Gather>();
   return op.axis != region.prologues[Gather::x].space.rank() - 1;
 }
 
-// Elements per thread and access: 16 bytes of the widest type. One where the index varies along the
-// last axis.
+// Elements per thread and access; one where the index varies along the last axis.
 int gather_vector(const Region& region) {
-  const auto& op = *region.anchor_as<Gather>();
-  if (!copies_rows(region) || op.mode == IndexMode::elements) return 1;
-  int widest = 8;
-  const PointwiseProgram *x = &region.prologues[Gather::x], *y = &region.epilogue;
-  for (const PointwiseProgram* program : {x, y}) {
-    const int last = program->space.rank() - 1;
-    const auto look = [&](const View& view) {
-      if (view.strides[last] == 1) widest = std::max(widest, bit_width(view.dtype));
-    };
-    for (const auto& step : program->steps)
-      if (step.kind == PointwiseProgram::Step::Kind::load) look(step.view);
-    for (const auto& store : program->stores) look(store.view);
-  }
-  return vector_length(*y, vector_length(*x, std::min(kVectorBits / widest, kMostElements)));
+  if (!copies_rows(region) || region.anchor_as<Gather>()->mode == IndexMode::elements) return 1;
+  return row_vector({&region.prologues[Gather::x], &region.epilogue});
 }
 
 class GatherEngine final : public CudaEngine {
@@ -61,7 +32,8 @@ class GatherEngine final : public CudaEngine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<Gather>()) return Support::other_operation("the anchor is not a gather");
-    if (is_refused(region.prologues[Gather::x]) || is_refused(region.epilogue))
+    if (has_ragged_or_complex(region.prologues[Gather::x]) ||
+        has_ragged_or_complex(region.epilogue))
       return Support::no("a ragged or complex tensor");
     if (!region.prologues[Gather::index].is_plain_load())
       return Support::no("the index is computed");
@@ -71,7 +43,7 @@ class GatherEngine final : public CudaEngine {
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
     // Not timed on a GPU yet: the shares of cuda.pointwise, less for scattered sectors.
     const int bits = gather_vector(region) * bit_width(region.anchor->inputs[Gather::x].dtype);
-    const double fraction = bits >= kVectorBits ? 0.8 : copies_rows(region) ? 0.5 : 0.2;
+    const double fraction = bits >= 128 ? 0.8 : copies_rows(region) ? 0.5 : 0.2;
     std::vector<Config> configs;
     for (const int runs : {4, 2, 1}) {
       Config& config = configs.emplace_back();

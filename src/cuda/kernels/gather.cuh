@@ -1,6 +1,6 @@
-// Gather: one thread copies kRuns vectors of kVector elements along the last axis of y. A vector has
-// one index. All indices of a thread are loaded before its elements, and these before any result is
-// stored. Behind generic/selection.cuh.
+// Gather: one thread copies kRuns vectors of kVector elements along the last axis of y. A vector
+// has one index. All indices of a thread are loaded before its elements, and these before any
+// result is stored. Behind generic/selection.cuh.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"

@@ -23,6 +23,7 @@ void describe(const Gather& op, GenericKernel& kernel) {
 
 void describe(const Scatter& op, GenericKernel& kernel) {
   describe_selection(op, kernel);
+  kernel.file("scatter_combine");
   kernel.file("scatter");
   kernel.constant("kCombine", static_cast<int>(op.combine));
   kernel.pass_over_output(Scatter::y);

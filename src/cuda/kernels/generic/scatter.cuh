@@ -1,16 +1,5 @@
 // Scatter: y is base, combined with every element of source whose index selects it, in row-major
 // order.
-enum Combine { kSet, kAdd, kMul, kMin, kMax };
-
-__device__ inline R combined(R a, R b) {
-  switch (kCombine) {
-    case kAdd: return a + b;
-    case kMul: return a * b;
-    case kMin: return op_min(a, b);
-    case kMax: return op_max(a, b);
-    default: return b;
-  }
-}
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank_y], where[kRank_index], from[kRank_source];
   unflatten(n, args.y_dims, at);

@@ -1,5 +1,5 @@
-// Coordinates of gather and scatter: of the selection (y of gather, source of scatter), of the index
-// and of the whole tensor, whose coordinate kAxis is the value of the index.
+// Coordinates of gather and scatter: of the selection (y of gather, source of scatter), of the
+// index and of the whole tensor, whose coordinate kAxis is the value of the index.
 template <int kSelection, int kIndex>
 __device__ inline void index_place(const Index (&at)[kSelection], Index (&where)[kIndex]) {
 #pragma unroll
@@ -17,8 +17,10 @@ __device__ inline void selection_place(const Index (&whole)[kWhole], const Index
                                        Index (&at)[kSelection]) {
 #pragma unroll
   for (int axis = 0; axis < kSelection; ++axis) {
-    if (!kSlices)
-      at[axis] = axis == kAxis ? where[kAxis < kIndex ? kAxis : 0] : whole[axis < kWhole ? axis : 0];
+    if (!kSlices && axis == kAxis)
+      at[axis] = where[axis < kIndex ? axis : 0];
+    else if (!kSlices)
+      at[axis] = whole[axis < kWhole ? axis : 0];
     else if (axis < kAxis)
       at[axis] = whole[axis < kWhole ? axis : 0];
     else if (axis < kAxis + kIndex)
