@@ -1,7 +1,7 @@
 // Rotary position embedding. A CTA computes the cosines and sines of kPositions positions into
 // shared memory and rotates the rows of several heads with them, vector by vector.
 // The engine prints before it: R, Index, Args; kThreads, kVector, kPairs, kPositions, kInterleaved,
-// kInverse, kGiven, kHeadsInside; x_of, store_y; cos_of and sin_of, or kFrequencies and position_of.
+// kInverse, kGiven, kHeadsInside; x_of, store_y; cos_of and sin_of; frequency_of and position_of.
 #include "lib/elements.cuh"
 #include "lib/philox.cuh"
 #include "lib/pointwise.cuh"
