@@ -13,6 +13,7 @@ EngineTable engine_table() {
       &resample_engine(),
       &reduction_engine(),
       &cross_entropy_engine(),
+      &rope_engine(),
       &depthwise_engine(),
       &conv_sm90_engine(),
       &conv_direct_engine(),

@@ -101,24 +101,35 @@ TEST(CrossEntropy, Shapes) {
   columns.expect_agrees("cpu.cross_entropy");
 }
 
-// Blocks whose maxima rise, fall, and begin with nothing but -inf.
-TEST(CrossEntropy, RunningMaximum) {
+// Blocks whose maxima rise, fall, and begin with nothing but -inf; a NaN and an infinity at the
+// beginning of a row.
+void check_running_maximum(DType dtype) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  const Loss loss{.x = {4, 8000}};
+  const Loss loss{.x = {6, 8000}, .dtype = dtype};
   PlanCheck plan(forward_of(loss));
   std::vector<double> x;
-  for (int row = 0; row < 4; ++row)
+  for (int row = 0; row < 6; ++row)
     for (int c = 0; c < 8000; ++c) {
       const double rising = 0.01 * c - 40;
-      x.push_back(row == 0   ? rising
-                  : row == 1 ? -rising
-                  : row == 2 ? (c < 5000 ? -kInf : rising)
-                             : (c == 7000 ? 1000 : rising));
+      const double first = row == 4 ? std::nan("") : row == 5 ? kInf : rising;
+      if (row >= 4)
+        x.push_back(c == 0 ? first : rising);
+      else if (row == 2)
+        x.push_back(c < 5000 ? -kInf : rising);
+      else
+        x.push_back(row == 3 && c == 7000 ? 1000 : row == 1 ? -rising : rising);
     }
   plan.set("x", x);
-  plan.set("target", {10, 10, 7999, 7000});
+  plan.set("target", {10, 10, 7999, 7000, 5, 5});
   plan.expect_agrees("cpu.cross_entropy");
-  EXPECT_NEAR(plan.get("loss")[3], 0.0, 1e-6);
+  const std::vector<double> values = plan.get("loss");
+  EXPECT_NEAR(values[3], 0.0, 1e-6);
+  EXPECT_TRUE(std::isnan(values[4]));
+  EXPECT_TRUE(std::isnan(values[5]));
+}
+
+TEST(CrossEntropy, RunningMaximum) {
+  for (const DType dtype : {f32, f64}) check_running_maximum(dtype);
 }
 
 TEST(CrossEntropy, InfinitiesFollowTheReference) {

@@ -1,5 +1,5 @@
 // The gradients of cross-entropy and rotary position embedding against central differences.
-#include "reference/harness.hpp"
+#include "reference/differences.hpp"
 
 namespace ashlar::reference::language_model {
 namespace {
@@ -37,6 +37,25 @@ TEST_P(CrossEntropyGradients, MatchFiniteDifferences) {
 INSTANTIATE_TEST_SUITE_P(All, CrossEntropyGradients,
                          testing::Combine(testing::Values(0.0, 0.2), testing::Bool()));
 
+// gradients() of the loss and of stats, a z-loss.
+TEST_P(CrossEntropyGradients, FollowFromTheGraph) {
+  using Op = CrossEntropyForward;
+  const auto [smoothing, mean] = GetParam();
+  Op op;
+  op.label_smoothing = smoothing;
+  op.mean = mean;
+  const auto set_targets = [](Evaluation& e) { e.set("target", {3, -100, 0, 4}); };
+  for (const bool with_stats : {false, true})
+    expect_matching_gradients(
+        [&](Graph& g) {
+          const Value x = g.input("x", {4, 5}, f64), target = g.input("target", {4, 1}, i64);
+          const auto out = g.apply(op, {{Op::x, x}, {Op::target, target}}, {Op::loss, Op::stats});
+          const Value loss = out[Op::loss], stats = out[Op::stats];
+          return Function{with_stats ? loss + stats * stats : loss, {x}};
+        },
+        -1.0, 1.0, set_targets);
+}
+
 class RopeGradients : public testing::TestWithParam<std::tuple<RopePairs, bool>> {};
 
 TEST_P(RopeGradients, MatchFiniteDifferences) {
@@ -57,6 +76,29 @@ TEST_P(RopeGradients, MatchFiniteDifferences) {
   Evaluation forward(f), backward(b);
   forward.fill_inputs(6);
   expect_gradients(forward, "y", backward, {"x"});
+}
+
+TEST_P(RopeGradients, FollowFromTheGraph) {
+  const auto [pairs, inverse] = GetParam();
+  Rope op;
+  op.pairs = pairs;
+  op.inverse = inverse;
+  op.factor = 2;
+  expect_matching_gradients([&](Graph& g) {
+    const Value x = g.input("x", {2, 2, 3, 4}, f64), at = g.input("positions", {2, 3}, i32);
+    const Value y = g.apply(op, {{Rope::x, x}, {Rope::positions, at}}, {Rope::y});
+    return Function{y, {x}};
+  });
+  expect_matching_gradients([&](Graph& g) {
+    const Value x = g.input("x", {2, 2, 3, 4}, f64), cos = g.input("cos", {1, 1, 3, 2}, f64),
+                sin = g.input("sin", {1, 1, 3, 2}, f64);
+    Rope rotation;
+    rotation.pairs = pairs;
+    rotation.inverse = inverse;
+    const Value y =
+        g.apply(rotation, {{Rope::x, x}, {Rope::cos, cos}, {Rope::sin, sin}}, {Rope::y});
+    return Function{y, {x}};
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RopeGradients,

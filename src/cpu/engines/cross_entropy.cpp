@@ -18,6 +18,9 @@ namespace {
 
 constexpr double kLossFlops = 10;           // per class, mostly the exponential
 constexpr std::int64_t kClassBlock = 2048;  // classes processed at once: they stay in L1
+// The subtracted value may lag behind the maximum by this: the exponentials cannot overflow, and
+// few blocks are computed twice.
+constexpr int kLargestExponent = 16;
 
 // The rows of x and what forward and backward read of them.
 template <class Op, class T>
@@ -124,7 +127,7 @@ class CrossEntropyForwardKernel final : public CrossEntropyKernel<CrossEntropyFo
       const bool ignored = target == kernel.op_.ignore_index;
       if (ignored && !stats.present()) return 0;
       const bool smooths = kernel.op_.label_smoothing != 0.0;
-      T largest = -std::numeric_limits<T>::infinity(), wanted = kNaN;
+      T largest = -kInfinity, shift = -kInfinity, wanted = kNaN;
       double sum = 0, logits = 0;
       kernel.for_blocks(coords, [&](const Coords& at, std::int64_t begin, std::int64_t count) {
         alignas(64) T buffer[kClassBlock];
@@ -133,17 +136,20 @@ class CrossEntropyForwardKernel final : public CrossEntropyKernel<CrossEntropyFo
         if (target >= begin && target < begin + count) wanted = row[target - begin];
         if (smooths)
           logits += static_cast<double>(kernel.ops_.fold(Fold::sum, Premap::identity, row, count));
-        const T highest = kernel.ops_.fold(Fold::maximum, Premap::identity, row, count);
-        if (!(highest <= largest)) {  // a new maximum, or NaN
-          sum *= std::exp(static_cast<double>(largest) - static_cast<double>(highest));
-          largest = highest;
+        ExpSum<T> block = kernel.vocabulary_.exp_sum(row, shift, count, next);
+        if (!(block.largest <= largest) && !std::isnan(largest)) largest = block.largest;
+        if (!(largest - shift <= kLargestExponent) && largest > shift) {
+          sum *= std::exp(static_cast<double>(shift) - static_cast<double>(largest));
+          shift = largest;
+          block = kernel.vocabulary_.exp_sum(row, shift, count, nullptr);
         }
-        if (std::isfinite(largest))
-          sum += static_cast<double>(kernel.vocabulary_.exp_sum(row, largest, count, next));
-        else if (largest > 0)
-          sum = static_cast<double>(kNaN);
+        if (shift > -kInfinity) sum += static_cast<double>(block.sum);
       });
-      const T log_sum = static_cast<T>(std::log(sum)), value = largest + log_sum;
+      const bool defined = std::isfinite(largest);
+      const T log_sum = defined ? static_cast<T>(std::log(sum) + (static_cast<double>(shift) -
+                                                                  static_cast<double>(largest)))
+                                : kNaN;
+      const T value = largest + log_sum;
       stats.store(coords, 1, &value);
       if (ignored) return 0;
       if (!kernel.is_class(target)) return kNaN;
@@ -156,6 +162,7 @@ class CrossEntropyForwardKernel final : public CrossEntropyKernel<CrossEntropyFo
   };
 
   static constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
+  static constexpr T kInfinity = std::numeric_limits<T>::infinity();
   RowProgram<T> loss_;
   Operand<T> stats_;
   int losses_ = 0;
@@ -233,9 +240,8 @@ class CrossEntropyBackwardKernel final : public CrossEntropyKernel<CrossEntropyB
       const T wanted = has_target ? row[target - begin] : T{0};
       const auto place = dx.place(at.data());
       T* y = place.memory != nullptr ? place.memory : buffer;
-      const T* next = row == buffer || begin + count == this->classes_ ? nullptr : row + count;
       // An ordinary store follows at the target.
-      const RowHints hints{next, place.stream && !has_target};
+      const RowHints hints{nullptr, place.stream && !has_target};
       this->vocabulary_.gradient(row, log_sum, offset, factor, count, y, hints);
       if (has_target)
         y[target - begin] = (std::exp(wanted - log_sum) - (1 - smoothing) - offset) * factor;

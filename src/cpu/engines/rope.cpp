@@ -16,10 +16,20 @@ namespace ashlar::cpu {
 namespace {
 
 constexpr std::int64_t kLongestRopeRow = 4096;  // elements of the last axis
-constexpr std::int64_t kRopeTable = 2048;       // cosines of a block of positions: they stay in L1
+constexpr std::int64_t kRopeTable = 8192;       // cosines of a block of positions: they stay in L2
 
 std::int64_t stored_stride(const PointwiseProgram& program, int axis) {
   return program.stores.empty() ? 0 : std::abs(program.stores[0].view.strides[axis]);
+}
+
+// Whether the rows along `axis` follow one another in memory, so that a plain load or store may
+// cover several of them.
+bool rows_follow(const View& view, int axis) {
+  return view.strides[axis] == view.dims[3] * view.strides[3];
+}
+bool rows_follow(const PointwiseProgram& x, const PointwiseProgram& y, int axis) {
+  return x.is_plain_load() && y.is_plain_store() && rows_follow(x.steps[0].view, axis) &&
+         rows_follow(y.stores[0].view, axis);
 }
 
 template <class T>
@@ -49,7 +59,10 @@ class RopeKernel final : public Kernel {
         frequencies_.push_back(rope_frequency(op_, pair));
       per_batch_ = positions_.present() && input_program(region, Rope::positions).space[0] != 1;
     }
-    heads_inside_ = stored_stride(region.epilogue, 1) < stored_stride(region.epilogue, 2);
+    heads_inside_ =
+        !per_head_ && stored_stride(region.epilogue, 1) < stored_stride(region.epilogue, 2);
+    if (rows_follow(region.prologues[Rope::x], region.epilogue, heads_inside_ ? 1 : 2))
+      together_ = kLongestRopeRow / std::max<std::int64_t>(dims_[3], 1);
   }
 
   void run(const KernelContext& context) const override {
@@ -82,15 +95,18 @@ class RopeKernel final : public Kernel {
       const std::int64_t end = std::min(first + kernel.block_, kernel.dims_[2]);
       const std::int64_t last_group = kernel.per_batch_ ? group + 1 : kernel.dims_[0];
       if (!kernel.per_head_) fill(table, {group, 0}, first, end);
+      const std::int64_t heads = kernel.dims_[1], together = kernel.together_;
       for (std::int64_t b = group; b < last_group; ++b) {
-        if (kernel.heads_inside_ && !kernel.per_head_) {
+        if (kernel.heads_inside_) {
           for (std::int64_t s = first; s < end; ++s)
-            for (std::int64_t h = 0; h < kernel.dims_[1]; ++h) rotate(table, {b, h, s}, first);
+            for (std::int64_t h = 0; h < heads; h += together)
+              rotate(table, {b, h, s}, first, std::min(together, heads - h));
           continue;
         }
-        for (std::int64_t h = 0; h < kernel.dims_[1]; ++h) {
+        for (std::int64_t h = 0; h < heads; ++h) {
           if (kernel.per_head_) fill(table, {b, h}, first, end);
-          for (std::int64_t s = first; s < end; ++s) rotate(table, {b, h, s}, first);
+          for (std::int64_t s = first; s < end; s += together)
+            rotate(table, {b, h, s}, first, std::min(together, end - s));
         }
       }
     }
@@ -115,18 +131,26 @@ class RopeKernel final : public Kernel {
       }
     }
 
-    void rotate(const Table& table, const Coords& at, std::int64_t first) const {
+    // `count` rows: of consecutive heads if heads are inside, else of consecutive positions.
+    void rotate(const Table& table, const Coords& at, std::int64_t first,
+                std::int64_t count) const {
       alignas(64) T buffer[kLongestRopeRow];
       const std::int64_t width = kernel.op_.width, columns = kernel.dims_[3];
       const std::int64_t start = (at[2] - first) * kernel.pairs_;
-      const T* row = x.view(at.data(), columns, buffer);
+      const std::int64_t step = kernel.heads_inside_ ? 0 : kernel.pairs_;
+      const T* rows = x.view(at.data(), count * columns, buffer);
       const auto place = y.place(at.data());
-      T* target = place.memory != nullptr ? place.memory : buffer;
+      T* targets = place.memory != nullptr ? place.memory : buffer;
       const auto turn = kernel.op_.pairs == RopePairs::half ? kernel.kernels_.halves
                                                             : kernel.kernels_.interleaved;
-      turn(row, table.cos + start, table.sin + start, kernel.pairs_, target, place.stream);
-      if (target != row) std::copy(row + width, row + columns, target + width);
-      if (place.memory == nullptr) y.store(at.data(), columns, buffer);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const T* row = rows + i * columns;
+        T* target = targets + i * columns;
+        turn(row, table.cos + start + i * step, table.sin + start + i * step, kernel.pairs_, target,
+             place.stream);
+        if (target != row) std::copy(row + width, row + columns, target + width);
+      }
+      if (place.memory == nullptr) y.store(at.data(), count * columns, buffer);
     }
   };
 
@@ -141,6 +165,7 @@ class RopeKernel final : public Kernel {
   const RotateRows<T>& kernels_;
   Dims dims_;
   std::int64_t pairs_, block_;
+  std::int64_t together_ = 1;  // rows that are loaded and stored together
   double scale_;
   RowProgram<T> x_, y_;
   IntegerOperand positions_;

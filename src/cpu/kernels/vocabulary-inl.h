@@ -9,6 +9,9 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include <cstring>
+#include <limits>
+
 #include "cpu/kernels/exp-inl.h"
 #include "cpu/kernels/float_math-inl.h"
 #include "cpu/kernels/loops-inl.h"
@@ -18,32 +21,44 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Four independent sums, since the latency of additions limits one.
+// Four independent sums and maxima, since the latency of one limits a row.
 template <class T>
-T ExpSum(const T* x, T shift, std::int64_t n, const T* prefetch) {
+ExpSum<T> ExpSumOf(const T* x, T shift, std::int64_t n, const T* prefetch) {
   const hn::ScalableTag<T> d;
-  const hn::CappedTag<T, 1> one;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto largest = hn::Set(d, shift);
+  const T lowest = -std::numeric_limits<T>::infinity();
+  const auto shifts = hn::Set(d, shift);
   const auto ahead = reinterpret_cast<std::uintptr_t>(prefetch);  // may be no valid address
-  const auto weight = [&](std::int64_t i) HWY_ATTR {
+  auto nan = hn::IsNaN(hn::Zero(d));
+  const auto take = [&](auto v, auto& sum, auto& largest) HWY_ATTR {
+    nan = hn::Or(nan, hn::IsNaN(v));
+    largest = hn::Max(largest, v);
+    sum = hn::Add(sum, SoftmaxExp(d, hn::Sub(v, shifts)));
+  };
+  const auto fetch = [&](std::int64_t i) HWY_ATTR {
     if (prefetch != nullptr)
       hwy::Prefetch(reinterpret_cast<const T*>(ahead + static_cast<std::size_t>(i) * sizeof(T)));
-    return SoftmaxExp(d, hn::Sub(hn::LoadU(d, x + i), largest));
+    return hn::LoadU(d, x + i);
   };
   auto a = hn::Zero(d), b = a, c = a, e = a;
+  auto p = hn::Set(d, lowest), q = p, r = p, s = p;
   std::int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    a = hn::Add(a, weight(i));
-    b = hn::Add(b, weight(i + lanes));
-    c = hn::Add(c, weight(i + 2 * lanes));
-    e = hn::Add(e, weight(i + 3 * lanes));
+    take(fetch(i), a, p);
+    take(fetch(i + lanes), b, q);
+    take(fetch(i + 2 * lanes), c, r);
+    take(fetch(i + 3 * lanes), e, s);
   }
-  for (; i + lanes <= n; i += lanes) a = hn::Add(a, weight(i));
-  T sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
-  for (; i < n; ++i)
-    sum += hn::GetLane(SoftmaxExp(one, hn::Sub(hn::LoadU(one, x + i), hn::Set(one, shift))));
-  return sum;
+  for (; i + lanes <= n; i += lanes) take(fetch(i), a, p);
+  if (i < n) {  // -inf adds nothing
+    HWY_ALIGN T rest[hn::MaxLanes(d)];
+    hn::Store(hn::Set(d, lowest), d, rest);
+    std::memcpy(rest, x + i, static_cast<std::size_t>(n - i) * sizeof(T));
+    take(hn::Load(d, rest), a, p);
+  }
+  const T sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
+  const T largest = hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(p, q), hn::Max(r, s))));
+  return {sum, hn::AllFalse(d, nan) ? largest : std::numeric_limits<T>::quiet_NaN()};
 }
 
 template <class T>
@@ -63,7 +78,7 @@ void VocabularyGradient(const T* x, T shift, T offset, T factor, std::int64_t n,
 }
 
 template <class T>
-constexpr VocabularyRows<T> kVocabularyRows = {&ExpSum<T>, &VocabularyGradient<T>};
+constexpr VocabularyRows<T> kVocabularyRows = {&ExpSumOf<T>, &VocabularyGradient<T>};
 
 }  // namespace ashlar::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -23,6 +23,7 @@ const CudaEngine& pointwise_engine();
 const CudaEngine& pointwise_tiled_engine();
 const CudaEngine& reduction_engine();
 const CudaEngine& resample_engine();
+const CudaEngine& rope_engine();
 const CudaEngine& row_norm_engine();
 const CudaEngine& scatter_engine();
 

@@ -1,5 +1,5 @@
-// Cross-entropy, backward: dx = dloss * (exp(x - stats) - (1 - s) * [class == target] - s / C). With
-// `mean` a launch before it counts the rows that are not ignored.
+// Cross-entropy, backward: dx = dloss * (exp(x - stats) - (1 - s) * [class == target] - s / C).
+// With `mean` a launch before it counts the rows that are not ignored.
 
 template <int kCount>
 __device__ inline void row_gradients(const Args& args) {
@@ -15,7 +15,8 @@ __device__ inline void row_gradients(const Args& args) {
     dloss_of<1>(args, at, factor);
     if constexpr (kMean) factor[0] /= (R) * (const int64*)args.count;
     const R shift = exponent_shift(stats[0]);
-    for (int64 first = (int64)threadIdx.x * kCount; first < args.classes; first += kUnroll * kStep) {
+    const int64 begin = (int64)threadIdx.x * kCount;
+    for (int64 first = begin; first < args.classes; first += kUnroll * kStep) {
       R v[kUnroll][kCount];
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {

@@ -29,7 +29,8 @@ __device__ inline void row_losses(const Args& args) {
     Index at[kRank];
     place(args, row, at);
     R largest = lowest(), sum = 0, logits = 0;
-    for (int64 first = (int64)threadIdx.x * kCount; first < args.classes; first += kUnroll * kStep) {
+    const int64 begin = (int64)threadIdx.x * kCount;
+    for (int64 first = begin; first < args.classes; first += kUnroll * kStep) {
       R v[kUnroll][kCount];
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {

@@ -55,6 +55,30 @@ void infer_cross_entropy_backward(NodeContext& node) {
   node.infer_strides_like(Self::dx, x);
 }
 
+// The gradient of stats, the log of the sum of exp(x), is p = exp(x - stats).
+void cross_entropy_gradient(GradientContext& c) {
+  using Self = CrossEntropyForward;
+  using Backward = CrossEntropyBackward;
+  const Self& op = c.op<Self>();
+  const Value x = c.input(Self::x), stats = c.require_output(Self::stats);
+  if (const Value dloss = c.dy(Self::loss)) {
+    Backward backward;
+    backward.label_smoothing = op.label_smoothing;
+    backward.ignore_index = op.ignore_index;
+    backward.mean = op.mean;
+    const std::vector<Operand<Backward>> operands = {{Backward::x, x},
+                                                     {Backward::target, c.input(Self::target)},
+                                                     {Backward::stats, stats},
+                                                     {Backward::dloss, dloss}};
+    const std::vector<Wanted<Backward>> wanted = {Backward::dx};
+    c.add(Self::x, c.graph().apply(backward, operands, wanted, c.spec(Self::x)));
+  }
+  if (const Value dstats = c.dy(Self::stats)) {
+    const Value p = c.pointwise(PointwiseMode::exp, {c.pointwise(PointwiseMode::sub, {x, stats})});
+    c.add(Self::x, c.multiply(dstats, p));
+  }
+}
+
 template <class Self>
 std::int64_t class_count(const NodeShapes& node) {
   const Dims& x = node.input(Self::x);
@@ -114,6 +138,7 @@ OpTraits define_traits<CrossEntropyForward>() {
   return {.name = "cross_entropy_forward",
           .doc_page = "cross_entropy",
           .infer = infer_cross_entropy_forward,
+          .gradient = cross_entropy_gradient,
           .sample = sample_cross_entropy_forward,
           .contents = target_contents<Self>,
           .flops = cross_entropy_flops<Self>,

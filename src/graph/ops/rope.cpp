@@ -63,6 +63,20 @@ void infer_rope(NodeContext& node) {
   node.infer_strides_like(Rope::y, x);
 }
 
+// The transpose of a rotation and its scale: the rotation back.
+void rope_gradient(GradientContext& c) {
+  if (c.wants(Rope::cos) || c.wants(Rope::sin))
+    c.refuse("cos and sin have no gradient: got tables that depend on a value of wrt");
+  Rope op = c.op<Rope>();
+  op.inverse = !op.inverse;
+  const std::vector<Operand<Rope>> operands = {{Rope::x, c.dy()},
+                                               {Rope::positions, c.input(Rope::positions)},
+                                               {Rope::cos, c.input(Rope::cos)},
+                                               {Rope::sin, c.input(Rope::sin)}};
+  const std::vector<Wanted<Rope>> wanted = {Rope::y};
+  c.add(Rope::x, c.graph().apply(op, operands, wanted, c.spec(Rope::x)));
+}
+
 Contents rope_contents(const NodeShapes& node, int slot) {
   if (slot != Rope::positions) return {};
   const std::int64_t length = std::max<std::int64_t>(node.input(Rope::x)[2], 1);
@@ -88,6 +102,7 @@ OpTraits define_traits<Rope>() {
   return {.name = "rope",
           .doc_page = "rope",
           .infer = infer_rope,
+          .gradient = rope_gradient,
           .sample = sample_rope,
           .contents = rope_contents,
           .flops = rope_flops,
