@@ -127,6 +127,23 @@ TEST_F(GpuPointwise, BitwiseModes) {
   }
 }
 
+TEST_F(GpuPointwise, Expansions) {
+  for (const DType dtype : {f32, f16, i64, boolean}) {
+    SCOPED_TRACE(to_string(dtype));
+    Graph graph;
+    graph.output("rows", expand(graph.input("x", {1, 24}, dtype), {3, 5, 24}));
+    graph.output("columns", expand(graph.input("b", {5, 1}, dtype), {5, 33}));
+    graph.output("one", full(graph, {7, 16}, 1.0, dtype));
+    for (const std::int64_t offset : {0, 4})
+      expect_agrees(graph, kPointwiseEngine, {.offset = offset});
+  }
+  Graph graph;
+  const Value x = graph.input("x", {6, 16}, f32);
+  graph.output("counted", iota(graph, {6, 16}, 0, f32, 1.0, 0.5) * tril(x, 2));
+  graph.output("hot", one_hot(graph.input("index", {9}, i32), 5, f16));
+  expect_agrees(graph, kPointwiseEngine);
+}
+
 // Empty tensors, one element, rank 8.
 TEST_F(GpuPointwise, UnusualShapes) {
   for (const Dims& dims :

@@ -189,6 +189,21 @@ TEST_F(GpuReduction, NoTerms) {
   expect_agrees(reduction({{0, 12}, {1}}));
 }
 
+// Stored as bits, also where several threads write to one byte.
+TEST_F(GpuReduction, Booleans) {
+  for (const ReductionMode mode :
+       {ReductionMode::add, ReductionMode::avg, ReductionMode::min, ReductionMode::max}) {
+    for (const Dims& axes : {Dims{0}, Dims{1}, Dims{0, 1}})
+      expect_agrees(reduction({{35, 100}, axes, boolean, row_major, mode}));
+    expect_agrees(reduction({{0, 12}, {0}, boolean, row_major, mode}));
+  }
+  Graph graph;
+  const Value x = graph.input("x", {20, 33}, f32);
+  const Value above = pointwise(PointwiseMode::cmp_gt, x, graph.constant(0.9, f32, 2));
+  graph.output("y", graph.reduce(above, ReductionMode::max, {1}));
+  expect_agrees(graph);
+}
+
 TEST_F(GpuReduction, IntegersAndDoubles) {
   for (const DType dtype : {i32, i8, f64})
     for (const ReductionMode mode : {ReductionMode::add, ReductionMode::avg, ReductionMode::max})
