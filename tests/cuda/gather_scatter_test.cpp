@@ -1,5 +1,8 @@
 // Gather and scatter on a GPU, real or emulated: vectors along slices, unaligned addresses, fused
 // work, all configurations; and what the engines refuse.
+#include <cstring>
+#include <limits>
+
 #include "api/backends.hpp"
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
@@ -92,6 +95,33 @@ TEST_F(GpuIndexing, ScatterOfSlices) {
 TEST_F(GpuIndexing, UnalignedTensors) {
   expect_agrees(embedding(f32, 272, true), "cuda.gather", {.offset = 4});
   expect_agrees(embedding_gradient(f32, ScatterMode::add, true), "cuda.scatter", {.offset = 4});
+}
+
+// Positions that would be inside in 32 bits, and the ends of 64 bits.
+TEST_F(GpuIndexing, NeverLeavesTheTensor) {
+  constexpr std::int64_t kWrap = std::int64_t{1} << 32;
+  constexpr std::int64_t kPositions[] = {std::numeric_limits<std::int64_t>::min(),
+                                         std::numeric_limits<std::int64_t>::max(),
+                                         kWrap + 1,
+                                         1 - kWrap,
+                                         -1,
+                                         3,
+                                         1};
+  for (const auto out_of_range : {OutOfRange::zero, OutOfRange::clamp}) {
+    Graph g;
+    const Value x = g.input("x", {3, 64}, f32), index = g.input("index", {7}, i64);
+    const Value y = g.apply(Gather{.out_of_range = out_of_range},
+                            {{Gather::x, x}, {Gather::index, index}}, {Gather::y});
+    g.output("y", y);
+    g.output("z",
+             g.apply(Scatter{}, {{Scatter::source, y}, {Scatter::index, index}, {Scatter::base, x}},
+                     {Scatter::y}));
+    for (const CudaEngine* engine : {&gather_engine(), &scatter_engine(), &generic_engine()})
+      cuda::expect_agrees(*engine, g, true, 3, support::Fill::plain,
+                          Device::named("cuda:0").props(), {}, [&](support::BoundMemory& memory) {
+                            std::memcpy(memory.data(index.id()), kPositions, sizeof(kPositions));
+                          });
+  }
 }
 
 TEST_F(GpuIndexing, Elements) { expect_agrees(elements(), "cuda.gather"); }
