@@ -1,6 +1,6 @@
 // One ResNet-50 training step as one graph: convolutions with batch norm, cross-entropy, the
 // gradients of all parameters and SGD with momentum, channels last. Without arguments it takes 12
-// steps on two small images; `full` takes one step on 8 images of 224 x 224.
+// steps on four small images; `full` takes one step on 8 images of 224 x 224.
 #include <ashlar/ashlar.hpp>
 #include <chrono>
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 struct Shape {
   std::int64_t images, extent, classes;
 };
-constexpr Shape kSmall = {2, 32, 10};
+constexpr Shape kSmall = {4, 64, 10};
 constexpr Shape kFull = {8, 224, 1000};
 
 class TrainingStep {
@@ -139,7 +139,9 @@ int main(int argc, char** argv) {
     double centre = 0, spread = 0;  // biases, running means, velocities
     if (tensor.name.ends_with(".scale") || tensor.name.ends_with(".var")) centre = 1;
     if (tensor.name == "x") spread = 1;
-    if (tensor.name.ends_with(".w"))  // of the inputs of one result
+    if (tensor.name == "classifier.w")
+      spread = 0.02;
+    else if (tensor.name.ends_with(".w"))  // of the inputs of one result
       spread = std::sqrt(6.0 * static_cast<double>(tensor.dims[0]) /
                          static_cast<double>(al::element_count(tensor.dims)));
     al::fill_random(tensor, memory.data(tensor.name), ++seed, centre - spread, centre + spread);
@@ -149,7 +151,7 @@ int main(int argc, char** argv) {
 
   float first = 0, loss = 0;
   const int steps = full ? 1 : 12;
-  memory.set("rate", 0.02F);
+  memory.set("rate", 0.01F);
   for (int n = 1; n <= steps; ++n) {
     const auto start = std::chrono::steady_clock::now();
     memory.step();

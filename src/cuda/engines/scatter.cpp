@@ -89,7 +89,8 @@ class ScatterEngine final : public CudaEngine {
                    .bytes = region.bytes(),
                    .flops_fraction = 0.1,
                    .bytes_fraction = shape.vector() > 1 ? 0.6 : 0.2};
-    config.scratch_bytes = shape.scratch().total_bytes();
+    for (const ScratchLayout::Reservation& part : shape.scratch().reservations())
+      config.scratch_bytes += part.bytes;
     config.notes.runtime_compiled = true;
     return {config};
   }
