@@ -56,6 +56,12 @@ struct CrossEntropyShape {
   }
 };
 
+std::int64_t scratch_bytes(const Region& region, const CrossEntropyShape& shape) {
+  if (!shape.mean) return 0;
+  if (!shape.forward) return sizeof(std::int64_t);
+  return shape.rows * (region.precision() == f64 ? 8 : 4);
+}
+
 class CrossEntropyDesigner {
  public:
   CrossEntropyDesigner(const Graph& graph, const Region& region, std::int64_t threads,
@@ -64,9 +70,8 @@ class CrossEntropyDesigner {
 
   KernelDesign design() {
     if (shape_.mean)
-      scratch_ = shape_.forward
-                     ? design_.scratch.add("losses of rows", shape_.rows * register_bytes())
-                     : design_.scratch.add("rows that count", sizeof(std::int64_t));
+      scratch_ = design_.scratch.add(shape_.forward ? "losses of rows" : "rows that count",
+                                     scratch_bytes(region_, shape_));
     if (!shape_.forward && shape_.mean && shape_.rows > 0) add(true);
     if (shape_.rows > 0) add(false);
     if (shape_.forward && shape_.mean) add(true);
@@ -74,8 +79,6 @@ class CrossEntropyDesigner {
   }
 
  private:
-  std::int64_t register_bytes() const { return region_.precision() == f64 ? 8 : 4; }
-
   // is_mean: the launch of one CTA that adds losses or counts rows.
   void add(bool is_mean) {
     LaunchDesign launch;
@@ -177,7 +180,7 @@ class CrossEntropyEngine final : public CudaEngine {
       Config config;
       config.knobs = {{"threads", threads}, {"unroll", unroll}};
       config.cost = cost(region, shape, device);
-      if (shape.mean) config.scratch_bytes = shape.forward ? shape.rows * 8 : std::int64_t{8};
+      config.scratch_bytes = scratch_bytes(region, shape);
       config.notes.runtime_compiled = true;
       result.push_back(std::move(config));
     }
