@@ -189,7 +189,7 @@ void GraphMaker::add_something() {
       Weighted{&GraphMaker::add_spatial, 8},
       Weighted{&GraphMaker::add_sequence, 8},
       Weighted{&GraphMaker::add_multi_head, 5},
-      Weighted{&GraphMaker::add_lines, 8},
+      Weighted{&GraphMaker::add_lines, 12},
       Weighted{&GraphMaker::add_composite_softmax, 2},
       Weighted{&GraphMaker::add_composite_norm, 2},
       Weighted{&GraphMaker::add_composite_attention, 2},
