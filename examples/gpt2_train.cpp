@@ -1,6 +1,6 @@
 // One GPT-2 training step as one graph: embedding, blocks, cross-entropy, the gradients of all
-// parameters and AdamW. Without arguments a small model learns a repeating text for 60 steps; `full`
-// takes one step of GPT-2 124M on 256 tokens.
+// parameters and AdamW. Without arguments a small model learns a repeating text for 60 steps;
+// `full` takes one step of GPT-2 124M on 256 tokens.
 #include <ashlar/ashlar.hpp>
 #include <chrono>
 #include <cmath>

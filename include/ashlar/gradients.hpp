@@ -19,9 +19,9 @@ struct GradientOptions {
 };
 
 // Adds the operations to `graph` that compute the gradients of `of` with respect to `wrt`, summed
-// over `of`. Returns one value per element of `wrt`, empty where `of` does not depend on it, or only
-// through steps such as floor. The result is an ordinary graph: values of the forward pass that a
-// gradient reads are kept for it, and a second call differentiates the first. Throws
+// over `of`. Returns one value per element of `wrt`, empty where `of` does not depend on it, or
+// only through steps such as floor. The result is an ordinary graph: values of the forward pass
+// that a gradient reads are kept for it, and a second call differentiates the first. Throws
 // Error(invalid_argument), and leaves the graph unchanged, for an operation without a gradient on
 // the way; the message names it. docs/gradients.md lists the rules.
 std::vector<Value> gradients(Graph& graph, std::span<const Value> of, std::span<const Value> wrt,

@@ -4,7 +4,7 @@
 namespace ashlar::random_graphs {
 
 void GraphMaker::add_lines() {
-  switch (below(4)) {
+  switch (below(6)) {
     case 0: {
       constexpr std::array kModes = {ScanMode::add, ScanMode::mul, ScanMode::min, ScanMode::max};
       const Value x = arithmetic_value(1, 5);
@@ -22,7 +22,8 @@ void GraphMaker::add_lines() {
                     .reverse = chance(0.3)};
       return keep(graph_.apply(op, {{Scan::x, x}}, {Scan::y}, spec()));
     }
-    case 2: {
+    case 2:
+    case 3: {
       const Value x = arithmetic_value(1, 5);
       const std::int64_t axis = below(x.dims().rank());
       const TopK op{.axis = axis,
@@ -34,7 +35,7 @@ void GraphMaker::add_lines() {
       return;
     }
     default: {
-      const bool backward = chance(0.4);
+      const bool backward = chance(0.5);
       const Value x = arithmetic_value(1, 4);
       constexpr std::array kModes = {PadMode::constant, PadMode::reflect, PadMode::edge,
                                      PadMode::circular};

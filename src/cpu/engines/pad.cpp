@@ -134,7 +134,7 @@ class PadKernel final : public Kernel {
   RowProgram<T> x_, y_;
 };
 
-// dx of the modes that repeat elements, with dy in the order of its positions.
+// dx of the modes that repeat elements: sums in a fixed order.
 template <class T>
 class PadGradientKernel final : public Kernel {
  public:
@@ -157,8 +157,8 @@ class PadGradientKernel final : public Kernel {
       for (std::int64_t item = begin; item < end; ++item) {
         Coords at, from{};
         const std::int64_t count = rows_.locate(item, at);
-        std::fill(sum, sum + count, T{0});
-        add_rows(dy, 0, at, from, count, sum);
+        bool is_first = true;
+        add_rows(dy, 0, at, from, count, is_first, sum);
         dx.store(at.data(), count, sum);
       }
     });
@@ -190,50 +190,66 @@ class PadGradientKernel final : public Kernel {
 
   // Adds the rows of dy that read the row of x at `at`, over the axes from `a` on.
   void add_rows(const Bound& dy, int a, const Coords& at, Coords& from, std::int64_t count,
-                T* sum) const {
-    if (a == dx_dims_.rank()) return add_row(dy, at, from, count, sum);
-    if (a == axis_) return add_rows(dy, a + 1, at, from, count, sum);
+                bool& is_first, T* sum) const {
+    if (a == dx_dims_.rank()) {
+      add_row(dy, at, from, count, is_first, sum);
+      is_first = false;
+      return;
+    }
+    if (a == axis_) return add_rows(dy, a + 1, at, from, count, is_first, sum);
     const auto index = static_cast<std::size_t>(a);
+    if (dx_dims_[a] == dy_dims_[a]) {
+      from[index] = at[index];
+      return add_rows(dy, a + 1, at, from, count, is_first, sum);
+    }
     for (const Range& range : readers(a, at[index]))
       for (from[index] = range.begin; from[index] < range.end; ++from[index])
-        add_rows(dy, a + 1, at, from, count, sum);
+        add_rows(dy, a + 1, at, from, count, is_first, sum);
   }
 
-  void add_row(const Bound& dy, const Coords& at, Coords from, std::int64_t count, T* sum) const {
+  void add_row(const Bound& dy, const Coords& at, Coords from, std::int64_t count, bool is_first,
+               T* sum) const {
+    alignas(64) T buffer[kPadRow];
     const auto axis = static_cast<std::size_t>(axis_);
     const std::int64_t first = at[axis], end = first + count, before = before_[axis_],
                        extent = dx_dims_[axis_], padded = dy_dims_[axis_];
     const std::int64_t behind = before + extent, after = padded - behind;
+    from[axis] = before + first;
+    if (is_first)
+      dy.load(from.data(), count, sum);
+    else
+      ops_.axpy(T{1}, dy.view(from.data(), count, buffer), count, sum);
     // Adds dy[position + (i - low)], or descending dy[position - (i - low)], to x's [low, high).
     const auto add = [&](std::int64_t low, std::int64_t high, std::int64_t position, bool reflect) {
       const std::int64_t skipped = std::max<std::int64_t>(first - low, 0);
       const std::int64_t length = std::min(high, end) - (low + skipped);
       if (length <= 0) return;
-      alignas(64) T row[kPadRow];
       from[axis] = reflect ? position - skipped - (length - 1) : position + skipped;
-      dy.load(from.data(), length, row);
-      if (reflect) std::reverse(row, row + length);
-      ops_.axpy(T{1}, row, length, sum + (low + skipped - first));
+      const T* row = dy.view(from.data(), length, buffer);
+      T* const to = sum + (low + skipped - first);
+      for (std::int64_t i = 0; i < length; ++i) to[i] += row[reflect ? length - 1 - i : i];
     };
     const auto add_all = [&](std::int64_t low, std::int64_t high, std::int64_t i) {
-      if (i < first || i >= end) return;
-      double total = static_cast<double>(sum[i - first]);
-      alignas(64) T row[kPadRow];
+      if (i < first || i >= end || low == high) return;
+      auto total = static_cast<double>(sum[i - first]);
       for (std::int64_t p = low; p < high; p += kPadRow) {
         const std::int64_t length = std::min(kPadRow, high - p);
         from[axis] = p;
-        dy.load(from.data(), length, row);
+        const T* row = dy.view(from.data(), length, buffer);
         total += static_cast<double>(ops_.fold(Fold::sum, Premap::identity, row, length));
       }
       sum[i - first] = static_cast<T>(total);
     };
-    if (mode_ == PadMode::reflect) add(1, 1 + before, before - 1, true);
-    if (mode_ == PadMode::circular) add(extent - before, extent, 0, false);
-    if (mode_ == PadMode::edge) add_all(0, before, 0);
-    add(0, extent, before, false);
-    if (mode_ == PadMode::reflect) add(extent - 1 - after, extent - 1, padded - 1, true);
-    if (mode_ == PadMode::circular) add(0, after, behind, false);
-    if (mode_ == PadMode::edge) add_all(behind, padded, extent - 1);
+    if (mode_ == PadMode::reflect) {
+      add(1, 1 + before, before - 1, true);
+      add(extent - 1 - after, extent - 1, padded - 1, true);
+    } else if (mode_ == PadMode::circular) {
+      add(extent - before, extent, 0, false);
+      add(0, after, behind, false);
+    } else {
+      add_all(0, before, 0);
+      add_all(behind, padded, extent - 1);
+    }
   }
 
   PadMode mode_;

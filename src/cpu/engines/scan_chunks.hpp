@@ -48,6 +48,8 @@ class ScanChunks {
       });
       return;
     }
+    const std::int64_t threads = thread_count();
+    if (items_.count() >= threads) return run_items(totals_first, scan);
     double* const totals = context.scratch<double>(layout, totals_);
     double* const carries = context.scratch<double>(layout, carries_);
     double* const total_shifts = context.scratch<double>(layout, total_shifts_);
@@ -58,7 +60,8 @@ class ScanChunks {
     const auto carry_of = [&](std::int64_t c) {
       return ScanState{carries + c * width_, carry_shifts + c * width_};
     };
-    const std::int64_t group = thread_count();
+    constexpr std::int64_t kChunksPerThread = 8;
+    const std::int64_t group = threads == 1 ? 1 : kChunksPerThread * threads;
     for (std::int64_t item = 0; item < items_.count(); ++item) {
       Coords coords{};
       const std::int64_t width = items_.locate(item, coords);
@@ -94,6 +97,30 @@ class ScanChunks {
   }
 
  private:
+  // The chunks of an item one after another, with the same results.
+  template <class Body>
+  void run_items(bool totals_first, const Body& scan) const {
+    parallel_for(items_.count(), grain_, [&](std::int64_t begin, std::int64_t end, int) {
+      double folds[4][kScanStripe], shifts[4][kScanStripe];
+      const ScanState nothing{folds[0], shifts[0]}, carry{folds[1], shifts[1]},
+          total{folds[2], shifts[2]}, unused{folds[3], shifts[3]};
+      for (std::int64_t item = begin; item < end; ++item) {
+        Coords coords{};
+        const std::int64_t width = items_.locate(item, coords);
+        begin_scan(mode_, width, nothing);
+        begin_scan(mode_, width, carry);
+        for (std::int64_t c = 0; c < chunks_; ++c) {
+          const std::int64_t first = c * chunk_, last = std::min(length_, (c + 1) * chunk_);
+          begin_scan(mode_, width, total);
+          begin_scan(mode_, width, unused);
+          if (totals_first) scan(coords, width, first, last, nothing, total, false);
+          scan(coords, width, first, last, carry, totals_first ? unused : total, true);
+          join(width, carry, total, carry);
+        }
+      }
+    });
+  }
+
   void join(std::int64_t width, const ScanState& a, const ScanState& b,
             const ScanState& result) const {
     for (std::int64_t i = 0; i < width; ++i) {

@@ -8,9 +8,9 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kScanRow = kRowLength;        // elements of a line at once
-inline constexpr std::int64_t kScanStripe = kStripeLength;  // lines side by side
-inline constexpr std::int64_t kScanChunk = 32768;           // elements of a line, of 4 or 8 bytes
+inline constexpr std::int64_t kScanRow = kRowLength;  // elements of a line at once
+inline constexpr std::int64_t kScanStripe = 1024;     // lines side by side: a page of floats
+inline constexpr std::int64_t kScanChunk = 32768;     // elements of a line, of 4 or 8 bytes
 inline constexpr std::int64_t kFlushRows = 64;
 
 // Two traversals: along the lines, where an item is one line; or across, where rows run along
