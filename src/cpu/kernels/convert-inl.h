@@ -222,6 +222,23 @@ inline void PackPairs(const std::uint8_t* nibbles, std::int64_t count, std::uint
     pairs[i] = static_cast<std::uint8_t>(nibbles[2 * i] | nibbles[2 * i + 1] << 4);
 }
 
+// Booleans as 0 or 1, from the first bit of a byte on; returns how many, at most 15 fewer than
+// `count`.
+template <class T>
+std::int64_t WidenBits(const std::uint8_t* bytes, std::int64_t count, T* destination) {
+  const hn::CappedTag<T, 16> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto one = hn::Set(d, T{1});
+  alignas(8) std::uint8_t bits[8] = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    bits[0] = static_cast<std::uint8_t>(bytes[i >> 3] >> (i & 7));
+    if (lanes > 8) bits[1] = bytes[(i >> 3) + 1];
+    hn::StoreU(hn::IfThenElseZero(hn::LoadMaskBits(d, bits), one), d, destination + i);
+  }
+  return i;
+}
+
 // i8 and u8.
 template <class Int>
 void WidenIntRow(const Int* source, std::int64_t count, float* destination) {

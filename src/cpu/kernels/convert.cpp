@@ -33,6 +33,8 @@ struct SmallConversions {
   void (*narrow_i4)(const float*, std::int64_t, std::uint8_t*);
   void (*narrow_u4)(const float*, std::int64_t, std::uint8_t*);
   void (*pack_pairs)(const std::uint8_t*, std::int64_t, std::uint8_t*);
+  std::int64_t (*widen_bits)(const std::uint8_t*, std::int64_t, float*);
+  std::int64_t (*widen_bits_as_double)(const std::uint8_t*, std::int64_t, double*);
 };
 }  // namespace ashlar::cpu
 #endif
@@ -61,7 +63,9 @@ SmallConversions MakeSmallConversions() {
           NarrowRow<FormatE2m1, std::uint8_t>,
           NarrowNibbleRow<true>,
           NarrowNibbleRow<false>,
-          PackPairs};
+          PackPairs,
+          WidenBits<float>,
+          WidenBits<double>};
 }
 }  // namespace ashlar::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -224,10 +228,22 @@ template <class T>
 void load_bits(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count,
                T* destination) {
   const auto* bytes = static_cast<const std::uint8_t*>(data);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t bit = index + i * stride;
-    destination[i] = static_cast<T>((bytes[bit >> 3] >> (bit & 7)) & 1);
+  std::int64_t i = 0;
+  const auto load_to = [&](std::int64_t end) {
+    for (; i < end; ++i) {
+      const std::int64_t bit = index + i * stride;
+      destination[i] = static_cast<T>((bytes[bit >> 3] >> (bit & 7)) & 1);
+    }
+  };
+  if (stride == 1) {
+    load_to(std::min(count, -index & 7));
+    const std::uint8_t* whole = bytes + ((index + i) >> 3);
+    if constexpr (std::is_same_v<T, float>)
+      i += small().widen_bits(whole, count - i, destination + i);
+    else
+      i += small().widen_bits_as_double(whole, count - i, destination + i);
   }
+  load_to(count);
 }
 
 // Replaces the bits of *byte under `mask`; other threads may write the others.
