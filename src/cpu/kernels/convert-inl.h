@@ -1,5 +1,6 @@
 // Vectorised conversion between small element types and float, contiguous rows.
 #include <cstdint>
+#include <limits>
 
 #include "cpu/kernels/loops-inl.h"
 #include "hwy/highway.h"
@@ -237,6 +238,26 @@ std::int64_t WidenBits(const std::uint8_t* bytes, std::int64_t count, T* destina
     hn::StoreU(hn::IfThenElseZero(hn::LoadMaskBits(d, bits), one), d, destination + i);
   }
   return i;
+}
+
+// Doubles to integers of at most 32 bits: to nearest even, saturating, 0 for NaN.
+template <class Int>
+void NarrowDoubleRow(const double* source, std::int64_t count, Int* destination) {
+  const hn::ScalableTag<double> dd;
+  const hn::Rebind<std::int32_t, decltype(dd)> di;
+  const hn::Rebind<Int, decltype(dd)> db;
+  constexpr auto kLowest = static_cast<double>(std::numeric_limits<Int>::min());
+  constexpr auto kLargest = static_cast<double>(std::numeric_limits<Int>::max());
+  const auto convert = [&](auto value) HWY_ATTR {
+    const auto number = hn::IfThenElseZero(hn::Eq(value, value), value);
+    const auto clamped = hn::Min(hn::Max(number, hn::Set(dd, kLowest)), hn::Set(dd, kLargest));
+    const auto whole = hn::DemoteTo(di, hn::Round(clamped));
+    if constexpr (sizeof(Int) == 4)
+      return whole;
+    else
+      return hn::DemoteTo(db, whole);
+  };
+  TransformRow(dd, db, count, destination, convert, source);
 }
 
 // i8 and u8.

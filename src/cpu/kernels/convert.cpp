@@ -33,6 +33,9 @@ struct SmallConversions {
   void (*narrow_i4)(const float*, std::int64_t, std::uint8_t*);
   void (*narrow_u4)(const float*, std::int64_t, std::uint8_t*);
   void (*pack_pairs)(const std::uint8_t*, std::int64_t, std::uint8_t*);
+  void (*narrow_double_i32)(const double*, std::int64_t, std::int32_t*);
+  void (*narrow_double_i8)(const double*, std::int64_t, std::int8_t*);
+  void (*narrow_double_u8)(const double*, std::int64_t, std::uint8_t*);
   std::int64_t (*widen_bits)(const std::uint8_t*, std::int64_t, float*);
   std::int64_t (*widen_bits_as_double)(const std::uint8_t*, std::int64_t, double*);
 };
@@ -64,6 +67,9 @@ SmallConversions MakeSmallConversions() {
           NarrowNibbleRow<true>,
           NarrowNibbleRow<false>,
           PackPairs,
+          NarrowDoubleRow<std::int32_t>,
+          NarrowDoubleRow<std::int8_t>,
+          NarrowDoubleRow<std::uint8_t>,
           WidenBits<float>,
           WidenBits<double>};
 }
@@ -161,6 +167,14 @@ void store_cast(const T* source, std::int64_t count, void* data, std::int64_t in
   } else {
     for (std::int64_t i = 0; i < count; ++i) destination[i * stride] = convert(source[i]);
   }
+}
+
+// The same from double, in vectors where the row is contiguous.
+template <auto kNarrow, class Stored>
+void store_integers(const double* source, std::int64_t count, void* data, std::int64_t index,
+                    std::int64_t stride) {
+  if (stride != 1) return store_cast<Stored>(source, count, data, index, stride);
+  (small().*kNarrow)(source, count, element<Stored>(data, index));
 }
 
 // --- small types: float vectors; strided rows and double through a buffer
@@ -450,9 +464,9 @@ StoreRow<double> store_row<double>(DType dtype) {
     case DType::e4m3: return store_small_from_double<&S::narrow_e4m3, std::uint8_t>;
     case DType::e5m2: return store_small_from_double<&S::narrow_e5m2, std::uint8_t>;
     case DType::i64: return store_cast<std::int64_t, double>;
-    case DType::i32: return store_cast<std::int32_t, double>;
-    case DType::i8: return store_cast<std::int8_t, double>;
-    case DType::u8: return store_cast<std::uint8_t, double>;
+    case DType::i32: return store_integers<&S::narrow_double_i32, std::int32_t>;
+    case DType::i8: return store_integers<&S::narrow_double_i8, std::int8_t>;
+    case DType::u8: return store_integers<&S::narrow_double_u8, std::uint8_t>;
     case DType::e8m0: return store_small_from_double<&S::narrow_e8m0, std::uint8_t>;
     case DType::e2m1: return store_nibbles_from_double<&S::narrow_e2m1>;
     case DType::u32: return store_cast<std::uint32_t, double>;
