@@ -260,6 +260,21 @@ void NarrowDoubleRow(const double* source, std::int64_t count, Int* destination)
   TransformRow(dd, db, count, destination, convert, source);
 }
 
+// The same to i64; 2^63 - 1 is no double.
+inline void NarrowDoubleToI64(const double* source, std::int64_t count, std::int64_t* destination) {
+  const hn::ScalableTag<double> dd;
+  const hn::RebindToSigned<decltype(dd)> di;
+  const auto convert = [&](auto value) HWY_ATTR {
+    const auto number = hn::IfThenElseZero(hn::Eq(value, value), value);
+    const auto whole = hn::Round(hn::Max(number, hn::Set(dd, -0x1p63)));
+    const auto past = hn::RebindMask(di, hn::Ge(whole, hn::Set(dd, 0x1p63)));
+    const auto inside = hn::IfThenElseZero(hn::Lt(whole, hn::Set(dd, 0x1p63)), whole);
+    const auto most = hn::Set(di, std::numeric_limits<std::int64_t>::max());
+    return hn::IfThenElse(past, most, hn::ConvertTo(di, inside));
+  };
+  TransformRow(dd, di, count, destination, convert, source);
+}
+
 // i8 and u8.
 template <class Int>
 void WidenIntRow(const Int* source, std::int64_t count, float* destination) {

@@ -34,6 +34,7 @@ struct SmallConversions {
   void (*narrow_u4)(const float*, std::int64_t, std::uint8_t*);
   void (*pack_pairs)(const std::uint8_t*, std::int64_t, std::uint8_t*);
   void (*narrow_double_i32)(const double*, std::int64_t, std::int32_t*);
+  void (*narrow_double_i64)(const double*, std::int64_t, std::int64_t*);
   void (*narrow_double_i8)(const double*, std::int64_t, std::int8_t*);
   void (*narrow_double_u8)(const double*, std::int64_t, std::uint8_t*);
   std::int64_t (*widen_bits)(const std::uint8_t*, std::int64_t, float*);
@@ -68,6 +69,7 @@ SmallConversions MakeSmallConversions() {
           NarrowNibbleRow<false>,
           PackPairs,
           NarrowDoubleRow<std::int32_t>,
+          NarrowDoubleToI64,
           NarrowDoubleRow<std::int8_t>,
           NarrowDoubleRow<std::uint8_t>,
           WidenBits<float>,
@@ -463,7 +465,7 @@ StoreRow<double> store_row<double>(DType dtype) {
     case DType::bf16: return store_small_from_double<&S::narrow_bf16, std::uint16_t>;
     case DType::e4m3: return store_small_from_double<&S::narrow_e4m3, std::uint8_t>;
     case DType::e5m2: return store_small_from_double<&S::narrow_e5m2, std::uint8_t>;
-    case DType::i64: return store_cast<std::int64_t, double>;
+    case DType::i64: return store_integers<&S::narrow_double_i64, std::int64_t>;
     case DType::i32: return store_integers<&S::narrow_double_i32, std::int32_t>;
     case DType::i8: return store_integers<&S::narrow_double_i8, std::int8_t>;
     case DType::u8: return store_integers<&S::narrow_double_u8, std::uint8_t>;
