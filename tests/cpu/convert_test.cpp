@@ -130,6 +130,29 @@ TEST(Convert, StoresRoundSaturateAndKeepNeighbours) {
   }
 }
 
+template <class T>
+void check_bit_loads() {
+  // The last bit that is read is in the last byte of the memory.
+  for (std::int64_t offset = 0; offset < 18; ++offset)
+    for (std::int64_t count = 0; count < 70; ++count) {
+      std::vector<std::uint8_t> bytes(static_cast<std::size_t>((offset + count + 7) / 8));
+      for (std::size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = static_cast<std::uint8_t>(0xB7 * (i + 1) + 0x1D);
+      std::vector<T> loaded(static_cast<std::size_t>(count) + 1, T{-1});
+      load_row<T>(boolean)(bytes.data(), offset, 1, count, loaded.data());
+      for (std::int64_t i = 0; i < count; ++i)
+        ASSERT_EQ(loaded[static_cast<std::size_t>(i)],
+                  load_element(boolean, bytes.data(), offset + i))
+            << offset << " + " << i << " of " << count;
+      ASSERT_EQ(loaded.back(), T{-1});
+    }
+}
+
+TEST(Convert, LoadsBitsFromEveryPosition) {
+  check_bit_loads<float>();
+  check_bit_loads<double>();
+}
+
 TEST(Convert, BitsOfOneByteFromTwoThreads) {
   std::vector<std::uint8_t> bytes(65, 0xFF);
   const std::vector<float> zeros(256, 0.0f), ones(256, 1.0f);

@@ -1,5 +1,6 @@
 // Vectorised conversion between small element types and float, contiguous rows.
 #include <cstdint>
+#include <limits>
 
 #include "cpu/kernels/loops-inl.h"
 #include "hwy/highway.h"
@@ -220,6 +221,58 @@ inline void PackPairs(const std::uint8_t* nibbles, std::int64_t count, std::uint
   }
   for (; i < count; ++i)
     pairs[i] = static_cast<std::uint8_t>(nibbles[2 * i] | nibbles[2 * i + 1] << 4);
+}
+
+// Booleans as 0 or 1, from the first bit of a byte on; returns how many, at most 15 fewer than
+// `count`.
+template <class T>
+std::int64_t WidenBits(const std::uint8_t* bytes, std::int64_t count, T* destination) {
+  const hn::CappedTag<T, 16> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto one = hn::Set(d, T{1});
+  alignas(8) std::uint8_t bits[8] = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    bits[0] = static_cast<std::uint8_t>(bytes[i >> 3] >> (i & 7));
+    if (lanes > 8) bits[1] = bytes[(i >> 3) + 1];
+    hn::StoreU(hn::IfThenElseZero(hn::LoadMaskBits(d, bits), one), d, destination + i);
+  }
+  return i;
+}
+
+// Doubles to integers of at most 32 bits: to nearest even, saturating, 0 for NaN.
+template <class Int>
+void NarrowDoubleRow(const double* source, std::int64_t count, Int* destination) {
+  const hn::ScalableTag<double> dd;
+  const hn::Rebind<std::int32_t, decltype(dd)> di;
+  const hn::Rebind<Int, decltype(dd)> db;
+  constexpr auto kLowest = static_cast<double>(std::numeric_limits<Int>::min());
+  constexpr auto kLargest = static_cast<double>(std::numeric_limits<Int>::max());
+  const auto convert = [&](auto value) HWY_ATTR {
+    const auto number = hn::IfThenElseZero(hn::Eq(value, value), value);
+    const auto clamped = hn::Min(hn::Max(number, hn::Set(dd, kLowest)), hn::Set(dd, kLargest));
+    const auto whole = hn::DemoteTo(di, hn::Round(clamped));
+    if constexpr (sizeof(Int) == 4)
+      return whole;
+    else
+      return hn::DemoteTo(db, whole);
+  };
+  TransformRow(dd, db, count, destination, convert, source);
+}
+
+// The same to i64; 2^63 - 1 is no double.
+inline void NarrowDoubleToI64(const double* source, std::int64_t count, std::int64_t* destination) {
+  const hn::ScalableTag<double> dd;
+  const hn::RebindToSigned<decltype(dd)> di;
+  const auto convert = [&](auto value) HWY_ATTR {
+    const auto number = hn::IfThenElseZero(hn::Eq(value, value), value);
+    const auto whole = hn::Round(hn::Max(number, hn::Set(dd, -0x1p63)));
+    const auto past = hn::RebindMask(di, hn::Ge(whole, hn::Set(dd, 0x1p63)));
+    const auto inside = hn::IfThenElseZero(hn::Lt(whole, hn::Set(dd, 0x1p63)), whole);
+    const auto most = hn::Set(di, std::numeric_limits<std::int64_t>::max());
+    return hn::IfThenElse(past, most, hn::ConvertTo(di, inside));
+  };
+  TransformRow(dd, di, count, destination, convert, source);
 }
 
 // i8 and u8.

@@ -33,6 +33,12 @@ struct SmallConversions {
   void (*narrow_i4)(const float*, std::int64_t, std::uint8_t*);
   void (*narrow_u4)(const float*, std::int64_t, std::uint8_t*);
   void (*pack_pairs)(const std::uint8_t*, std::int64_t, std::uint8_t*);
+  void (*narrow_double_i32)(const double*, std::int64_t, std::int32_t*);
+  void (*narrow_double_i64)(const double*, std::int64_t, std::int64_t*);
+  void (*narrow_double_i8)(const double*, std::int64_t, std::int8_t*);
+  void (*narrow_double_u8)(const double*, std::int64_t, std::uint8_t*);
+  std::int64_t (*widen_bits)(const std::uint8_t*, std::int64_t, float*);
+  std::int64_t (*widen_bits_as_double)(const std::uint8_t*, std::int64_t, double*);
 };
 }  // namespace ashlar::cpu
 #endif
@@ -61,7 +67,13 @@ SmallConversions MakeSmallConversions() {
           NarrowRow<FormatE2m1, std::uint8_t>,
           NarrowNibbleRow<true>,
           NarrowNibbleRow<false>,
-          PackPairs};
+          PackPairs,
+          NarrowDoubleRow<std::int32_t>,
+          NarrowDoubleToI64,
+          NarrowDoubleRow<std::int8_t>,
+          NarrowDoubleRow<std::uint8_t>,
+          WidenBits<float>,
+          WidenBits<double>};
 }
 }  // namespace ashlar::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -159,6 +171,14 @@ void store_cast(const T* source, std::int64_t count, void* data, std::int64_t in
   }
 }
 
+// The same from double, in vectors where the row is contiguous.
+template <auto kNarrow, class Stored>
+void store_integers(const double* source, std::int64_t count, void* data, std::int64_t index,
+                    std::int64_t stride) {
+  if (stride != 1) return store_cast<Stored>(source, count, data, index, stride);
+  (small().*kNarrow)(source, count, element<Stored>(data, index));
+}
+
 // --- small types: float vectors; strided rows and double through a buffer
 
 template <auto kWiden, class Bits>
@@ -224,10 +244,22 @@ template <class T>
 void load_bits(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count,
                T* destination) {
   const auto* bytes = static_cast<const std::uint8_t*>(data);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t bit = index + i * stride;
-    destination[i] = static_cast<T>((bytes[bit >> 3] >> (bit & 7)) & 1);
+  std::int64_t i = 0;
+  const auto load_to = [&](std::int64_t end) {
+    for (; i < end; ++i) {
+      const std::int64_t bit = index + i * stride;
+      destination[i] = static_cast<T>((bytes[bit >> 3] >> (bit & 7)) & 1);
+    }
+  };
+  if (stride == 1) {
+    load_to(std::min(count, -index & 7));
+    const std::uint8_t* whole = bytes + ((index + i) >> 3);
+    if constexpr (std::is_same_v<T, float>)
+      i += small().widen_bits(whole, count - i, destination + i);
+    else
+      i += small().widen_bits_as_double(whole, count - i, destination + i);
   }
+  load_to(count);
 }
 
 // Replaces the bits of *byte under `mask`; other threads may write the others.
@@ -433,10 +465,10 @@ StoreRow<double> store_row<double>(DType dtype) {
     case DType::bf16: return store_small_from_double<&S::narrow_bf16, std::uint16_t>;
     case DType::e4m3: return store_small_from_double<&S::narrow_e4m3, std::uint8_t>;
     case DType::e5m2: return store_small_from_double<&S::narrow_e5m2, std::uint8_t>;
-    case DType::i64: return store_cast<std::int64_t, double>;
-    case DType::i32: return store_cast<std::int32_t, double>;
-    case DType::i8: return store_cast<std::int8_t, double>;
-    case DType::u8: return store_cast<std::uint8_t, double>;
+    case DType::i64: return store_integers<&S::narrow_double_i64, std::int64_t>;
+    case DType::i32: return store_integers<&S::narrow_double_i32, std::int32_t>;
+    case DType::i8: return store_integers<&S::narrow_double_i8, std::int8_t>;
+    case DType::u8: return store_integers<&S::narrow_double_u8, std::uint8_t>;
     case DType::e8m0: return store_small_from_double<&S::narrow_e8m0, std::uint8_t>;
     case DType::e2m1: return store_nibbles_from_double<&S::narrow_e2m1>;
     case DType::u32: return store_cast<std::uint32_t, double>;
