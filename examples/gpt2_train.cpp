@@ -41,8 +41,10 @@ class TrainingStep {
     return g_.matmul(x, parameter(name + ".w", {1, from, to})) + parameter(name + ".b", {to});
   }
   al::Value norm(al::Value x, const std::string& name) {
-    return g_.norm(x, {}, {.scale = parameter(name + ".scale", {1, 1, s_.width}),
-                           .bias = parameter(name + ".bias", {1, 1, s_.width})})
+    return g_
+        .norm(x, {},
+              {.scale = parameter(name + ".scale", {1, 1, s_.width}),
+               .bias = parameter(name + ".bias", {1, 1, s_.width})})
         .y;
   }
 
@@ -126,9 +128,8 @@ int main(int argc, char** argv) {
   for (const char* device : {"cpu", "h200"}) {
     const auto start = std::chrono::steady_clock::now();
     const al::Inspection inspection = al::inspect(g, al::Device::named(device));
-    std::cout << device << ": " << g.nodes().size() << " operations, "
-              << inspection.regions.size() << " regions, planned in "
-              << 1e3 * seconds_since(start) << " ms\n";
+    std::cout << device << ": " << g.nodes().size() << " operations, " << inspection.regions.size()
+              << " regions, planned in " << 1e3 * seconds_since(start) << " ms\n";
   }
   const al::Plan plan = al::compile(g, al::Device::cpu());
   std::cout << "workspace " << plan.workspace_size() / 1000000 << " MB\n";

@@ -31,8 +31,8 @@
 #include <ashlar/c/bundle.h>
 #include <ashlar/c/check.h>
 #include <ashlar/c/device.h>
-#include <ashlar/c/inspect.h>
 #include <ashlar/c/graph.h>
+#include <ashlar/c/inspect.h>
 #include <ashlar/c/plan.h>
 #include <ashlar/c/tune.h>
 #include <ashlar/version.h>

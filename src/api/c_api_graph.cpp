@@ -227,8 +227,7 @@ ashlar_status ashlar_graph_gradients(ashlar_graph* graph, const int32_t* of, int
     if (wrt_count > 0) require(results, "results");
     GradientOptions options;
     if (cotangents != nullptr) options.cotangents = values(cotangents, of_count, "cotangents");
-    const std::vector<Value> found =
-        gradients(target, values(of, of_count, "of"), wanted, options);
+    const std::vector<Value> found = gradients(target, values(of, of_count, "of"), wanted, options);
     for (std::size_t i = 0; i < found.size(); ++i)
       results[i] = found[i] ? found[i].id() : ASHLAR_NO_TENSOR;
   });

@@ -10,10 +10,7 @@
 namespace ashlar {
 
 GradientContext::GradientContext(Graph& graph, NodeId id, GradientState& state)
-    : graph_(graph),
-      id_(id),
-      node_(graph.nodes()[static_cast<std::size_t>(id)]),
-      state_(state) {}
+    : graph_(graph), id_(id), node_(graph.nodes()[static_cast<std::size_t>(id)]), state_(state) {}
 
 Value GradientContext::value_at(const std::vector<TensorId>& ids, int slot) const {
   if (std::cmp_greater_equal(slot, ids.size())) return {};
@@ -35,8 +32,7 @@ Value GradientContext::require_output(int slot) {
     if (id != kNoTensor) data.producers[static_cast<std::size_t>(id)] = kNoNode;
   NodeContext context(data, node_);
   traits.infer(context);
-  data.tensors[static_cast<std::size_t>(added)] =
-      context.outputs()[static_cast<std::size_t>(slot)];
+  data.tensors[static_cast<std::size_t>(added)] = context.outputs()[static_cast<std::size_t>(slot)];
   for (const TensorId id : node_.outputs)
     if (id != kNoTensor) data.producers[static_cast<std::size_t>(id)] = id_;
   data.nodes[static_cast<std::size_t>(id_)] = node_;
@@ -85,8 +81,8 @@ void GradientContext::add(int slot, Value gradient) {
   if (!axes.empty()) gradient = graph_.reduce(gradient, ReductionMode::add, axes, {.dtype = dtype});
   if (gradient.dims() != x.dims()) gradient = graph_.reshape(gradient, x.dims());
   if (gradient.dtype() != dtype)
-    gradient = graph_.pointwise(PointwiseMode::identity, std::array{gradient}, {},
-                                {.dtype = dtype});
+    gradient =
+        graph_.pointwise(PointwiseMode::identity, std::array{gradient}, {}, {.dtype = dtype});
   auto& terms = state_.terms[static_cast<std::size_t>(x.id())];
   if (terms.empty())
     terms.push_back(gradient);
@@ -148,8 +144,8 @@ std::vector<AnyOperand> GradientContext::shared_operands(const Op& backward) con
 }
 
 void GradientContext::refuse(std::string_view reason) const {
-  fail(ErrorCode::invalid_argument, "gradients: {} '{}': no gradient: {}",
-       traits_of(node_.op).name, node_.name, reason);
+  fail(ErrorCode::invalid_argument, "gradients: {} '{}': no gradient: {}", traits_of(node_.op).name,
+       node_.name, reason);
 }
 
 }  // namespace ashlar

@@ -52,8 +52,8 @@ void apply_rules(Graph& graph, GradientState& state) {
     const Node& node = data.nodes[static_cast<std::size_t>(id)];
     bool reached = false, active = false;
     for (const TensorId output : node.outputs)
-      reached = reached || (output != kNoTensor &&
-                            !state.terms[static_cast<std::size_t>(output)].empty());
+      reached = reached ||
+                (output != kNoTensor && !state.terms[static_cast<std::size_t>(output)].empty());
     for (const TensorId input : node.inputs)
       active = active || (input != kNoTensor && state.active[static_cast<std::size_t>(input)]);
     if (!reached || !active) continue;

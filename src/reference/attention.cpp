@@ -20,6 +20,7 @@ void evaluate(const AttentionForward& op, const Operands& operands) {
   const DType operand_dtype = problem.q().dtype();
   // fp8 weights are rounded after the division by their sum, because the result depends on it.
   const bool divides_first = is_fp8(operand_dtype);
+  const MmaRounding<Scalar> product(operands, operand_dtype, problem.v().dtype());
   SharedMaximum<Scalar> amax_s, amax_o;
 
   for_each({o.dims()[0], o.dims()[1], o.dims()[2]}, [&](const Index& row) {
@@ -33,19 +34,19 @@ void evaluate(const AttentionForward& op, const Operands& operands) {
       if (!sum.is_fully_masked())
         problem.for_each_visible(b, h, i, [&](const ScoreIndex& at) {
           const Scalar p = divides_first ? weight(at) / sum.weights : weight(at);
-          totals.add(as_operand(operand_dtype, problem.times(p, {Forward::scale_s})), problem.v(),
-                     problem.v_row(at));
+          totals.add(product, as_operand(operand_dtype, problem.times(p, {Forward::scale_s})),
+                     problem.v(), problem.v_row(at));
         });
-      totals.for_each({b, h, i, 0}, [&](const Index& at, Scalar total) {
+      totals.for_each(product, {b, h, i, 0}, [&](const Index& at, Scalar total) {
         if (sum.is_fully_masked()) return o.store(at, Scalar(0.0));
         // A row that sees no key has no term to divide first; a sink of NaN makes its sum NaN,
         // which an engine may still divide by.
         const Scalar quotient = divides_first
                                     ? unknown_unless(!std::isnan(nominal(sum.weights)), total)
                                     : total / sum.weights;
-        const Scalar product = problem.times(quotient, {Forward::descale_s, Forward::descale_v});
-        largest_o = maximum(largest_o, absolute(product));
-        o.store(at, problem.times(product, {Forward::scale_o}));
+        const Scalar value = problem.times(quotient, {Forward::descale_s, Forward::descale_v});
+        largest_o = maximum(largest_o, absolute(value));
+        o.store(at, problem.times(value, {Forward::scale_o}));
       });
     });
     if (operands.has_output(Forward::amax_s) && !sum.is_fully_masked())

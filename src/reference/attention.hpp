@@ -7,6 +7,7 @@
 
 #include "base/dropout.hpp"
 #include "reference/evaluate.hpp"
+#include "reference/mma_rounding.hpp"
 #include "reference/score_program.hpp"
 #include "reference/softmax.hpp"
 
@@ -59,16 +60,33 @@ class RowAccumulator {
     for (std::int64_t d = 0; d < size_; ++d)
       totals_[static_cast<std::size_t>(d)].add(weight * line[d]);
   }
+  // The same as a GEMM computes it.
+  template <class View>
+  void add(const MmaRounding<Scalar>& product, Scalar weight, const View& view, Index row) {
+    row[3] = first_;
+    auto line = view.line(row, 3);
+    for (std::int64_t d = 0; d < size_; ++d)
+      totals_[static_cast<std::size_t>(d)].add(product.term(weight, line[d]));
+  }
   // Calls body(index, total) for every element of the block.
   template <class Body>
   void for_each(Index row, const Body& body) const {
-    for (std::int64_t d = 0; d < size_; ++d) {
-      row[3] = first_ + d;
-      body(row, totals_[static_cast<std::size_t>(d)].total());
-    }
+    for_each_sum(row, [&](const Index& at, const auto& sum) { body(at, sum.total()); });
+  }
+  template <class Body>
+  void for_each(const MmaRounding<Scalar>& product, Index row, const Body& body) const {
+    for_each_sum(row, [&](const Index& at, const auto& sum) { body(at, product.total(sum)); });
   }
 
  private:
+  template <class Body>
+  void for_each_sum(Index row, const Body& body) const {
+    for (std::int64_t d = 0; d < size_; ++d) {
+      row[3] = first_ + d;
+      body(row, totals_[static_cast<std::size_t>(d)]);
+    }
+  }
+
   std::int64_t first_, size_;
   std::array<Accumulator<Scalar>, kAttentionBlock> totals_;
 };
@@ -128,6 +146,7 @@ class AttentionProblem {
                       optional_input(Attention::score_input0 + 1),
                       optional_input(Attention::score_input0 + 2),
                       optional_input(Attention::score_input0 + 3)},
+        score_product_(operands, q_.dtype(), k_.dtype()),
         scale_(given_scale()),
         score_scale_(times(scale_, {Attention::descale_q, Attention::descale_k})) {
     if (operands.has_input(Attention::dropout_seed))
@@ -189,7 +208,15 @@ class AttentionProblem {
   }
 
   Scalar scaled_score(const ScoreIndex& at) const {
-    return score_scale_ * dot(q_, {at.b, at.h, at.i, 0}, k_, k_row(at));
+    const Index q_row{at.b, at.h, at.i, 0};
+    // A device without an engine for attention runs the forward operation as two GEMMs.
+    if constexpr (std::is_same_v<Attention, AttentionForward>) {
+      Accumulator<Scalar> sum;
+      add_dot_product(score_product_, q_.line(q_row, 3), k_.line(k_row(at), 3), q_.dims()[3], sum);
+      return score_scale_ * score_product_.total(sum);
+    } else {
+      return score_scale_ * dot(q_, q_row, k_, k_row(at));
+    }
   }
   // The input of score_modifier.
   Scalar capped(Scalar scaled) const {
@@ -296,6 +323,7 @@ class AttentionProblem {
   View q_, k_, v_;
   std::optional<View> k_table_, v_table_, bias_, sink_, block_mask_, dropout_mask_;
   std::array<std::optional<View>, 4> score_inputs_;
+  MmaRounding<Scalar> score_product_;
   Scalar scale_, score_scale_;
   std::uint64_t seed_ = 0, offset_ = 0;
 };

@@ -14,11 +14,11 @@ namespace ashlar::tests {
 const BadInputs& bad_inputs() {
   static const BadInputs rows = [] {
     BadInputs all;
-    for (auto* add : {add_bad_convolutions, add_bad_dense, add_bad_resamples, add_bad_norms,
-                      add_bad_attentions, add_bad_data_movement, add_bad_recurrent,
-                      add_bad_low_precision, add_bad_statistics, add_bad_spatial, add_bad_sequence,
-                      add_bad_multi_head, add_bad_indexing, add_bad_language_model, add_bad_lines,
-                      add_bad_graphs, add_bad_json})
+    for (auto* add :
+         {add_bad_convolutions, add_bad_dense, add_bad_resamples, add_bad_norms, add_bad_attentions,
+          add_bad_data_movement, add_bad_recurrent, add_bad_low_precision, add_bad_statistics,
+          add_bad_spatial, add_bad_sequence, add_bad_multi_head, add_bad_indexing,
+          add_bad_language_model, add_bad_lines, add_bad_graphs, add_bad_json})
       add(all);
     return all;
   }();

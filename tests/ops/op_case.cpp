@@ -78,11 +78,11 @@ void CaseBuilder::result(Value value) {
 
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> cases;
-  for (const auto& family : {convolution_cases, dense_cases, pointwise_cases, resample_cases,
-                             norm_cases, attention_cases, attention_option_cases, movement_cases,
-                             recurrent_cases, low_precision_cases, statistics_cases, spatial_cases,
-                             sequence_cases, multi_head_cases, indexing_cases, language_model_cases,
-                             lines_cases})
+  for (const auto& family :
+       {convolution_cases, dense_cases, pointwise_cases, resample_cases, norm_cases,
+        attention_cases, attention_option_cases, movement_cases, recurrent_cases,
+        low_precision_cases, statistics_cases, spatial_cases, sequence_cases, multi_head_cases,
+        indexing_cases, language_model_cases, lines_cases})
     for (OpCase& one : family()) cases.push_back(std::move(one));
   return cases;
 }

@@ -54,9 +54,9 @@ TEST(AlignRanks, PlansAgreeWithTheOracle) {
   for (const bool fuse : {true, false})
     for (const bool reference_only : {true, false}) {
       support::Problem problem(g, 3);
-      EXPECT_EQ(problem.run(compile(g, Device::cpu(),
-                                    {.fuse = fuse, .reference_only = reference_only})),
-                "");
+      EXPECT_EQ(
+          problem.run(compile(g, Device::cpu(), {.fuse = fuse, .reference_only = reference_only})),
+          "");
     }
 }
 

@@ -85,8 +85,7 @@ DifferenceReport compare_with_differences(const Build& build, std::uint64_t seed
     const Vector x = forward.get(names[i]);
     Vector direction(x.size());
     for (double& part : direction) part = uniform(random);
-    const double slope =
-        found[i] ? dot(backward.get("d" + names[i]), direction) : 0.0;
+    const double slope = found[i] ? dot(backward.get("d" + names[i]), direction) : 0.0;
     constexpr double kStep = 1e-4, kSmallStep = 1e-6, kRelative = 1e-6;
     const auto [wide, wide_rounding] = loss.slope(names[i], x, direction, kStep);
     const auto [narrow, rounding] = loss.slope(names[i], x, direction, kSmallStep);
@@ -99,8 +98,8 @@ DifferenceReport compare_with_differences(const Build& build, std::uint64_t seed
       ++report.undecided;
       continue;
     }
-    report.wrong += fmt::format("{}: gradient {}, differences {} and {}\n", names[i], slope, wide,
-                                narrow);
+    report.wrong +=
+        fmt::format("{}: gradient {}, differences {} and {}\n", names[i], slope, wide, narrow);
   }
   return report;
 }

@@ -26,9 +26,8 @@ struct DifferenceReport {
 
 // Compares the derivative of sum(dy * y), for a random dy, along one random direction of each value
 // of `wrt`. `fill` overwrites random inputs in [low, high].
-DifferenceReport compare_with_differences(const Build& build, std::uint64_t seed,
-                                          double low = -1.0, double high = 1.0,
-                                          const FillInputs& fill = {});
+DifferenceReport compare_with_differences(const Build& build, std::uint64_t seed, double low = -1.0,
+                                          double high = 1.0, const FillInputs& fill = {});
 
 inline void expect_matching_gradients(const Build& build, double low = -1.0, double high = 1.0,
                                       const FillInputs& fill = {}) {

@@ -145,8 +145,8 @@ TEST(ConvolutionGradient, MatchesDifferences) {
       .padding = {1, 0}, .post_padding = Dims{0, 1}, .stride = {2, 1}, .alpha = 1.5, .beta = 0.5};
   expect_matching_gradients([&](Graph& g) {
     const Value x = g.input("x", {2, 4, 5, 4}, f64), w = g.input("w", {6, 2, 2, 2}, f64);
-    Dims dims = g.conv(x, w, {.padding = {1, 0}, .post_padding = Dims{0, 1}, .stride = {2, 1}})
-                    .dims();
+    Dims dims =
+        g.conv(x, w, {.padding = {1, 0}, .post_padding = Dims{0, 1}, .stride = {2, 1}}).dims();
     const Value z = g.input("z", dims, f64);
     return Function{g.conv(x, w, padded, {}, z), {x, w, z}};
   });
@@ -159,9 +159,9 @@ TEST(ConvolutionGradient, MatchesDifferences) {
   });
   expect_matching_gradients([&](Graph& g) {
     const Value x = g.input("x", {1, 2, 5, 4}, f64), dy = g.input("a", {1, 3, 3, 2}, f64);
-    return Function{g.conv_backward_filter(x, dy, {.mode = ConvMode::convolution},
-                                           of_dims({3, 2, 3, 3})),
-                    {x, dy}};
+    return Function{
+        g.conv_backward_filter(x, dy, {.mode = ConvMode::convolution}, of_dims({3, 2, 3, 3})),
+        {x, dy}};
   });
 }
 
@@ -172,8 +172,8 @@ TEST(CausalConvolutionGradient, MatchesDifferences) {
     const Value bias = g.input("bias", {3}, f64), state = g.input("state", {2, 3, 2}, f64);
     Op op;
     op.activation = CausalConvActivation::silu;
-    const Value y = g.apply(
-        op, {{Op::x, x}, {Op::w, w}, {Op::bias, bias}, {Op::initial_state, state}});
+    const Value y =
+        g.apply(op, {{Op::x, x}, {Op::w, w}, {Op::bias, bias}, {Op::initial_state, state}});
     return Function{y, {x, w, bias, state}};
   });
 }
@@ -189,7 +189,10 @@ TEST(MixtureGradient, MatchesDifferences) {
             Op{}, {{Op::token, token}, {Op::weight, weight}, {Op::first_token_offset, offsets}});
         return Function{y, {token, weight}};
       },
-      -1.0, 1.0, [](Evaluation& e) { e.set("offsets", {0, 2, 3}); });
+      -1.0, 1.0,
+      [](Evaluation& e) {
+        e.set("offsets", {0, 2, 3});
+      });
 }
 
 // --- norms, softmax, attention
@@ -200,12 +203,10 @@ TEST(NormGradient, MatchesDifferences) {
     Dims x, parameters;
     std::int64_t groups = 1;
   };
-  const Case cases[] = {{NormMode::layer, {3, 5}, {1, 5}},
-                        {NormMode::rms, {3, 5}, {1, 5}},
-                        {NormMode::ada_layer, {2, 3, 5}, {2, 1, 5}},
-                        {NormMode::batch, {3, 2, 4}, {1, 2, 1}},
-                        {NormMode::instance, {2, 3, 4}, {1, 3, 1}},
-                        {NormMode::group, {2, 4, 3}, {1, 4, 1}, 2}};
+  const Case cases[] = {
+      {NormMode::layer, {3, 5}, {1, 5}},           {NormMode::rms, {3, 5}, {1, 5}},
+      {NormMode::ada_layer, {2, 3, 5}, {2, 1, 5}}, {NormMode::batch, {3, 2, 4}, {1, 2, 1}},
+      {NormMode::instance, {2, 3, 4}, {1, 3, 1}},  {NormMode::group, {2, 4, 3}, {1, 4, 1}, 2}};
   for (const Case& one : cases)
     for (const NormPhase phase : {NormPhase::training, NormPhase::inference}) {
       if (one.mode == NormMode::batch && phase == NormPhase::inference) continue;
@@ -259,10 +260,10 @@ TEST(AttentionGradient, MatchesDifferences) {
   expect_matching_gradients([&](Graph& g) {
     const Value q = g.input("q", {2, 4, 3, 5}, f64), k = g.input("k", {2, 2, 6, 5}, f64);
     const Value v = g.input("v", {2, 2, 6, 4}, f64), bias = g.input("bias", {1, 4, 3, 6}, f64);
-    const Value y = g.attention(q, k, v,
-                                {.right_bound = 1, .alignment = MaskAlignment::bottom_right},
-                                {.bias = bias})
-                        .first;
+    const Value y =
+        g.attention(q, k, v, {.right_bound = 1, .alignment = MaskAlignment::bottom_right},
+                    {.bias = bias})
+            .first;
     return Function{y, {q, k, v, bias}};
   });
 }
@@ -294,10 +295,9 @@ TEST(RecurrentGradient, MatchesDifferences) {
       const Value x = g.input("x", {4, 2, 5}, f64);
       const Value weights = g.input("weights", {gates * (3 * 5 + 3 * 3)}, f64);
       const Value hx = g.input("hx", {1, 2, 3}, f64);
-      const auto out =
-          g.apply(op, {{Op::x, x}, {Op::weights, weights}, {Op::hx, hx}}, {Op::hy});
-      const Value total = g.reduce(out[Op::y], ReductionMode::add, {0}) +
-                          g.reshape(out[Op::hy], {1, 2, 3}) * 2.0;
+      const auto out = g.apply(op, {{Op::x, x}, {Op::weights, weights}, {Op::hx, hx}}, {Op::hy});
+      const Value total =
+          g.reduce(out[Op::y], ReductionMode::add, {0}) + g.reshape(out[Op::hy], {1, 2, 3}) * 2.0;
       return Function{total, {x, weights, hx}};
     });
 }
@@ -369,6 +369,24 @@ TEST(MovementGradient, MatchesDifferences) {
   });
 }
 
+TEST(TopKGradient, MatchesDifferences) {
+  for (const bool largest : {true, false})
+    expect_matching_gradients([&](Graph& g) {
+      const Value x = g.input("x", {3, 7}, f64);
+      TopK op;
+      op.k = 3;
+      op.largest = largest;
+      return Function{g.apply(op, {{TopK::x, x}}), {x}};
+    });
+}
+
+TEST(SliceGradient, MatchesDifferences) {
+  expect_matching_gradients([&](Graph& g) {
+    const Value x = g.input("x", {2, 7, 5}, f64);
+    return Function{g.slice(x, {0, 1, 0}, {2, 6, 5}, {1, 3, 2}), {x}};
+  });
+}
+
 TEST(DropoutGradient, MatchesDifferences) {
   using Op = DropoutForward;
   for (const bool with_mask : {false, true})
@@ -394,7 +412,8 @@ TEST(CtcGradient, MatchesDifferences) {
                                           {Op::input_lengths, g.input("t", {2}, i32)}});
         return Function{loss, {x}};
       },
-      -1.0, 1.0, [](Evaluation& e) {
+      -1.0, 1.0,
+      [](Evaluation& e) {
         e.set("labels", {1, 2, 3, 3});
         e.set("m", {2, 1});
         e.set("t", {5, 4});
@@ -518,9 +537,7 @@ TEST(Gradients, RefuseWhatHasNone) {
                 gradients(g, std::array{cast(x, f32)}, std::array{x});
               }),
               HasSubstr("wrt 'x': got dtype i32, expected a floating type"));
-  EXPECT_THAT(refusal([](Graph& g) {
-                gradients(g, std::array{Value()}, {});
-              }),
+  EXPECT_THAT(refusal([](Graph& g) { gradients(g, std::array{Value()}, {}); }),
               HasSubstr("gradients: of: got an empty value"));
   EXPECT_THAT(refusal([](Graph& g) {
                 Graph other;

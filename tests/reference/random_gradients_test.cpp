@@ -33,9 +33,7 @@ class FunctionMaker {
     wrt_.push_back(values_.back());
     return values_.back();
   }
-  Value any() {
-    return values_[static_cast<std::size_t>(below(static_cast<int>(values_.size())))];
-  }
+  Value any() { return values_[static_cast<std::size_t>(below(static_cast<int>(values_.size())))]; }
   // A value whose dims broadcast with those of `x`.
   Value partner(Value x) {
     for (int attempt = 0; attempt < 3; ++attempt) {
@@ -75,24 +73,24 @@ class FunctionMaker {
   }
 
   void add_unary() {
-    constexpr M kModes[] = {M::abs,         M::cos,       M::exp,          M::neg,
-                            M::sin,         M::erf,       M::identity,     M::relu_fwd,
-                            M::tanh_fwd,    M::elu_fwd,   M::sigmoid_fwd,  M::gelu_fwd,
-                            M::swish_fwd,   M::floor,     M::softplus_fwd, M::gelu_approx_tanh_fwd,
-                            M::sqrt,        M::rsqrt,     M::log,          M::reciprocal,
+    constexpr M kModes[] = {M::abs,       M::cos,     M::exp,          M::neg,
+                            M::sin,       M::erf,     M::identity,     M::relu_fwd,
+                            M::tanh_fwd,  M::elu_fwd, M::sigmoid_fwd,  M::gelu_fwd,
+                            M::swish_fwd, M::floor,   M::softplus_fwd, M::gelu_approx_tanh_fwd,
+                            M::sqrt,      M::rsqrt,   M::log,          M::reciprocal,
                             M::tan};
     const M mode = kModes[below(static_cast<int>(std::size(kModes)))];
     Value x = squashed(any());
-    const bool positive = mode == M::sqrt || mode == M::rsqrt || mode == M::log ||
-                          mode == M::reciprocal;
+    const bool positive =
+        mode == M::sqrt || mode == M::rsqrt || mode == M::log || mode == M::reciprocal;
     if (positive) x = x + 1.5;
     const double factor = positive ? 1.0 + 0.25 * below(3) : 0.5 * (below(5) - 2);
     keep(graph_.pointwise(mode, std::array{x}, {.alpha1 = factor == 0 ? 1.0 : factor}));
   }
 
   void add_binary() {
-    constexpr M kModes[] = {M::add, M::sub, M::mul, M::div, M::min, M::max, M::add_square,
-                            M::pow, M::atan2};
+    constexpr M kModes[] = {M::add, M::sub,        M::mul, M::div,  M::min,
+                            M::max, M::add_square, M::pow, M::atan2};
     const M mode = kModes[below(static_cast<int>(std::size(kModes)))];
     Value x = any(), b = partner(x);
     if (mode == M::div || mode == M::atan2) b = squashed(b) + 1.5;
@@ -126,8 +124,8 @@ class FunctionMaker {
     const ResampleMode mode = chance(50)   ? ResampleMode::maxpool
                               : chance(50) ? ResampleMode::avgpool_exclude_padding
                                            : ResampleMode::avgpool_include_padding;
-    keep(graph_.resample(any(), {.mode = mode, .window = {2, 2}, .stride = {1, 1 + below(2)},
-                                 .padding = {1, 1}}));
+    keep(graph_.resample(
+        any(), {.mode = mode, .window = {2, 2}, .stride = {1, 1 + below(2)}, .padding = {1, 1}}));
   }
 
   void add_norm() {
@@ -143,9 +141,7 @@ class FunctionMaker {
     keep(graph_.norm(x, op, {.scale = scale, .bias = bias}).y);
   }
 
-  void add_softmax() {
-    keep(graph_.softmax(any(), {.axis = below(4), .log = chance(30)}));
-  }
+  void add_softmax() { keep(graph_.softmax(any(), {.axis = below(4), .log = chance(30)})); }
 
   void add_reduction() {
     constexpr ReductionMode kModes[] = {ReductionMode::add, ReductionMode::avg, ReductionMode::max,
@@ -194,8 +190,8 @@ TEST(RandomGradients, MatchDifferences) {
   const std::uint64_t graphs = is_long ? 20000 : 2000;
   int compared = 0, undecided = 0, failures = 0;
   for (std::uint64_t seed = 1; seed <= graphs && failures < 5; ++seed) {
-    const DifferenceReport report = compare_with_differences(
-        [&](Graph& g) { return FunctionMaker(g, seed).make(); }, seed);
+    const DifferenceReport report =
+        compare_with_differences([&](Graph& g) { return FunctionMaker(g, seed).make(); }, seed);
     compared += report.compared;
     undecided += report.undecided;
     if (report.wrong.empty()) continue;

@@ -247,9 +247,9 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
     };
     const auto* q =
         static_cast<const std::byte*>(required(queries, "queries")) + bytes_to_step(problem.q);
-    const auto* residual =
-        residuals != nullptr ? static_cast<const std::byte*>(residuals) + bytes_to_step(problem.q)
-                             : nullptr;
+    const auto* residual = residuals != nullptr
+                               ? static_cast<const std::byte*>(residuals) + bytes_to_step(problem.q)
+                               : nullptr;
     auto* o = static_cast<std::byte*>(required(out, "out")) + bytes_to_step(problem.o);
     if (step >= 0) problem.select_step(data.q.lengths, step);
 

@@ -117,9 +117,7 @@ Contents block_scale_dequantize_contents(const NodeShapes&, int slot) {
 
 std::vector<Value> sample_block_scale_quantize(Graph& g, DType t) {
   using Op = BlockScaleQuantize;
-  return g
-      .apply(Op{}, {{Op::x, g.input("x", {4, 64}, t)}},
-             {{Op::y, e4m3}, {Op::scale, e8m0}})
+  return g.apply(Op{}, {{Op::x, g.input("x", {4, 64}, t)}}, {{Op::y, e4m3}, {Op::scale, e8m0}})
       .all();
 }
 std::vector<Value> sample_block_scale_dequantize(Graph& g, DType t) {

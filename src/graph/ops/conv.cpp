@@ -154,10 +154,8 @@ void conv_forward_gradient(GradientContext& c) {
   ConvAttributes op = c.op<Self>();
   const double beta = std::exchange(op.beta, 0.0);
   const Value x = c.input(Self::x), w = c.input(Self::w), dy = c.dy();
-  if (c.wants(Self::x))
-    c.add(Self::x, c.graph().conv_backward_data(dy, w, op, c.spec(Self::x)));
-  if (c.wants(Self::w))
-    c.add(Self::w, c.graph().conv_backward_filter(x, dy, op, c.spec(Self::w)));
+  if (c.wants(Self::x)) c.add(Self::x, c.graph().conv_backward_data(dy, w, op, c.spec(Self::x)));
+  if (c.wants(Self::w)) c.add(Self::w, c.graph().conv_backward_filter(x, dy, op, c.spec(Self::w)));
   if (c.wants(Self::z)) c.add(Self::z, c.scale(dy, beta));
 }
 

@@ -69,8 +69,8 @@ std::vector<Value> sample_divisive_norm_backward(Graph& g, DType t) {
 void lrn_gradient(GradientContext& c) {
   LrnBackward op;
   static_cast<LocalNormAttributes&>(op) = c.op<LrnForward>();
-  c.add(LrnForward::x, c.graph().apply(op, {{LrnBackward::x, c.input(LrnForward::x)},
-                                            {LrnBackward::dy, c.dy()}}));
+  c.add(LrnForward::x,
+        c.graph().apply(op, {{LrnBackward::x, c.input(LrnForward::x)}, {LrnBackward::dy, c.dy()}}));
 }
 
 void divisive_norm_gradient(GradientContext& c) {

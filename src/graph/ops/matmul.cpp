@@ -107,8 +107,8 @@ void matmul_gradient(GradientContext& c) {
     has_rows = has_rows && a.dims()[axis] == dy.dims()[axis];
   }
   if (is_shared && has_rows && element_count(a.dims()) > 0)
-    c.add(Matmul::b, matmul(transposed(graph, as_one_matrix(graph, a)), as_one_matrix(graph, dy),
-                            Matmul::b));
+    c.add(Matmul::b,
+          matmul(transposed(graph, as_one_matrix(graph, a)), as_one_matrix(graph, dy), Matmul::b));
   else
     c.add(Matmul::b, matmul(transposed(graph, a), dy, Matmul::b));
 }

@@ -188,8 +188,7 @@ void moe_gradient(GradientContext& c) {
   operands.push_back({Backward::doutput, c.dy()});
   std::vector<AnyWanted> wanted;
   if (c.wants(Self::token)) wanted.push_back({Backward::dtoken, c.spec(Self::token).dtype});
-  const auto out =
-      c.graph().apply_any(op, operands, wanted, {.dtype = c.spec(Self::weight).dtype});
+  const auto out = c.graph().apply_any(op, operands, wanted, {.dtype = c.spec(Self::weight).dtype});
   c.add(Self::weight, out[Backward::dweight]);
   if (!wanted.empty()) c.add(Self::token, out[Backward::dtoken]);
 }

@@ -178,15 +178,14 @@ void fixed_norm_gradient(GradientContext& c) {
     mean = c.input(Self::running_mean);
     Value epsilon = c.input(Self::epsilon_tensor);
     if (!epsilon) epsilon = c.constant(op.epsilon, mean.dims().rank());
-    inv_deviation = c.pointwise(
-        PointwiseMode::rsqrt,
-        {c.pointwise(PointwiseMode::add, {c.input(Self::running_var), epsilon})});
+    inv_deviation =
+        c.pointwise(PointwiseMode::rsqrt,
+                    {c.pointwise(PointwiseMode::add, {c.input(Self::running_var), epsilon})});
   }
   const Value dx = c.multiply(dy, inv_deviation);
   c.add(Self::x, scale ? c.multiply(dx, scale) : dx);
   if (c.wants(Self::scale))
-    c.add(Self::scale,
-          c.multiply(dx, c.pointwise(PointwiseMode::sub, {c.input(Self::x), mean})));
+    c.add(Self::scale, c.multiply(dx, c.pointwise(PointwiseMode::sub, {c.input(Self::x), mean})));
   c.add(Self::bias, dy);
 }
 

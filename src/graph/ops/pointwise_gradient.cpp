@@ -62,8 +62,7 @@ class PointwiseRule {
       case M::cos: return to_x(c_.multiply(dy_, of_p(M::sin), -alpha1_));
       case M::sin: return to_x(c_.multiply(dy_, of_p(M::cos), alpha1_));
       case M::tan: {
-        const Value slope =
-            c_.pointwise(M::add_square, {c_.constant(1.0, y_.dims().rank()), y_});
+        const Value slope = c_.pointwise(M::add_square, {c_.constant(1.0, y_.dims().rank()), y_});
         return to_x(c_.multiply(dy_, slope, alpha1_));
       }
       case M::exp: return to_x(c_.multiply(dy_, y_, alpha1_));
@@ -71,8 +70,7 @@ class PointwiseRule {
       case M::neg: return to_x(c_.scale(dy_, -alpha1_));
       case M::identity: return to_x(c_.scale(dy_, alpha1_));
       case M::rsqrt: return to_x(divide(c_.multiply(dy_, y_), x_, -0.5));
-      case M::reciprocal:
-        return to_x(c_.multiply(c_.multiply(dy_, y_), y_, -alpha1_));
+      case M::reciprocal: return to_x(c_.multiply(c_.multiply(dy_, y_), y_, -alpha1_));
       case M::erf: {
         const Value square = c_.multiply(x_, x_, -alpha1_ * alpha1_);
         return to_x(c_.multiply(dy_, c_.pointwise(M::exp, {square}),
@@ -145,14 +143,14 @@ class PointwiseRule {
     if (exponent.kind == TensorKind::constant) {
       const double q = alpha2_ * exponent.value;
       if (q == 0.0) return c_.scale(dy_, 0.0);
-      const Value power = c_.pointwise(M::pow, {x_, c_.constant(q - 1, exponent.dims.rank())},
-                                       factors);
+      const Value power =
+          c_.pointwise(M::pow, {x_, c_.constant(q - 1, exponent.dims.rank())}, factors);
       return c_.multiply(dy_, power, q * alpha1_);
     }
     const int rank = exponent.dims.rank();
     const Value less = c_.pointwise(M::sub, {b_, c_.constant(1.0, rank)}, {.alpha1 = alpha2_});
-    const Value slope = c_.multiply(c_.multiply(dy_, c_.pointwise(M::pow, {x_, less}, factors)),
-                                    b_, alpha1_ * alpha2_);
+    const Value slope = c_.multiply(c_.multiply(dy_, c_.pointwise(M::pow, {x_, less}, factors)), b_,
+                                    alpha1_ * alpha2_);
     const Value is_zero = c_.pointwise(M::cmp_eq, {b_, c_.constant(0.0, rank)});
     return c_.pointwise(M::binary_select, {c_.constant(0.0, rank), slope, is_zero});
   }

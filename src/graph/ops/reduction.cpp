@@ -130,8 +130,7 @@ void reduction_gradient(GradientContext& c) {
     case ReductionMode::min:
     case ReductionMode::max:
     case ReductionMode::amax: return picked_gradient(c, mode);
-    case ReductionMode::norm1:
-      return c.add(Reduction::x, c.multiply_by_sign(c.expand(dy, x), x));
+    case ReductionMode::norm1: return c.add(Reduction::x, c.multiply_by_sign(c.expand(dy, x), x));
     case ReductionMode::norm2: return c.add(Reduction::x, c.multiply(divide_or_zero(dy, y), x));
     case ReductionMode::mul:
       return c.add(Reduction::x, c.pointwise(PointwiseMode::div, {c.multiply(dy, y), x}));

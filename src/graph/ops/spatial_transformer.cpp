@@ -151,8 +151,7 @@ std::vector<Value> sample_grid_sample_backward(Graph& g, DType t) {
 void grid_generator_gradient(GradientContext& c) {
   GridGeneratorBackward op;
   static_cast<GridAttributes&>(op) = c.op<GridGeneratorForward>();
-  c.add(GridGeneratorForward::theta,
-        c.graph().apply(op, {{GridGeneratorBackward::dgrid, c.dy()}}));
+  c.add(GridGeneratorForward::theta, c.graph().apply(op, {{GridGeneratorBackward::dgrid, c.dy()}}));
 }
 
 void grid_sample_gradient(GradientContext& c) {

@@ -84,8 +84,7 @@ double producer_share(const PixelShape& shape, const GemmTile& tile, std::int64_
     products *= taps;
     pieces = static_cast<double>(window_rows) * of_line / kThreadsOfWindows;
   }
-  return std::min(kMost,
-                  products / (kLatency * std::ceil(pieces / kChunk) + kPerPiece * pieces));
+  return std::min(kMost, products / (kLatency * std::ceil(pieces / kChunk) + kPerPiece * pieces));
 }
 
 std::string print_pixels(const PixelShape& shape, const Graph& graph, Arguments& arguments) {

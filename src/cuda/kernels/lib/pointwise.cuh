@@ -193,18 +193,18 @@ template <class R> __device__ inline R op_expm1(R x) { return expm1(x); }
 
 // Bitwise operations on whole numbers in R, of integer types with `width` bits. Types of up to 8
 // bits are held in float, the others in double.
-template <class R> struct Bits { typedef int64 Type; };
-template <> struct Bits<float> { typedef int Type; };
+template <class R> struct IntegerBits { typedef int64 Type; };
+template <> struct IntegerBits<float> { typedef int Type; };
 template <class R> __device__ inline R op_bit_and(R x, R b, int, bool) {
-  typedef typename Bits<R>::Type Int;
+  typedef typename IntegerBits<R>::Type Int;
   return (R)((Int)x & (Int)b);
 }
 template <class R> __device__ inline R op_bit_or(R x, R b, int, bool) {
-  typedef typename Bits<R>::Type Int;
+  typedef typename IntegerBits<R>::Type Int;
   return (R)((Int)x | (Int)b);
 }
 template <class R> __device__ inline R op_bit_xor(R x, R b, int, bool) {
-  typedef typename Bits<R>::Type Int;
+  typedef typename IntegerBits<R>::Type Int;
   return (R)((Int)x ^ (Int)b);
 }
 template <class R> __device__ inline R op_bit_not(R x, int width, bool is_signed) {
