@@ -90,13 +90,13 @@ __device__ inline void launch(const Args& args) {
     row_losses<kCount>(args);
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
     cross_entropy_forward(const __grid_constant__ Args args) {
   launch<kVector>(args);
 }
 
 // Scalar variant for unaligned pointers.
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
     cross_entropy_forward_elements(const __grid_constant__ Args args) {
   launch<1>(args);
 }

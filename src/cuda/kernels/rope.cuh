@@ -9,13 +9,26 @@
 
 static const int kAngles = kPositions * (kPairs > 0 ? kPairs : 1);
 
+// Sine and cosine of |x| <= pi / 4 by their Taylor series, whose remainders are below 1e-8. sinf
+// and cosf keep a path for large arguments, which takes local memory.
+__device__ inline float sine_of_eighth(float x) {
+  const float z = x * x;
+  const float rest = 8.3333333e-3f + z * (-1.9841270e-4f + z * 2.7557319e-6f);
+  return x + x * z * (-1.6666667e-1f + z * rest);
+}
+__device__ inline float cosine_of_eighth(float x) {
+  const float z = x * x;
+  const float rest = 4.1666667e-2f + z * (-1.3888889e-3f + z * (2.4801587e-5f - z * 2.7557319e-7f));
+  return 1 - z / 2 + z * z * rest;
+}
+
 // Cosine and sine of an angle reduced to an eighth of a turn in double precision: pi / 2 in two
 // parts, the first of 33 bits.
 __device__ inline void turn_of(double angle, float& cosine, float& sine) {
   const double quarters = rint(angle * 0.6366197723675814);
   double rest = fma(quarters, -1.5707963267341256, angle);
   rest = fma(quarters, -6.077100506506192e-11, rest);
-  const float c = cosf((float)rest), s = sinf((float)rest);
+  const float c = cosine_of_eighth((float)rest), s = sine_of_eighth((float)rest);
   const int quadrant = (int)((int64)quarters & 3);
   cosine = quadrant % 2 == 0 ? c : s;
   sine = quadrant % 2 == 0 ? s : c;
@@ -123,12 +136,12 @@ __device__ inline void rope_tile(const Args& args) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads) rope(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(kThreads, 1) rope(const __grid_constant__ Args args) {
   rope_tile<kVector>(args);
 }
 
 // Scalar variant for unaligned pointers.
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
     rope_elements(const __grid_constant__ Args args) {
   rope_tile<1>(args);
 }
