@@ -111,23 +111,14 @@ class TrainingStep {
   std::vector<al::Value> parameters_;
 };
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool full = argc > 1 && std::string(argv[1]) == "full";
+  const bool full = is_full(argc, argv);
   const Shape shape = full ? kFull : kSmall;
   const TrainingStep step(shape);
   const al::Graph& g = step.graph();
-  for (const char* device : {"cpu", "h200"}) {
-    const auto start = std::chrono::steady_clock::now();
-    const al::Inspection inspection = al::inspect(g, al::Device::named(device));
-    std::cout << device << ": " << g.nodes().size() << " operations, " << inspection.regions.size()
-              << " regions, planned in " << 1e3 * seconds_since(start) << " ms\n";
-  }
+  print_planning(g);
   const al::Plan plan = al::compile(g, al::Device::cpu());
   std::cout << "workspace " << plan.workspace_size() / 1000000 << " MB\n";
 

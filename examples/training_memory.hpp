@@ -1,10 +1,13 @@
-// Host memory of a training step: one buffer per bound tensor; after a step, "name.next" takes the
-// place of "name".
+// What the training examples share: their command line, how their step is planned, and the host
+// memory of a step.
 #pragma once
 
 #include <ashlar/ashlar.hpp>
+#include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +15,29 @@
 #include <utility>
 #include <vector>
 
+// The only argument is "full".
+inline bool is_full(int argc, char** argv) {
+  if (argc == 1) return false;
+  if (argc == 2 && std::string_view(argv[1]) == "full") return true;
+  std::cerr << argv[0] << ": got '" << argv[1] << "', expected no argument or 'full'\n";
+  std::exit(2);
+}
+
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+inline void print_planning(const ashlar::Graph& graph) {
+  for (const char* device : {"cpu", "h200"}) {
+    const auto start = std::chrono::steady_clock::now();
+    const ashlar::Inspection inspection = ashlar::inspect(graph, ashlar::Device::named(device));
+    std::cout << device << ": " << graph.nodes().size() << " operations, "
+              << inspection.regions.size() << " regions, planned in " << 1e3 * seconds_since(start)
+              << " ms\n";
+  }
+}
+
+// One buffer per bound tensor; after a step, "name.next" takes the place of "name".
 class TrainingMemory {
  public:
   TrainingMemory(const ashlar::Graph& graph, const ashlar::Plan& plan)

@@ -3,7 +3,7 @@
 // Moves a sum of exponentials to a larger maximum. Equal maxima may be infinite.
 __device__ inline R rescale(R sum, R from, R to) { return from == to ? sum : sum * exp(from - to); }
 
-// Nothing is subtracted in a row of nothing but -inf so far.
+// Subtracts 0 while all logits seen are -inf: -inf - -inf is NaN.
 __device__ inline R shift_of(R largest) {
   return largest == lowest() ? (R)0 : exponent_shift(largest);
 }
