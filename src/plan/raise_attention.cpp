@@ -270,6 +270,18 @@ class AttentionWriter {
                         f32});
     return result;
   }
+  // `target` is max(result, floor), where `result` is written by attention.
+  TensorId raised_to(TensorId target, TensorId floor) {
+    if (target == kNoTensor) return target;
+    const Tensor tensor = editor_.tensor(target);
+    const TensorId result = editor_.add_intermediate(tensor.name + ".before", tensor.dims, f32);
+    pending_.push_back({tensor.name + "_or_sink",
+                        Pointwise{.mode = PointwiseMode::max},
+                        {result, floor, kNoTensor},
+                        {target},
+                        f32});
+    return result;
+  }
   void finish() {
     for (Node& node : pending_) editor_.add(std::move(node));
   }
@@ -363,9 +375,17 @@ std::optional<std::string> raise_one(LoweredGraph& lowered, GraphEditor& editor,
   for (std::size_t n = 0; n < m.scores.modifier_inputs.size(); ++n)
     node.inputs[Op::score_input0 + n] = m.scores.modifier_inputs[n];
   node.outputs[Op::o] = writer.result_for(product.outputs[0], o_dims);
-  node.outputs[Op::stats] = writer.result_for(m.stats, stats_dims);
-  node.outputs[Op::max] = m.max;
-  node.outputs[Op::sum_exp] = m.sum_exp;
+  if (m.sink != kNoTensor && mask.seq_len_q != kNoTensor) {
+    // Attention gives rows past seq_len_q no sink; the matched operations give it to all rows.
+    node.outputs[Op::stats] = writer.raised_to(m.stats, m.sink);
+    node.outputs[Op::max] = writer.raised_to(m.max, m.sink);
+    if (m.sum_exp != kNoTensor)
+      node.outputs[Op::sum_exp] = writer.raised_to(m.sum_exp, editor.constant("one", 1.0, f32, 4));
+  } else {
+    node.outputs[Op::stats] = writer.result_for(m.stats, stats_dims);
+    node.outputs[Op::max] = m.max;
+    node.outputs[Op::sum_exp] = m.sum_exp;
+  }
   node.outputs[Op::rng_dump] = m.rng_dump;
   const NodeId added = editor.add(std::move(node));
   writer.finish();

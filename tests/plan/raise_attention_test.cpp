@@ -75,12 +75,13 @@ Graph raised(const Graph& source) {
 }
 
 // Raised to a single operation with the same results as the primitive operations.
-Attention expect_raised(const Composite& composite, std::vector<int> slots = {}) {
+Attention expect_raised(const Composite& composite, std::vector<int> slots = {},
+                        std::size_t nodes = 1) {
   const LoweredGraph lowered = lower(composite.g, true);
   const Node* node = attention_node_of(lowered);
   EXPECT_NE(node, nullptr);
   if (!node) return {};
-  EXPECT_EQ(lowered.graph.nodes().size(), 1u);
+  EXPECT_EQ(lowered.graph.nodes().size(), nodes);
   for (int slot : slots) EXPECT_NE(node->inputs[static_cast<std::size_t>(slot)], kNoTensor) << slot;
 
   const Graph other = raised(composite.g);
@@ -155,6 +156,21 @@ TEST(RaiseAttentionOptions, Sink) {
   const auto [max, sum] = c.finish_with_softmax(c.g.input("sink", {1, 4, 1, 1}, f32));
   c.g.output("stats", log(sum) + max);
   expect_raised(c, {Attention::sink});
+}
+
+// The operations give the sink to rows past the query length too, attention does not.
+TEST(RaiseAttentionOptions, SinkWithLengths) {
+  Composite c;
+  const Value rows = c.g.input("rows", {2, 1, 1, 1}, i32);
+  const Value columns = c.g.input("columns", {2, 1, 1, 1}, i32);
+  c.mask(pointwise(Mode::logical_and, pointwise(Mode::cmp_lt, c.row(), rows),
+                   pointwise(Mode::cmp_lt, c.column(), columns)));
+  const auto [max, sum] = c.finish_with_softmax(c.g.input("sink", {1, 4, 1, 1}, f32));
+  c.g.output("stats", log(sum) + max);
+  expect_raised(c, {Attention::sink, Attention::seq_len_q}, 2);
+  c.g.output("max", max);
+  c.g.output("sum_exp", sum);
+  expect_raised(c, {Attention::sink, Attention::seq_len_q}, 4);
 }
 
 TEST(RaiseAttentionOptions, MaxAndSumOfExponentials) {
