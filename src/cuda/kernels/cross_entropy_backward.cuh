@@ -14,7 +14,7 @@ __device__ inline void row_gradients(const Args& args) {
     stats_of<1>(args, at, stats);
     dloss_of<1>(args, at, factor);
     if constexpr (kMean) factor[0] /= (R) * (const int64*)args.count;
-    const R shift = exponent_shift(stats[0]);
+    const R shift = stats[0];
     const int64 begin = (int64)threadIdx.x * kCount;
     for (int64 first = begin; first < args.classes; first += kUnroll * kStep) {
       R v[kUnroll][kCount];

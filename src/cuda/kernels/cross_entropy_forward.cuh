@@ -5,7 +5,7 @@ __device__ inline R rescale(R sum, R from, R to) { return from == to ? sum : sum
 
 // Subtracts 0 while all logits seen are -inf: -inf - -inf is NaN.
 __device__ inline R shift_of(R largest) {
-  return largest == lowest() ? (R)0 : exponent_shift(largest);
+  return largest == lowest() ? (R)0 : largest;
 }
 
 __device__ inline R loss_of(const Args& args, Index (&at)[kRank], R largest, R log_sum, R logits) {

@@ -53,9 +53,8 @@ __device__ inline void softmax_forward(const Args& args) {
           Tile::for_chunks([&](int chunk, int column) {
             R v[kCount];
             batch.x.values(args, tile, u, chunk, column, v);
-            const R shift = exponent_shift(largest[u]);
 #pragma unroll
-            for (int l = 0; l < kCount; ++l) v[l] = exp_shifted(v[l], shift);
+            for (int l = 0; l < kCount; ++l) v[l] = exp_shifted(v[l], largest[u]);
             sum[u] += sum_of(v);
             if constexpr (kKeepsPowers) batch.x.put(u, chunk, v);
           });
@@ -64,7 +63,7 @@ __device__ inline void softmax_forward(const Args& args) {
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {
           if (!tile.is_row[u]) continue;
-          const R shift = exponent_shift(largest[u]), factor = reciprocal(sum[u]);
+          const R factor = reciprocal(sum[u]);
           const R log_sum = log(sum[u]);
           if (Tile::is_first()) store_stats(args, tile.at[u], largest[u] + log_sum);
           Tile::for_chunks([&](int chunk, int column) {
@@ -72,7 +71,7 @@ __device__ inline void softmax_forward(const Args& args) {
             batch.x.values(args, tile, u, chunk, column, v);
 #pragma unroll
             for (int l = 0; l < kCount; ++l) {
-              const R power = kKeepsPowers ? v[l] : exp_shifted(v[l], shift);
+              const R power = kKeepsPowers ? v[l] : exp_shifted(v[l], largest[u]);
               v[l] = kLog ? v[l] - largest[u] - log_sum : power * factor;
             }
             store_y<kCount>(args, tile.position(u, column).at, v);

@@ -1,14 +1,12 @@
-// exp(x - largest) as a power of two: in f32 one fma and one ex2.
+// exp(x - shift) as a power of two. The difference comes first: shift * log2(e) alone may overflow.
 #pragma once
 
 #include "lib/ptx_math.cuh"
 
-__device__ inline float exponent_shift(float largest) { return largest * -1.44269504f; }
-__device__ inline double exponent_shift(double largest) { return -largest; }
 __device__ inline float exp_shifted(float x, float shift) {
-  return exp2_approx(fmaf(x, 1.44269504f, shift));
+  return exp2_approx((x - shift) * 1.44269504f);
 }
-__device__ inline double exp_shifted(double x, double shift) { return exp(x + shift); }
+__device__ inline double exp_shifted(double x, double shift) { return exp(x - shift); }
 
 // NaN-ignoring maximum: NaN comes back through the sum of exponentials.
 struct Larger {
