@@ -119,7 +119,7 @@ class Plan {
   Inspection inspect() const;  // the same as values
 
   // Executes the plan. Pointers refer to memory of the plan's device (host memory for scalars) of
-  // byte_size() bytes each; only null pointers are detected. Outputs must not overlap other
+  // byte_size() bytes each, aligned to an element; null is detected. Outputs must not overlap other
   // tensors, except that `z` of a convolution may be its output. `workspace` has workspace_size()
   // bytes. `stream` is a CUstream, null for the default stream; the CPU ignores it. The overloads
   // with a Binding or a span of pointers, in binding order, do no allocation, lookup or locking.

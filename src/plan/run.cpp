@@ -40,9 +40,13 @@ void PlanData::run(std::span<void* const> pointers, void* workspace, void* strea
     fail(ErrorCode::invalid_argument, "run: got {} pointers, expected {}, one per bound tensor",
          pointers.size(), bound.size());
   for (std::size_t i = 0; i < pointers.size(); ++i) {
-    if (pointers[i]) continue;
     const Tensor& tensor = graph.tensor(bound[i]);
-    if (byte_size(tensor) > 0)
+    const auto element = static_cast<std::uintptr_t>(std::max(bit_width(tensor.dtype) / 8, 1));
+    if (reinterpret_cast<std::uintptr_t>(pointers[i]) % element != 0)
+      fail(ErrorCode::invalid_argument,
+           "run: pointer of '{}': got an address that is not a multiple of {}, the size of {}",
+           tensor.name, element, to_string(tensor.dtype));
+    if (!pointers[i] && byte_size(tensor) > 0)
       fail(ErrorCode::invalid_argument, "run: pointer of '{}': got null, expected {} bytes",
            tensor.name, byte_size(tensor));
   }

@@ -13,22 +13,23 @@ namespace {
 constexpr std::int64_t kMargin = 256;  // guard zone before and after each tensor
 constexpr std::byte kPaint{0xA5};
 
-// The tensors of a graph on the GPU, each `offset` bytes past its guard zone.
+// The tensors of a graph on the GPU, each at least `offset` bytes past its guard zone, at a
+// multiple of its element size.
 class Copies {
  public:
   Copies(const support::BoundMemory& host, const Device& device, std::int64_t offset)
-      : host_(host), start_(kMargin + offset) {
+      : host_(host), offset_(offset) {
     for (std::size_t i = 0; i < host.bound().size(); ++i) {
-      const std::int64_t bytes = byte_size(tensor(i)) + 2 * kMargin + offset;
+      const std::int64_t start = start_of(i), bytes = start + byte_size(tensor(i)) + kMargin;
       memory_.emplace_back(device, bytes);
       std::vector<std::byte> painted(static_cast<std::size_t>(bytes), kPaint);
-      std::memcpy(painted.data() + start_, host.pointers()[i],
+      std::memcpy(painted.data() + start, host.pointers()[i],
                   static_cast<std::size_t>(byte_size(tensor(i))));
       memory_.back().upload(painted.data(), bytes);
       // Scalars stay on the host.
       pointers_.push_back(tensor(i).kind == TensorKind::scalar
                               ? host.pointers()[i]
-                              : static_cast<std::byte*>(memory_.back().data()) + start_);
+                              : static_cast<std::byte*>(memory_.back().data()) + start);
     }
   }
   std::span<void* const> pointers() const { return pointers_; }
@@ -39,7 +40,7 @@ class Copies {
     for (std::size_t i = 0; i < memory_.size(); ++i) {
       std::vector<std::byte> bytes(static_cast<std::size_t>(memory_[i].bytes()));
       memory_[i].download(bytes.data(), memory_[i].bytes());
-      const auto first = bytes.begin() + start_, last = first + byte_size(tensor(i));
+      const auto first = bytes.begin() + start_of(i), last = first + byte_size(tensor(i));
       const auto is_paint = [](std::byte b) { return b == kPaint; };
       whole = whole && std::all_of(bytes.begin(), first, is_paint) &&
               std::all_of(last, bytes.end(), is_paint);
@@ -50,8 +51,12 @@ class Copies {
 
  private:
   const Tensor& tensor(std::size_t i) const { return host_.graph().tensor(host_.bound()[i]); }
+  std::int64_t start_of(std::size_t i) const {
+    const std::int64_t size = std::max<std::int64_t>(bit_width(tensor(i).dtype) / 8, 1);
+    return kMargin + (offset_ + size - 1) / size * size;
+  }
   const support::BoundMemory& host_;
-  std::int64_t start_;
+  std::int64_t offset_;
   std::vector<Memory> memory_;
   std::vector<void*> pointers_;
 };

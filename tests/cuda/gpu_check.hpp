@@ -26,7 +26,8 @@ inline constexpr std::string_view kGenericEngine = "cuda.generic";
 
 struct GpuRunOptions {
   support::Fill fill = support::Fill::plain;
-  // Offset of tensors in bytes from a multiple of 256; a multiple of every element size.
+  // Offset of tensors in bytes from a multiple of 256, rounded up to a multiple of their element
+  // size.
   std::int64_t offset = 0;
   CompileOptions options = {};
 };

@@ -168,6 +168,13 @@ TEST(Plan, RunErrorsNameTheArgument) {
               plan.run({{"a", run.a.data()}});
             }).find("pointer of 'b': got null"),
             std::string::npos);
+  EXPECT_NE(message_of([&] {
+              plan.run({{"a", reinterpret_cast<std::byte*>(run.a.data()) + 2},
+                        {"b", run.b.data()},
+                        {"c", run.c.data()},
+                        {"y", run.y.data()}});
+            }).find("pointer of 'a': got an address that is not a multiple of 4, the size of f32"),
+            std::string::npos);
   EXPECT_NE(
       message_of([&] { plan.run(std::span<void* const>()); }).find("got 0 pointers, expected 4"),
       std::string::npos);
