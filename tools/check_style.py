@@ -48,6 +48,7 @@ PRINTED_PTX = "src/cuda/text/wgmma_text.cpp"
 INTRINSIC = re.compile(
     r"\b_mm\d*_\w+\(|\b__m(128|256|512)[id]?\b|\bv(ld|st)\d+q?_\w+\(|"
     r"<(imm|x86|xmm|emm|avx\w*|arm_neon|arm_sve)(intrin)?\.h>")
+PLAIN_LOAD = re.compile(r"\b(asm|__asm__)\s*\(\s*\"ld")
 INLINE_ASM = re.compile(r"\b(asm|__asm__)\s*(volatile|__volatile__)?\s*\(")
 # Spelled in halves so that this file passes its own rule.
 LEFTOVER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
@@ -224,6 +225,8 @@ def check_code(tree):
             if (INLINE_ASM.search(line) and path not in (X86_INSTRUCTIONS, PRINTED_PTX)
                     and not path.startswith("src/cuda/kernels/lib/ptx_")):
                 yield path, number, f"inline assembly outside src/cuda/kernels/lib/ptx_*.cuh and {PRINTED_PTX}"
+            if INLINE_ASM.search(line) and PLAIN_LOAD.search(lines[number - 1]):
+                yield path, number, "a load in inline assembly that is not volatile: NVRTC hoists it above bounds checks"
             if in_library and not path.startswith("src/cuda/kernels/"):
                 call = PROCESS_CALL.search(line)
                 if call:

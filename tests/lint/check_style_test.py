@@ -65,6 +65,7 @@ class CheckStyle(unittest.TestCase):
             ("src/cpu/c.cpp", "#include <immintrin.h>\n", 1, "intrinsic"),
             ("src/cuda/kernels/k.cuh", "void f() {\n#if A\n#endif\n}\n", 2, "if constexpr"),
             ("src/cuda/a.cpp", 'asm volatile("nop");\n', 1, "inline assembly"),
+            ("src/cuda/kernels/lib/ptx_a.cuh", 'asm("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(p));\n', 1, "volatile"),
             ("src/base/b.cpp", "void f() { std::abort(); }\n", 1, "may not call abort"),
             ("src/plan/b.cpp", 'auto v = std::getenv("A");\n', 1, "environment"),
             ("src/base/c.cpp", f"// {word}: later\n", 1, word),

@@ -3,43 +3,33 @@
 
 #include "lib/integers.cuh"
 
-// One access of up to 16 bytes that the compiler may hoist above earlier stores.
+// One access of up to 16 bytes that the compiler may hoist above earlier stores. Not inline
+// assembly: NVRTC takes that for arithmetic if it is not volatile and hoists it above the test of
+// the bounds.
 #if defined(__CUDA_ARCH__)
-__device__ inline uint4 load_read_only(const uint4* from) {
-  uint4 v;
-  asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-      : "l"(from));
-  return v;
-}
-__device__ inline uint2 load_read_only(const uint2* from) {
-  uint2 v;
-  asm("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from));
-  return v;
-}
-__device__ inline uint32 load_read_only(const uint32* from) {
-  uint32 v;
-  asm("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(from));
-  return v;
-}
+__device__ inline uint4 load_read_only(const uint4* from) { return __ldg(from); }
+__device__ inline uint2 load_read_only(const uint2* from) { return __ldg(from); }
+__device__ inline uint32 load_read_only(const uint32* from) { return __ldg(from); }
 #endif
 template <class Piece>
 __device__ inline Piece load_read_only(const Piece* from) {
   return *from;
 }
 
-// The same for data that is read once: does not allocate in L1.
+// The same for data that is read once: does not allocate in L1. Stays below earlier stores.
 #if defined(__CUDA_ARCH__)
 __device__ inline uint4 load_once(const uint4* from) {
   uint4 v;
-  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
       : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
       : "l"(from));
   return v;
 }
 __device__ inline uint2 load_once(const uint2* from) {
   uint2 v;
-  asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from));
+  asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+      : "=r"(v.x), "=r"(v.y)
+      : "l"(from));
   return v;
 }
 #endif
