@@ -41,6 +41,9 @@ class PoolingRows {
  private:
   static constexpr int kAxes = 3;
   static constexpr std::int64_t kMaxRows = 64;
+  // split_pairs() reads and writes whole vectors.
+  static constexpr std::int64_t kVector = 64 / sizeof(T), kPairSlack = 2 * kVector;
+  static constexpr std::int64_t kPoolingHalf = kPoolingSegment / 2 + kVector;
 
   // The part of x that a window covers, on the first `axes` spatial axes.
   struct Box {
@@ -76,6 +79,16 @@ class PoolingRows {
     return shape_.is_maximum() && shape_.op.padding_mode != PaddingMode::neg_inf;
   }
 
+  // Asks for what the rows of later results read: the hardware does not follow short rows. The
+  // address may lie behind x. Inlined by force, because g++ removes calls of functions that only
+  // ask.
+  [[gnu::always_inline]] static void fetch_ahead(const T* row, std::int64_t count) {
+    constexpr std::int64_t kBytes = 6144, kLine = 64;
+    const auto ahead = reinterpret_cast<std::uintptr_t>(row) + kBytes;
+    for (std::int64_t at = 0; at < count * static_cast<std::int64_t>(sizeof(T)); at += kLine)
+      __builtin_prefetch(reinterpret_cast<const void*>(ahead + static_cast<std::uintptr_t>(at)));
+  }
+
   // Rows across windows: channels last.
   bool row_across(const typename RowProgram<T>::Bound& x, const Coords& out, std::int64_t count,
                   T* result) const {
@@ -83,6 +96,10 @@ class PoolingRows {
     if (box.empty || (!box.whole && padding_is_a_value())) return false;
     Rows rows;
     const std::int64_t n = list_rows(box, x.view(box.first.data(), count, nullptr), rows);
+    // Windows that overlap by half or more read what is in the cache.
+    const int last = shape_.spatial() - 1;
+    if (2 * shape_.op.stride[last] > shape_.op.window[last])
+      for (std::int64_t r = 0; r < n; ++r) fetch_ahead(rows[static_cast<std::size_t>(r)], count);
     if (shape_.is_maximum())
       kernel_.maximum(rows.data(), n, count, result);
     else
@@ -108,12 +125,25 @@ class PoolingRows {
     box.first[axis] = low;
     const auto fold = shape_.is_maximum() ? kernel_.maximum : kernel_.sum;
     const T neutral = shape_.is_maximum() ? -std::numeric_limits<T>::infinity() : T{0};
-    alignas(64) T line[kPoolingSegment];
+    alignas(64) T line[kPoolingSegment + kPairSlack];
     std::fill(line, line + (low - begin), neutral);
     std::fill(line + (high - begin), line + length, neutral);
     Rows rows;
     const std::int64_t n = list_rows(box, x.view(box.first.data(), high - low, nullptr), rows);
+    if (last > 0)
+      for (std::int64_t r = 0; r < shape_.op.stride[last - 1]; ++r)
+        fetch_ahead(rows[0] + r * strides_[last + 1], high - low);
     fold(rows.data(), n, high - low, line + (low - begin));
+    if (stride == 2) {
+      // Window position k of result j is element j + k / 2 of the even or odd elements.
+      alignas(64) T even[kPoolingHalf], odd[kPoolingHalf];
+      kernel_.split_pairs(line, (length + 1) / 2, even, odd);
+      for (std::int64_t k = 0; k < window; ++k)
+        rows[static_cast<std::size_t>(k)] = (k % 2 == 0 ? even : odd) + k / 2;
+      fold(rows.data(), window, count, shape_.is_maximum() ? result : line);
+      if (!shape_.is_maximum()) divide_along(line, out, count, result);
+      return true;
+    }
     for (std::int64_t k = 0; k < window; ++k) rows[static_cast<std::size_t>(k)] = line + k;
     // Maxima of stride 1 are final; the others take one or two more steps.
     alignas(64) T folded[kPoolingSegment];
@@ -122,10 +152,13 @@ class PoolingRows {
     if (done) return true;
     T* const chosen = shape_.is_maximum() ? result : line;
     for (std::int64_t j = 0; j < count && stride != 1; ++j) chosen[j] = folded[j * stride];
-    if (!shape_.is_maximum())
-      kernel_.divide(stride == 1 ? folded : line, divisors_.data() + out[axis],
-                     static_cast<T>(shape_.divisor(out, last)), count, result);
+    if (!shape_.is_maximum()) divide_along(stride == 1 ? folded : line, out, count, result);
     return true;
+  }
+  void divide_along(const T* sums, const Coords& out, std::int64_t count, T* result) const {
+    const int last = shape_.spatial() - 1;
+    kernel_.divide(sums, divisors_.data() + out[static_cast<std::size_t>(shape_.axis)],
+                   static_cast<T>(shape_.divisor(out, last)), count, result);
   }
 
   PoolingShape shape_;

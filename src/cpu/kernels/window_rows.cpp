@@ -89,8 +89,20 @@ void AverageOfRows(const T* const* rows, std::int64_t n, T divisor, std::int64_t
 }
 
 template <class T>
+void SplitPairs(const T* x, std::int64_t pairs, T* even, T* odd) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t i = 0; i < pairs; i += lanes) {
+    hn::Vec<decltype(d)> first, second;
+    hn::LoadInterleaved2(d, x + 2 * i, first, second);
+    hn::StoreU(first, d, even + i);
+    hn::StoreU(second, d, odd + i);
+  }
+}
+
+template <class T>
 WindowRows<T> MakeWindowRows() {
-  return {MaximumOfRows<T>, SumOfRows<T>, AverageOfRows<T>, DivideByRow<T>};
+  return {MaximumOfRows<T>, SumOfRows<T>, AverageOfRows<T>, DivideByRow<T>, SplitPairs<T>};
 }
 WindowRows<float> WindowRowsF32() { return MakeWindowRows<float>(); }
 WindowRows<double> WindowRowsF64() { return MakeWindowRows<double>(); }

@@ -16,6 +16,8 @@ struct WindowRows {
   void (*average)(const T* const* rows, std::int64_t n, T divisor, std::int64_t count, T* y);
   // y[i] = x[i] / (divisors[i] * factor)
   void (*divide)(const T* x, const T* divisors, T factor, std::int64_t count, T* y);
+  // even[i] = x[2 i], odd[i] = x[2 i + 1]; writes up to a vector past the last pair.
+  void (*split_pairs)(const T* x, std::int64_t pairs, T* even, T* odd);
 };
 
 // The best implementation for this CPU.
