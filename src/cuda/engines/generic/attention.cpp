@@ -1,4 +1,5 @@
 // Scaled dot-product attention with every option: one CTA per row of a result.
+#include "cuda/engines/attention_problem.hpp"
 #include "cuda/engines/generic/operations.hpp"
 #include "cuda/text/program_text.hpp"
 #include "graph/score_program.hpp"
@@ -8,26 +9,6 @@ namespace ashlar::cuda {
 namespace {
 
 bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; }
-
-// Prints a score program as `R NAME(const R (&values)[10])`.
-std::string score_function(const std::string& name, const ScoreProgram& program) {
-  std::string body;
-  const auto value = [](std::int64_t number) {
-    return number < kFirstScoreStep ? fmt::format("values[{}]", number)
-                                    : fmt::format("s{}", number - kFirstScoreStep);
-  };
-  for (std::size_t n = 0; n < program.size(); ++n) {
-    const ScoreStep& step = program[n];
-    std::vector<std::string> operands;
-    for (std::int64_t number : step.args) operands.push_back(value(number));
-    body += fmt::format("  const R s{} = {};\n", n,
-                        step.constant ? literal(*step.constant)
-                                      : operation_text(step.op, f32, std::move(operands)));
-  }
-  const std::string result = program.empty() ? "values[0]" : fmt::format("s{}", program.size() - 1);
-  return fmt::format("__device__ inline R {}(const R (&values)[{}]) {{\n{}  return {};\n}}\n", name,
-                     kFirstScoreStep, body, result);
-}
 
 // Type of a GEMM operand: fp8 operands are rounded, others stay f32.
 std::string operand_typedef(const std::string& name, DType dtype) {
@@ -49,7 +30,7 @@ std::int64_t add_attention(const Attention& op, GenericKernel& kernel) {
   kernel.constant("kAlibi", op.alibi);
   kernel.constant("kDropout", op.dropout > 0.0);
   kernel.text(operand_typedef("Factor", q.dtype));
-  kernel.text(score_function("modified_score", op.score_modifier));
+  kernel.text(print_score_program("modified_score", op.score_modifier));
   kernel.number("batch", q.dims[0]);
   kernel.number("heads", q.dims[1]);
   kernel.number("queries", q.dims[2]);
@@ -95,8 +76,8 @@ void describe(const AttentionBackward& op, GenericKernel& kernel) {
   kernel.text(operand_typedef("GradientOperand",
                               is_fp8(gradient) ? gradient : kernel.in(Backward::q).dtype));
   const bool given = op.score_modifier.empty() || !op.score_modifier_gradient.empty();
-  kernel.text(score_function("modifier_gradient",
-                             given ? op.score_modifier_gradient : gradient_of(op.score_modifier)));
+  kernel.text(print_score_program(
+      "modifier_gradient", given ? op.score_modifier_gradient : gradient_of(op.score_modifier)));
 
   const auto rows_of = [](const Dims& dims) { return dims[0] * dims[1] * dims[2]; };
   const std::int64_t k_rows = rows_of(kernel.in(Backward::k).dims);
