@@ -37,9 +37,11 @@ struct RowMask {
     const int last = min(first + kRows, rows) - 1;
     KeyBlocks result = {0, 0, 0, 0};
     if (last < first || end(last) <= begin(first)) return result;
-    result.begin = begin(first) / kKeys;
     result.end = (end(last) + kKeys - 1) / kKeys;
-    result.whole_begin = min((begin(last) + kKeys - 1) / kKeys, result.end);
+    if constexpr (kHasLeftBound) {
+      result.begin = begin(first) / kKeys;
+      result.whole_begin = min((begin(last) + kKeys - 1) / kKeys, result.end);
+    }
     result.whole_end = max(max(end(first), 0) / kKeys, result.whole_begin);
     return result;
   }

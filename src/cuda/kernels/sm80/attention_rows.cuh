@@ -1,0 +1,111 @@
+// Attention row by row on CUDA cores, for tiles that see an infinite or NaN value in part: such a
+// value must not reach rows that do not see it, not even with a weight of 0 (sm_80 attention).
+#pragma once
+
+#include "lib/online_softmax.cuh"
+#include "lib/ptx_maximum.cuh"
+
+// Of a row that sees nothing: -inf, -inf and 0. `reference`: what the weights in `sum` are relative
+// to, at most a slack below `maximum`.
+__device__ inline void store_statistics(const Args& args, const TilePosition& position, int row,
+                                        bool is_empty, float reference, float maximum, float sum) {
+  const Index at[4] = {(Index)position.batch, (Index)position.head, (Index)row, 0};
+  if constexpr (kHasStats)
+    store_stats(args, at, is_empty ? minus_infinity() : reference + logf(sum));
+  if constexpr (kHasMax) store_max(args, at, is_empty ? minus_infinity() : maximum);
+  if constexpr (kHasSumExp)
+    store_sum_exp(args, at, is_empty ? 0.f : sum * exp2_approx((reference - maximum) * kLog2E));
+}
+
+__device__ inline float warp_max_or_nan(float x) {
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) x = max_or_nan(x, __shfl_xor_sync(~0u, x, lanes));
+  return x;
+}
+__device__ inline float warp_sum(float x) {
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) x += __shfl_xor_sync(~0u, x, lanes);
+  return x;
+}
+
+// One row of a warp: a lane computes one score of 32, and every 32nd element of the result.
+struct RowAttention {
+  static const int kOwned = (kValueDim + 31) / 32;
+  float maximum, sum, output[kOwned];
+
+  __device__ void run(const Args& args, const RowSource& query, const RowSource& keys,
+                      const RowSource& values, int begin, int end, float sink) {
+    const int lane = (int)threadIdx.x % 32;
+    maximum = sink;
+    sum = first_weight(sink);
+#pragma unroll
+    for (int c = 0; c < kOwned; ++c) output[c] = 0;
+#pragma unroll 1
+    for (int first = begin; first < end; first += 32) {
+      const bool exists = first + lane < end;
+      float score = minus_infinity();
+      if (exists) score = scale_of(args) * dot(query, keys, first + lane);
+      const float before = maximum;
+      maximum = max_or_nan(maximum, warp_max_or_nan(score));
+      const float shift = maximum == minus_infinity() ? 0.f : maximum;
+      const float ratio = exp2_approx((before - shift) * kLog2E);
+      const float weight = exists ? exp2_approx((score - shift) * kLog2E) : 0.f;
+      sum = sum * ratio + warp_sum(weight);
+#pragma unroll
+      for (int c = 0; c < kOwned; ++c) output[c] *= ratio;
+#pragma unroll 1
+      for (int key = first; key < min(first + 32, end); ++key) {
+        const float by = __shfl_sync(~0u, weight, key - first);
+        const uint16* const value =
+            values.data + (int64)key * values.row + (int64)lane * values.element;
+#pragma unroll
+        for (int c = 0; c < kOwned; ++c)
+          if (32 * c + lane < kValueDim)
+            output[c] += by * widen(Element(), value[(int64)(32 * c) * values.element]);
+      }
+    }
+  }
+
+ private:
+  __device__ static float dot(const RowSource& query, const RowSource& keys, int key) {
+    const uint16* const row = keys.data + (int64)key * keys.row;
+    float total = 0;
+#pragma unroll 4
+    for (int d = 0; d < kHeadDim; ++d)
+      total += widen(Element(), query.data[(int64)d * query.element]) *
+               widen(Element(), row[(int64)d * keys.element]);
+    return total;
+  }
+};
+
+// The whole tile of a CTA.
+__device__ inline void attend_by_row(const Args& args) {
+  const TilePosition position(args);
+  const RowMask mask(args, position.batch);
+  RowSource query = QUERY_ROWS(position);
+  const RowSource keys = KEY_ROWS(position), values = VALUE_ROWS(position);
+  const uint16* const queries = query.data;
+  const int lane = (int)threadIdx.x % 32, end = min(position.row + kBlockM, (int)args.queries);
+  RowAttention attention;
+#pragma unroll 1
+  for (int row = position.row + (int)threadIdx.x / 32; row < end; row += kWarps) {
+    const bool exists = row < mask.rows;
+    query.data = queries + (int64)row * query.row;
+    attention.run(args, query, keys, values, mask.begin(row), exists ? mask.end(row) : 0,
+                  kHasSink && exists ? sink_of(args, position.head) : minus_infinity());
+    const bool is_empty = attention.maximum == minus_infinity();
+    if (lane == 0)
+      store_statistics(args, position, row, is_empty, attention.maximum, attention.maximum,
+                       attention.sum);
+#pragma unroll
+    for (int c = 0; c < RowAttention::kOwned; ++c) {
+      const Index at[4] = {(Index)position.batch, (Index)position.head, (Index)row,
+                           (Index)(32 * c + lane)};
+      if (32 * c + lane >= kValueDim) break;
+      R result[1] = {is_empty ? 0.f : attention.output[c] / attention.sum};
+      Held<1> held;
+      hold<1>(args, at, held);
+      epilogue<1>(args, at, result, held);
+    }
+  }
+}

@@ -1,0 +1,48 @@
+// Graphs of one attention_forward, for the tests of its engines.
+#pragma once
+
+#include <ashlar/ashlar.hpp>
+
+namespace ashlar::cuda {
+
+struct AttentionGraph {
+  std::int64_t batch = 1, heads = 2, key_heads = 2, queries = 70, keys = 70, head_dim = 64,
+               value_dim = 0;  // 0: head_dim
+  DType dtype = bf16;
+  AttentionAttributes attributes = {};
+  bool tokens_outside = false;  // [B, S, H, D] in memory
+  bool lengths = false, sink = false, scale_tensor = false, statistics = false;
+
+  Graph graph() const {
+    using Op = AttentionForward;
+    Graph g("attention");
+    const std::int64_t dv = value_dim == 0 ? head_dim : value_dim;
+    const auto operand = [&](const char* name, std::int64_t h, std::int64_t s, std::int64_t d) {
+      const Layout layout =
+          tokens_outside ? Layout(Dims{s * h * d, d, h * d, 1}) : Layout(row_major);
+      return g.input(name, {batch, h, s, d}, dtype, layout);
+    };
+    std::vector<Operand<Op>> inputs = {{Op::q, operand("q", heads, queries, head_dim)},
+                                       {Op::k, operand("k", key_heads, keys, head_dim)},
+                                       {Op::v, operand("v", key_heads, keys, dv)}};
+    if (lengths) {
+      inputs.push_back({Op::seq_len_q, g.input("lengths_q", {batch, 1, 1, 1}, i32)});
+      inputs.push_back({Op::seq_len_kv, g.input("lengths_kv", {batch, 1, 1, 1}, i32)});
+    }
+    if (sink) inputs.push_back({Op::sink, g.input("sink", {1, heads, 1, 1}, f32)});
+    if (scale_tensor) inputs.push_back({Op::scale_tensor, g.input("scale", {1, 1, 1, 1}, f32)});
+    std::vector<Wanted<Op>> wanted = {Op::o};
+    if (statistics)
+      for (const Op::Out slot : {Op::stats, Op::max, Op::sum_exp}) wanted.emplace_back(slot);
+    const auto results = g.apply(Op{attributes}, inputs, wanted);
+    g.output("o", results[Op::o]);
+    if (statistics) {
+      g.output("stats", results[Op::stats]);
+      g.output("max", results[Op::max]);
+      g.output("sum_exp", results[Op::sum_exp]);
+    }
+    return g;
+  }
+};
+
+}  // namespace ashlar::cuda
