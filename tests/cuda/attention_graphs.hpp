@@ -12,6 +12,8 @@ struct AttentionGraph {
   AttentionAttributes attributes = {};
   bool tokens_outside = false;  // [B, S, H, D] in memory
   bool lengths = false, sink = false, scale_tensor = false, statistics = false;
+  bool seeded = false, block_mask = false;  // with attributes.dropout, block_rows, block_columns
+  Dims bias = {};
 
   Graph graph() const {
     using Op = AttentionForward;
@@ -31,6 +33,13 @@ struct AttentionGraph {
     }
     if (sink) inputs.push_back({Op::sink, g.input("sink", {1, heads, 1, 1}, f32)});
     if (scale_tensor) inputs.push_back({Op::scale_tensor, g.input("scale", {1, 1, 1, 1}, f32)});
+    if (!bias.empty()) inputs.push_back({Op::bias, g.input("bias", bias, dtype)});
+    if (seeded) inputs.push_back({Op::dropout_seed, g.input("seed", {1, 1, 1, 1}, i64)});
+    if (block_mask) {
+      const std::int64_t rows = attributes.block_rows, columns = attributes.block_columns;
+      const Dims blocks = {batch, 1, (queries + rows - 1) / rows, (keys + columns - 1) / columns};
+      inputs.push_back({Op::block_mask, g.input("blocks", blocks, boolean)});
+    }
     std::vector<Wanted<Op>> wanted = {Op::o};
     if (statistics)
       for (const Op::Out slot : {Op::stats, Op::max, Op::sum_exp}) wanted.emplace_back(slot);

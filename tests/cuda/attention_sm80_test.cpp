@@ -151,6 +151,24 @@ TEST_F(GpuAttentionSm80, Scales) {
   expect_agrees({.queries = 9, .keys = 40, .head_dim = 16, .sink = true, .scale_tensor = true});
 }
 
+TEST_F(GpuAttentionSm80, ScoreOptions) {
+  for (const std::int64_t keys : {46, 47}) {  // in pairs, and one by one
+    const AttentionGraph plain{.queries = 20, .keys = keys, .head_dim = 16, .statistics = true};
+    AttentionGraph problem = plain;
+    problem.attributes = {.right_bound = 3, .dropout = 0.25, .alibi = true, .soft_cap = 2.0};
+    problem.seeded = true;
+    problem.bias = {1, 1, 20, keys};
+    expect_agrees(problem);
+    problem.bias = {};
+    problem.attributes = {.block_rows = 8, .block_columns = 5};
+    problem.seeded = false;
+    problem.block_mask = true;
+    expect_agrees(problem, false, [](support::BoundMemory& memory) {
+      *reinterpret_cast<std::uint8_t*>(memory.data(memory.graph().find_tensor("blocks"))) = 0x5e;
+    });
+  }
+}
+
 TEST_F(GpuAttentionSm80, FusedEpilogue) {
   Graph graph("attention");
   const Dims dims = {1, 2, 20, 32};

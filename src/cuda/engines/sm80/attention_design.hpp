@@ -31,12 +31,15 @@ class AttentionDesigner {
   std::int64_t blocks_per_sm(const Tile& tile) const;
   std::int64_t ctas(const Tile& tile) const;
   std::int64_t section_heads() const;
+  double score_instructions() const;
   double seconds(const Tile& tile) const;
   Config config_of(const Tile& tile) const;
   // Bytes per copy of Q, K and V; 2: any element stride.
   std::int64_t access_bytes() const;
   std::int64_t result_vector() const;
   bool scales_first() const;
+  bool loads_pairs() const;
+  std::string print_scores(const Graph& graph, Arguments& arguments) const;
   std::string print_operands(const Graph& graph, std::int64_t threads, Arguments& arguments) const;
 
   const Region& region_;

@@ -16,7 +16,7 @@
 //   args.q_step, k_step, v_step                 row strides times RowLoader::kStep
 //   epilogue<kCount>(args, at, acc)        consumes O
 // and what lib/attention_mask.cuh and lib/epilogue_rows.cuh read. This file follows these,
-// sm80/attention_tile.cuh and sm80/attention_rows.cuh.
+// sm80/attention_tile.cuh, sm80/attention_scores.cuh and sm80/attention_rows.cuh.
 #include "lib/online_softmax.cuh"
 #include "lib/ptx_mma.cuh"
 #include "lib/ptx_opaque.cuh"
@@ -68,7 +68,8 @@ struct Attention {
 #pragma unroll 1
       for (int block = blocks.end - 1; block >= blocks.begin; --block) {
         const bool is_last = block == blocks.begin;
-        const bool is_masked = block >= blocks.whole_end || block < blocks.whole_begin;
+        const bool is_masked =
+            kHasBlockMask || block >= blocks.whole_end || block < blocks.whole_begin;
         if (!add_block(block, is_masked, is_last, stage)) return attend_by_row(args);
         stage = next_stage(stage);
       }
@@ -135,8 +136,23 @@ struct Attention {
       }
     }
     if constexpr (kScalesFirst) scale(scores);
+    if constexpr (kChangesScores)
+      for_each_pair(block, scores, [&](const ScorePlace& place, float(&pair)[kPairs ? 2 : 1]) {
+        finish_scores(args, place, pair);
+      });
     if (is_masked) hide(block * kBlockN, scores);
+    if constexpr (kHasBlockMask)
+      for_each_pair(block, scores, [&](const ScorePlace& place, float(&pair)[kPairs ? 2 : 1]) {
+#pragma unroll
+        for (int l = 0; l < (kPairs ? 2 : 1); ++l)
+          if (is_hidden(args, {place.batch, place.head, place.row, place.key + l}))
+            pair[l] = minus_infinity();
+      });
     softmax.add_block(factor(), scores, output);
+    if constexpr (kHasDropout)
+      for_each_pair(block, scores, [&](const ScorePlace& place, float(&pair)[kPairs ? 2 : 1]) {
+        drop(args, place, pair);
+      });
     multiply_values(values_of(stage), scores);
     return true;
   }
@@ -208,6 +224,29 @@ struct Attention {
       for (int half = 0; half < 2; ++half) body(i, half);
   }
 
+  // Calls body(place, elements) for the scores of this lane that exist, two neighbouring keys at a
+  // time if kPairs.
+  template <class Body>
+  __device__ void for_each_pair(int block, float (&scores)[kFragmentsM][kScoreTiles][4],
+                                Body body) const {
+    const TilePosition position(args);
+    const int first_row = row_of(0, 0), first_key = block * kBlockN + fresh_thread() % 4 * 2;
+    const int kCount = kPairs ? 2 : 1;
+    for_each_row([&](int i, int half) {
+      const int row = first_row + 16 * i + 8 * half;
+      if (row >= (int)args.queries) return;
+#pragma unroll
+      for (int j = 0; j < kScoreTiles; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; e += kCount) {
+          const int key = first_key + 8 * j + e;
+          if (key < (int)args.keys)
+            body({position.batch, position.head, row, key},
+                 *(float(*)[kCount])(scores[i][j] + 2 * half + e));
+        }
+    });
+  }
+
   __device__ void scale(float (&scores)[kFragmentsM][kScoreTiles][4]) const {
     const float by = scale_of(args);
     for_each_row([&](int i, int half) {
@@ -243,7 +282,7 @@ struct Attention {
       const bool exists = row < mask.rows;
       const float sum = softmax.total(i, half);
       const bool is_empty = !exists || softmax.is_empty(i, half, sum);
-      const float by = is_empty ? 0.f : 1.f / sum;
+      const float by = is_empty ? 0.f : keep_factor(args) / sum;
 #pragma unroll
       for (int j = 0; j < kValueTiles; ++j)
 #pragma unroll

@@ -17,6 +17,11 @@ __device__ inline void store_statistics(const Args& args, const TilePosition& po
     store_sum_exp(args, at, is_empty ? 0.f : sum * exp2_approx((reference - maximum) * kLog2E));
 }
 
+// Of weights that dropout keeps.
+__device__ inline float keep_factor(const Args& args) {
+  return kHasDropout ? (float)args.keep_factor : 1.f;
+}
+
 __device__ inline float warp_max_or_nan(float x) {
 #pragma unroll
   for (int lanes = 16; lanes > 0; lanes /= 2) x = max_or_nan(x, __shfl_xor_sync(~0u, x, lanes));
@@ -33,8 +38,9 @@ struct RowAttention {
   static const int kOwned = (kValueDim + 31) / 32;
   float maximum, sum, output[kOwned];
 
-  __device__ void run(const Args& args, const RowSource& query, const RowSource& keys,
-                      const RowSource& values, int begin, int end, float sink) {
+  __device__ void run(const Args& args, const TilePosition& position, int row,
+                      const RowSource& query, const RowSource& keys, const RowSource& values,
+                      int begin, int end, float sink) {
     const int lane = (int)threadIdx.x % 32;
     maximum = sink;
     sum = first_weight(sink);
@@ -42,20 +48,28 @@ struct RowAttention {
     for (int c = 0; c < kOwned; ++c) output[c] = 0;
 #pragma unroll 1
     for (int first = begin; first < end; first += 32) {
-      const bool exists = first + lane < end;
-      float score = minus_infinity();
-      if (exists) score = scale_of(args) * dot(query, keys, first + lane);
+      const ScorePlace place = {position.batch, position.head, row, first + lane};
+      const bool is_seen = place.key < end && !is_hidden(args, place);
+      float score[1] = {minus_infinity()};
+      if (is_seen) {
+        score[0] = scale_of(args) * dot(query, keys, place.key);
+        finish_scores(args, place, score);
+      }
       const float before = maximum;
-      maximum = max_or_nan(maximum, warp_max_or_nan(score));
+      maximum = max_or_nan(maximum, warp_max_or_nan(score[0]));
       const float shift = maximum == minus_infinity() ? 0.f : maximum;
       const float ratio = exp2_approx((before - shift) * kLog2E);
-      const float weight = exists ? exp2_approx((score - shift) * kLog2E) : 0.f;
-      sum = sum * ratio + warp_sum(weight);
+      float weight[1] = {is_seen ? exp2_approx((score[0] - shift) * kLog2E) : 0.f};
+      sum = sum * ratio + warp_sum(weight[0]);
+      if constexpr (kHasDropout)
+        if (is_seen) drop(args, place, weight);
+      const uint32 seen = __ballot_sync(~0u, is_seen);
 #pragma unroll
       for (int c = 0; c < kOwned; ++c) output[c] *= ratio;
 #pragma unroll 1
       for (int key = first; key < min(first + 32, end); ++key) {
-        const float by = __shfl_sync(~0u, weight, key - first);
+        const float by = __shfl_sync(~0u, weight[0], key - first);
+        if ((seen >> (key - first) & 1) == 0) continue;
         const uint16* const value =
             values.data + (int64)key * values.row + (int64)lane * values.element;
 #pragma unroll
@@ -91,7 +105,8 @@ __device__ inline void attend_by_row(const Args& args) {
   for (int row = position.row + (int)threadIdx.x / 32; row < end; row += kWarps) {
     const bool exists = row < mask.rows;
     query.data = queries + (int64)row * query.row;
-    attention.run(args, query, keys, values, mask.begin(row), exists ? mask.end(row) : 0,
+    attention.run(args, position, row, query, keys, values, mask.begin(row),
+                  exists ? mask.end(row) : 0,
                   kHasSink && exists ? sink_of(args, position.head) : minus_infinity());
     const bool is_empty = attention.maximum == minus_infinity();
     if (lane == 0)
@@ -102,7 +117,8 @@ __device__ inline void attend_by_row(const Args& args) {
       const Index at[4] = {(Index)position.batch, (Index)position.head, (Index)row,
                            (Index)(32 * c + lane)};
       if (32 * c + lane >= kValueDim) break;
-      R result[1] = {is_empty ? 0.f : attention.output[c] / attention.sum};
+      const float by = keep_factor(args) / attention.sum;
+      R result[1] = {is_empty ? 0.f : attention.output[c] * by};
       Held<1> held;
       hold<1>(args, at, held);
       epilogue<1>(args, at, result, held);
