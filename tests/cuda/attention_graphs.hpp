@@ -14,6 +14,7 @@ struct AttentionGraph {
   bool lengths = false, sink = false, scale_tensor = false, statistics = false;
   bool seeded = false, block_mask = false;  // with attributes.dropout, block_rows, block_columns
   Dims bias = {};
+  std::int64_t page = 0;  // rows of a page of k and v; 0: not paged
 
   Graph graph() const {
     using Op = AttentionForward;
@@ -24,9 +25,20 @@ struct AttentionGraph {
           tokens_outside ? Layout(Dims{s * h * d, d, h * d, 1}) : Layout(row_major);
       return g.input(name, {batch, h, s, d}, dtype, layout);
     };
+    const std::int64_t pages = page == 0 ? 0 : (keys + page - 1) / page;  // of a batch
+    const auto cache = [&](const char* name, std::int64_t d) {
+      if (page == 0) return operand(name, key_heads, keys, d);
+      return g.input(name, {batch * pages + 1, key_heads, page, d}, dtype);
+    };
+    Op op{attributes};
     std::vector<Operand<Op>> inputs = {{Op::q, operand("q", heads, queries, head_dim)},
-                                       {Op::k, operand("k", key_heads, keys, head_dim)},
-                                       {Op::v, operand("v", key_heads, keys, dv)}};
+                                       {Op::k, cache("k", head_dim)},
+                                       {Op::v, cache("v", dv)}};
+    if (page > 0) {
+      op.max_seq_len_kv = keys;
+      inputs.push_back({Op::page_table_k, g.input("pages_k", {batch, 1, pages, 1}, i32)});
+      inputs.push_back({Op::page_table_v, g.input("pages_v", {batch, 1, pages, 1}, i32)});
+    }
     if (lengths) {
       inputs.push_back({Op::seq_len_q, g.input("lengths_q", {batch, 1, 1, 1}, i32)});
       inputs.push_back({Op::seq_len_kv, g.input("lengths_kv", {batch, 1, 1, 1}, i32)});
@@ -43,7 +55,7 @@ struct AttentionGraph {
     std::vector<Wanted<Op>> wanted = {Op::o};
     if (statistics)
       for (const Op::Out slot : {Op::stats, Op::max, Op::sum_exp}) wanted.emplace_back(slot);
-    const auto results = g.apply(Op{attributes}, inputs, wanted);
+    const auto results = g.apply(op, inputs, wanted);
     g.output("o", results[Op::o]);
     if (statistics) {
       g.output("stats", results[Op::stats]);

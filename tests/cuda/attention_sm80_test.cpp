@@ -169,6 +169,27 @@ TEST_F(GpuAttentionSm80, ScoreOptions) {
   }
 }
 
+TEST_F(GpuAttentionSm80, PagedCaches) {
+  for (const std::int64_t page : {16, 10})
+    expect_agrees(
+        {.batch = 2,
+         .heads = 4,
+         .queries = 40,
+         .keys = 75,
+         .head_dim = 32,
+         .attributes = kCausalFromTheEnd,
+         .lengths = true,
+         .statistics = true,
+         .page = page},
+        page == 16, [](support::BoundMemory& memory) {
+          const auto entry = [&](const char* table) {
+            return reinterpret_cast<std::int32_t*>(memory.data(memory.graph().find_tensor(table)));
+          };
+          entry("pages_k")[0] = -1;  // out of range: these keys are hidden
+          entry("pages_v")[2] = 1000;
+        });
+}
+
 TEST_F(GpuAttentionSm80, FusedEpilogue) {
   Graph graph("attention");
   const Dims dims = {1, 2, 20, 32};

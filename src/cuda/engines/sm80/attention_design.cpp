@@ -47,7 +47,6 @@ Support AttentionDesigner::support() const {
   if (std::max(p.queries, p.keys) > kMaxLength)
     return Support::no("length {}, at most {} is supported", std::max(p.queries, p.keys),
                        kMaxLength);
-  if (p.is_paged()) return Support::no("k or v is paged");
   if (p.has_result(Forward::rng_dump)) return Support::no("the dropout mask is a result");
   if (p.has_fp8_scales()) return Support::no("fp8 scales or amax results");
   if (tiles().empty())

@@ -99,6 +99,19 @@ std::string AttentionDesigner::print_operands(const Graph& graph, std::int64_t t
   arguments.number("magic_group_k", divider_word(p.heads / p.key_heads));
   arguments.number("magic_group_v", divider_word(p.heads / p.value_heads));
   std::string text = print_attention_mask(p, graph, arguments);
+  const auto pages = [&](Forward::In table, const View& container, const std::string& name) {
+    arguments.number(name + "_page", container.dims[2]);
+    arguments.number(name + "_pages", container.dims[0]);
+    text += constant("kHas_page_table_" + name, p.has(table));
+    text += p.has(table) ? print_integer_load(p.program(table).steps[0].view, graph,
+                                              "page_table_" + name, arguments)
+                         : fmt::format(
+                               "__device__ inline int64 page_table_{}(const Args&, "
+                               "const Index (&)[4]) {{\n  return 0;\n}}\n",
+                               name);
+  };
+  pages(Forward::page_table_k, p.k, "k");
+  pages(Forward::page_table_v, p.v, "v");
   const bool has_scale = p.has(Forward::scale_tensor), has_sink = p.has(Forward::sink);
   if (has_scale)
     text += print_program(p.program(Forward::scale_tensor), graph, "load_scale", arguments);

@@ -38,15 +38,16 @@ struct Attention {
 
   const Args& args;
   int batch;
-  RowSource keys, values;
+  const KeySource keys;
+  const ValueSource values;
   OnlineSoftmax<kFragmentsM, kHasMax || kHasSumExp> softmax;
   float output[kFragmentsM][kValueTiles][4];
 
   __device__ Attention(const Args& arguments, const TilePosition& position)
       : args(arguments),
         batch(position.batch),
-        keys(KEY_ROWS(position)),
-        values(VALUE_ROWS(position)) {
+        keys(key_rows(args, position)),
+        values(value_rows(args, position)) {
     softmax.start_with(kHasSink ? sink_of(args, position.head) : minus_infinity());
 #pragma unroll
     for (int i = 0; i < kFragmentsM; ++i)
@@ -60,7 +61,8 @@ struct Attention {
     const RowMask mask(args, batch);
     const KeyBlocks blocks = mask.template blocks<kBlockM, kBlockN>(position.row);
     if (blocks.end > blocks.begin) {
-      LoaderQ::template load<true>(QUERY_ROWS(position), shared_memory(), position.row, mask.rows);
+      LoaderQ::template load<true>(query_rows(args, position), shared_memory(), position.row,
+                                   mask.rows);
       LoaderK::template load<true>(keys, keys_of(0), (blocks.end - 1) * kBlockN, mask.keys);
       if (kStages > 1) load_values<true>(blocks.end - 1, 0);
       cp_async_commit_group();
@@ -148,6 +150,8 @@ struct Attention {
           if (is_hidden(args, {place.batch, place.head, place.row, place.key + l}))
             pair[l] = minus_infinity();
       });
+    if constexpr (KeySource::kIsPaged) hide_missing(block * kBlockN, keys, scores);
+    if constexpr (ValueSource::kIsPaged) hide_missing(block * kBlockN, values, scores);
     softmax.add_block(factor(), scores, output);
     if constexpr (kHasDropout)
       for_each_pair(block, scores, [&](const ScorePlace& place, float(&pair)[kPairs ? 2 : 1]) {
@@ -271,6 +275,21 @@ struct Attention {
           if (8 * j + e < begin || 8 * j + e >= end) scores[i][j][2 * half + e] = minus_infinity();
     });
   }
+  // The same for keys without a page.
+  template <class Source>
+  __device__ void hide_missing(int first_key, const Source& source,
+                               float (&scores)[kFragmentsM][kScoreTiles][4]) const {
+    first_key += fresh_thread() % 4 * 2;
+#pragma unroll
+    for (int j = 0; j < kScoreTiles; ++j)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const int key = first_key + 8 * j + e;
+        if (key >= (int)args.keys || source.has(key)) continue;
+        for_each_row([&](int i, int half) { scores[i][j][2 * half + e] = minus_infinity(); });
+      }
+  }
+
   // Divides by the sums of weights and stores O and the statistics. Rows without keys are 0.
   __device__ void finish() {
     forget_memory();

@@ -39,7 +39,7 @@ struct RowAttention {
   float maximum, sum, output[kOwned];
 
   __device__ void run(const Args& args, const TilePosition& position, int row,
-                      const RowSource& query, const RowSource& keys, const RowSource& values,
+                      const RowSource& query, const KeySource& keys, const ValueSource& values,
                       int begin, int end, float sink) {
     const int lane = (int)threadIdx.x % 32;
     maximum = sink;
@@ -49,7 +49,8 @@ struct RowAttention {
 #pragma unroll 1
     for (int first = begin; first < end; first += 32) {
       const ScorePlace place = {position.batch, position.head, row, first + lane};
-      const bool is_seen = place.key < end && !is_hidden(args, place);
+      const bool is_seen = place.key < end && !is_hidden(args, place) && keys.has(place.key) &&
+                           values.has(place.key);
       float score[1] = {minus_infinity()};
       if (is_seen) {
         score[0] = scale_of(args) * dot(query, keys, place.key);
@@ -70,8 +71,7 @@ struct RowAttention {
       for (int key = first; key < min(first + 32, end); ++key) {
         const float by = __shfl_sync(~0u, weight[0], key - first);
         if ((seen >> (key - first) & 1) == 0) continue;
-        const uint16* const value =
-            values.data + (int64)key * values.row + (int64)lane * values.element;
+        const uint16* const value = values.at(key) + (int64)lane * values.element;
 #pragma unroll
         for (int c = 0; c < kOwned; ++c)
           if (32 * c + lane < kValueDim)
@@ -81,8 +81,8 @@ struct RowAttention {
   }
 
  private:
-  __device__ static float dot(const RowSource& query, const RowSource& keys, int key) {
-    const uint16* const row = keys.data + (int64)key * keys.row;
+  __device__ static float dot(const RowSource& query, const KeySource& keys, int key) {
+    const uint16* const row = keys.at(key);
     float total = 0;
 #pragma unroll 4
     for (int d = 0; d < kHeadDim; ++d)
@@ -96,8 +96,9 @@ struct RowAttention {
 __device__ inline void attend_by_row(const Args& args) {
   const TilePosition position(args);
   const RowMask mask(args, position.batch);
-  RowSource query = QUERY_ROWS(position);
-  const RowSource keys = KEY_ROWS(position), values = VALUE_ROWS(position);
+  RowSource query = query_rows(args, position);
+  const KeySource keys = key_rows(args, position);
+  const ValueSource values = value_rows(args, position);
   const uint16* const queries = query.data;
   const int lane = (int)threadIdx.x % 32, end = min(position.row + kBlockM, (int)args.queries);
   RowAttention attention;

@@ -36,17 +36,65 @@ struct TilePosition {
 
 // The rows of one head in memory; strides in elements. `step`: between rows that a thread copies.
 struct RowSource {
+  static const bool kIsPaged = false;
   const uint16* data;
   int row, element;
   int64 step;
+  __device__ static RowSource make(const Args&, const uint16* head, int batch, int64 outer, int row,
+                                   int element, int64 step) {
+    return {head + batch * outer, row, element, step};
+  }
+  __device__ bool has(int) const { return true; }
+  __device__ const uint16* at(int index) const { return data + (int64)index * row; }
 };
-#define ROW_SOURCE(name, position, of_head)                                                      \
-  RowSource{(const uint16*)args.name + (position).batch * args.name##_batch +                    \
-                (of_head) * args.name##_head,                                                    \
-            (int)args.name##_row, (int)args.name##_element, args.name##_step}
-#define QUERY_ROWS(position) ROW_SOURCE(q, position, (position).head)
-#define KEY_ROWS(position) ROW_SOURCE(k, position, divide((position).head, args.magic_group_k, 0))
-#define VALUE_ROWS(position) ROW_SOURCE(v, position, divide((position).head, args.magic_group_v, 0))
+// The same in pages: Pages::number() is that of a page of the batch, Pages::size() its rows.
+template <class Pages>
+struct PagedSource {
+  static const bool kIsPaged = true;
+  const Args& args;
+  const uint16* data;  // of page 0
+  int batch, row, element;
+  int64 page;
+  __device__ static PagedSource make(const Args& args, const uint16* head, int batch, int64 outer,
+                                     int row, int element, int64) {
+    return {args, head, batch, row, element, outer};
+  }
+  __device__ bool has(int index) const { return at(index) != nullptr; }
+  // Null where there is no page.
+  __device__ const uint16* at(int index) const {
+    const int size = Pages::size(args), of_batch = index / size;
+    const int64 number = Pages::number(args, batch, of_batch);
+    if (number < 0 || number >= Pages::count(args)) return nullptr;
+    return data + number * page + (int64)(index - of_batch * size) * row;
+  }
+};
+#define PAGES(Name, x)                                                                     \
+  struct Name {                                                                            \
+    __device__ static int size(const Args& args) { return (int)args.x##_page; }            \
+    __device__ static int64 count(const Args& args) { return args.x##_pages; }             \
+    __device__ static int64 number(const Args& args, int batch, int index) {               \
+      return page_table_##x(args, {(Index)batch, 0, (Index)index, 0});                     \
+    }                                                                                      \
+  };
+PAGES(KeyPages, k)
+PAGES(ValuePages, v)
+template <bool kIsPaged, class Pages> struct SourceOf { typedef RowSource Type; };
+template <class Pages> struct SourceOf<true, Pages> { typedef PagedSource<Pages> Type; };
+typedef SourceOf<kHas_page_table_k != 0, KeyPages>::Type KeySource;
+typedef SourceOf<kHas_page_table_v != 0, ValuePages>::Type ValueSource;
+
+#define HEAD_SOURCE(Source, name, of_head)                                                        \
+  Source::make(args, (const uint16*)args.name + (of_head) * args.name##_head, position.batch,     \
+               args.name##_batch, (int)args.name##_row, (int)args.name##_element, args.name##_step)
+__device__ inline RowSource query_rows(const Args& args, const TilePosition& position) {
+  return HEAD_SOURCE(RowSource, q, position.head);
+}
+__device__ inline KeySource key_rows(const Args& args, const TilePosition& position) {
+  return HEAD_SOURCE(KeySource, k, divide(position.head, args.magic_group_k, 0));
+}
+__device__ inline ValueSource value_rows(const Args& args, const TilePosition& position) {
+  return HEAD_SOURCE(ValueSource, v, divide(position.head, args.magic_group_v, 0));
+}
 
 // All threads of the CTA copy kRows rows, kAccess bytes at a time: 16, 8 or 4 by cp.async, 2 with
 // any element stride and address. kLanes neighbouring threads share a row; a thread takes every
@@ -61,23 +109,30 @@ struct RowLoader {
 
   // Loads the rows from `first` on; rows from `end` on become zeros. Without kChecked there are
   // none.
-  template <bool kChecked>
-  __device__ static void load(const RowSource& source, uint8* tile, int first, int end) {
+  template <bool kChecked, class Source>
+  __device__ static void load(const Source& source, uint8* tile, int first, int end) {
     const int thread = fresh_thread(), lane = thread % kLanes, first_row = thread / kLanes;
-    const uint16* row =
-        source.data + (int64)(first + first_row) * source.row + along(source, 8 * lane);
+    const uint16* row = nullptr;
+    if constexpr (!Source::kIsPaged) row = source.at(first + first_row) + along(source, 8 * lane);
     uint8* to = tile + first_row * Tile::kPitch + 16 * lane;
     const int left = end - first - first_row;
 #pragma unroll kUnroll
     for (int step = 0; step < kSteps; ++step) {
-      const bool is_there = !kChecked || step * kStep < left;
+      bool is_there = !kChecked || step * kStep < left;
+      if constexpr (Source::kIsPaged) {
+        const int index = first + first_row + step * kStep;
+        row = is_there ? source.at(index) : nullptr;
+        is_there = row != nullptr;
+        row += along(source, 8 * lane);
+      }
       if (kRows % kStep == 0 || first_row + step * kStep < kRows) {
 #pragma unroll kAccess == 2 ? 1 : kChunks
         for (int c = 0; c < kChunks / kLanes; ++c)
-          copy_chunk<kChecked>(source, to + 16 * kLanes * c, row + along(source, 8 * kLanes * c),
-                               8 * (lane + kLanes * c), is_there);
+          copy_chunk<kChecked || Source::kIsPaged>(source, to + 16 * kLanes * c,
+                                                   row + along(source, 8 * kLanes * c),
+                                                   8 * (lane + kLanes * c), is_there);
       }
-      row += source.step;
+      if constexpr (!Source::kIsPaged) row += source.step;
       to += kStep * Tile::kPitch;
     }
   }
@@ -100,7 +155,8 @@ struct RowLoader {
   }
 
  private:
-  __device__ static int64 along(const RowSource& source, int elements) {
+  template <class Source>
+  __device__ static int64 along(const Source& source, int elements) {
     return kAccess == 2 ? (int64)elements * source.element : elements;
   }
   // Adding 1 to an exponent of all ones carries into the sign bit.
@@ -110,8 +166,8 @@ struct RowLoader {
   __device__ static uint32 nonfinite_bits(f16, uint32 pair) {
     return (pair & 0x7c007c00u) + 0x04000400u;
   }
-  template <bool kChecked>
-  __device__ static void copy_chunk(const RowSource& source, uint8* to, const uint16* from,
+  template <bool kChecked, class Source>
+  __device__ static void copy_chunk(const Source& source, uint8* to, const uint16* from,
                                     int column, bool is_there) {
     if constexpr (kAccess == 2) {
       Vector<8, uint16> words;
