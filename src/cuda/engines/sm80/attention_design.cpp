@@ -137,7 +137,7 @@ double AttentionDesigner::seconds(const Tile& tile) const {
   const int capability = device_.compute_capability;
   const double share = capability == 90 ? 0.6 : capability == 100 ? 0.25 : 0.85;
   constexpr double kExponentials = 16, kSharedBytes = 128, kIssues = 128;  // per SM and cycle
-  constexpr double kBlockCycles = 150, kCtaCycles = 3000;  // barriers; first loads, epilogue
+  constexpr double kBlockCycles = 300, kCtaCycles = 3000;  // barriers; first loads, epilogue
   const double lanes = capability == 80 ? 64 : 128;
   const double clock = device_.flops_f32 / (2 * lanes * device_.compute_units);
   const double flops_per_cycle =
@@ -151,8 +151,11 @@ double AttentionDesigner::seconds(const Tile& tile) const {
   // With few warps the softmax of one overlaps with the products of another only in part.
   const auto warps = static_cast<double>(tile.warps * blocks_per_sm(tile));
   const double exposed = (exponentials + others) * std::min(1.0, 4 / warps);
-  const double of_block = std::max({products + exposed * 0.5, exponentials, reads / kSharedBytes}) +
-                          kBlockCycles * 4 / warps;
+  // Close to the limit of 255 registers ptxas moves values between registers.
+  const double moves = registers(tile) > 250 && head_columns() > 64 ? 1.06 : 1.0;
+  const double of_block =
+      std::max({products * moves + exposed * 0.5, exponentials, reads / kSharedBytes}) +
+      kBlockCycles * 4 / warps;
   const double visited = problem_.visited_blocks(tile.m, tile.n);
   const auto count = static_cast<double>(ctas(tile));
   const double cycles =
