@@ -156,11 +156,13 @@ TEST_F(Cudnn, MatricesAreRowsOfChannels) {
   EXPECT_EQ(sum.number(Attribute::tensor_is_virtual), 1);
 }
 
-// Whether cuDNN has no such operation at all.
-bool is_beyond_cudnn(const Graph& graph) {
+// Whether the peer does not run it: operations that cuDNN lacks, and attention, which is not
+// composed.
+bool is_untranslated(const Graph& graph) {
   const auto is_beyond = [](const Node& node) {
     return std::holds_alternative<CrossEntropyForward>(node.op) ||
            std::holds_alternative<CrossEntropyBackward>(node.op) ||
+           std::holds_alternative<AttentionForward>(node.op) ||
            std::holds_alternative<Rope>(node.op);
   };
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), is_beyond);
@@ -185,7 +187,7 @@ TEST_F(Cudnn, TranslatesTheSuites) {
         EXPECT_EQ(operations.bound().size(), graph.bound_tensors().size());
       } catch (const cudnn::Refused& refusal) {
         // Pooling runs through the legacy API.
-        if (!std::string(refusal.what()).ends_with("out of bounds") && !is_beyond_cudnn(graph))
+        if (!std::string(refusal.what()).ends_with("out of bounds") && !is_untranslated(graph))
           ++refused;
         EXPECT_THAT(refusal.what(),
                     testing::AnyOf(HasSubstr("no such operation"), HasSubstr("not composed"),
