@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <ashlar/error.hpp>
 #include <ashlar/memory.hpp>
 #include <bit>
@@ -15,6 +16,7 @@
 #include "cuda/gpu_check.hpp"
 #include "cuda/jit/kernel_image.hpp"
 #include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/wgmma_text.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -146,6 +148,86 @@ TEST_F(GpuEmulator, MemoryIsPoisoned) {
   memory.download(values.data(), memory.bytes());
   EXPECT_TRUE(std::isnan(values[31]));
   EXPECT_EQ(std::bit_cast<std::uint32_t>(values[32]), 0xcbcbcbcbu);
+}
+
+// A product of zeros with A in registers. `in_flight` runs between wgmma.commit_group and the wait.
+std::string wgmma_kernel(const std::string& in_flight) {
+  return assemble("lib/ptx_wgmma.cuh", print_wgmma("Mma", {.n = 8})) +
+         "extern \"C\" __global__ void __launch_bounds__(128) kernel(const __grid_constant__ Args "
+         "args) {\n"
+         "  float* x = (float*)args.x;\n"
+         "  uint8* const matrix = aligned_shared_memory();\n"
+         "  matrix[threadIdx.x] = matrix[threadIdx.x + 128] = 0;\n"
+         "  __syncthreads();\n"
+         "  uint32 a[4] = {0, 0, 0, 0};\n"
+         "  Mma::Fragment accum = {1, 1, 1, 1};\n"
+         "  for (int i = 0; i < 2; ++i)\n"
+         "    Mma::multiply(accum, a, smem_descriptor<0>(matrix, 128, 128), true);\n"
+         "  wgmma_commit_group();\n" +
+         in_flight +
+         "  wgmma_wait_group<0>();\n"
+         "  if (args.n > 64) x[threadIdx.x] = accum[0];\n}\n";
+}
+
+// Registers of wgmma in flight: accumulators are NaN until the thread has waited for their group,
+// and neither they nor A may be changed.
+TEST_F(GpuEmulator, UnawaitedWgmma) {
+  const Memory memory = memory_of(128);
+  const auto first_after = [&](const std::string& in_flight) {
+    run(wgmma_kernel(in_flight), memory, 128, 2048);
+    std::vector<float> values(128);
+    memory.download(values.data(), memory.bytes());
+    return values[77];
+  };
+  EXPECT_EQ(first_after(""), 1.f);
+  const Memory few = memory_of(64);
+  for (const bool waits : {false, true}) {
+    const std::string wait = waits ? "  wgmma_wait_group<0>();\n" : "  wgmma_wait_group<1>();\n";
+    run(wgmma_kernel(wait + "  if (threadIdx.x < 64) x[threadIdx.x] = accum[3];\n"), few, 128,
+        2048);
+    std::vector<float> values(64);
+    few.download(values.data(), few.bytes());
+    EXPECT_EQ(std::isnan(values[33]), !waits);
+  }
+  expect_failure([&] { first_after("  accum[1] = 2;\n"); }, "accumulators were changed before");
+  expect_failure([&] { first_after("  a[2] = 7;\n"); }, "registers of A were changed before");
+}
+
+// A warpgroup that releases shared memory before its wgmma have read it, and a warp that loads to
+// it.
+TEST_F(GpuEmulator, EarlyRelease) {
+  const auto text = [](const std::string& release, const std::string& late_release) {
+    constexpr std::array<std::string_view, 2> kFiles = {"lib/ptx_wgmma.cuh", "lib/ptx_tma.cuh"};
+    return assemble(kFiles, print_wgmma("Mma", {.n = 8})) +
+           "extern \"C\" __global__ void __launch_bounds__(160) kernel(const __grid_constant__ "
+           "Args "
+           "args) {\n"
+           "  uint8* const matrix = aligned_shared_memory();\n"
+           "  Mbarrier* const barriers = (Mbarrier*)(matrix + 256);\n"
+           "  if (threadIdx.x == 0) {\n"
+           "    init_barrier(barriers, 4);\n"
+           "    init_barrier(barriers + 1, 1);\n"
+           "    fence_barriers();\n"
+           "  }\n"
+           "  __syncthreads();\n"
+           "  if (threadIdx.x < 128) {\n"
+           "    uint32 a[4] = {0, 0, 0, 0};\n"
+           "    Mma::Fragment accum;\n"
+           "    Mma::multiply(accum, a, smem_descriptor<0>(matrix, 128, 128), false);\n"
+           "    wgmma_commit_group();\n" +
+           release + "    wgmma_wait_group<0>();\n" + late_release +
+           "  } else {\n"
+           "    wait_for(barriers, 0);\n"
+           "    if (threadIdx.x == 128) arrive_and_expect_tx(barriers + 1, 256);\n"
+           "    load_bytes(matrix, args.x, 256, barriers + 1);\n"
+           "  }\n"
+           "  wait_for(barriers + 1, 0);\n}\n";
+  };
+  const std::string release = "    if (threadIdx.x % 32 == 0) arrive(barriers);\n";
+  const Memory memory = memory_of(64);
+  run(text("", release), memory, 160, 2048);
+  expect_failure([&] { run(text(release, ""), memory, 160, 2048); },
+                 "a copy overwrites shared memory that an outstanding wgmma still reads");
 }
 
 class GpuConvert : public GpuTest {};

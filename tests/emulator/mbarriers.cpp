@@ -96,6 +96,8 @@ void mbarrier_change(void* barrier, int rank, unsigned arrivals, int bytes) {
   Block& block = rank < 0 ? *now.block : block_of_cluster(static_cast<unsigned>(rank));
   const std::string error = change_mbarrier(block, checked_address(barrier), arrivals, bytes);
   if (!error.empty()) stop(error);
+  // Threads that waited go on first: what this thread does behind its arrival is too late for them.
+  if (!options().reverse && bytes == 0) now.state->yield();
 }
 
 // A phase is complete when the barrier has moved to the next one, which has the other parity.

@@ -18,6 +18,20 @@ constexpr int kLanes = 32, kMaxThreads = 1024, kBarriers = 16;
 constexpr int kClusterBarrier = kBarriers;      // the cluster barrier
 constexpr int kMbarrier = kClusterBarrier + 1;  // an mbarrier in shared memory
 
+// Accumulators of a thread that a wgmma in flight writes. Until the thread waits, its registers
+// hold a pattern instead.
+struct AccumulatorsInFlight {
+  void* registers = nullptr;
+  long long group = 0;  // commit group of the last wgmma that writes them
+  std::vector<std::uint32_t> results;
+};
+// Registers of A that a wgmma in flight reads.
+struct OperandInFlight {
+  const unsigned* registers;
+  std::array<unsigned, 4> values;
+  long long group;
+};
+
 struct Thread {
   Fiber* fiber = nullptr;  // the fiber that it is suspended on
   bool left = false;
@@ -29,6 +43,9 @@ struct Thread {
   unsigned mbarrier = 0, mbarrier_parity = 0;  // mbarrier address and parity it waits for
   // Outstanding cp.async copies by commit group; the last group is open.
   std::vector<std::vector<ThreadCopy>> copies;
+  std::vector<AccumulatorsInFlight> in_flight;
+  std::vector<OperandInFlight> operands_in_flight;
+  long long wgmma_groups = 0;  // committed
 };
 
 // 128-byte lines of shared memory.

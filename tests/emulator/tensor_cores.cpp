@@ -1,5 +1,6 @@
 // Emulated tensor cores: mma.sync of a warp, wgmma of a warpgroup, ldmatrix and stmatrix. The lanes
 // of a warp rendezvous; the last lane to arrive computes for all.
+#include <algorithm>
 #include <cstring>
 
 #include "mma_types.hpp"
@@ -175,16 +176,64 @@ void check(const WarpgroupMma& x) {
     stop("wgmma: integer operands cannot be negated");
 }
 
+// A NaN, of floats.
+constexpr std::uint32_t kInFlight = 0x7fedbeef;
+
+void stop_in_flight() {
+  stop("wgmma: accumulators were changed before wgmma.wait_group, while they are in flight");
+}
+
+// The results of earlier wgmma in flight into the same registers, or else the registers themselves;
+// the pattern replaces these.
+AccumulatorsInFlight& fly(Thread& thread, void* registers, unsigned count) {
+  for (AccumulatorsInFlight& one : thread.in_flight) {
+    if (one.registers != registers) continue;
+    if (one.results.size() != count) stop("wgmma: accumulators in flight overlap");
+    return one;
+  }
+  AccumulatorsInFlight& one = thread.in_flight.emplace_back();
+  one.registers = registers;
+  one.results.resize(count);
+  std::memcpy(one.results.data(), registers, count * sizeof(std::uint32_t));
+  auto* words = static_cast<std::uint32_t*>(registers);
+  std::fill(words, words + count, kInFlight);
+  return one;
+}
+// Writes the results of complete groups to their registers.
+void land(Thread& thread, long long complete) {
+  const auto lands = [&](AccumulatorsInFlight& one) {
+    if (one.group >= complete) return false;
+    auto* words = static_cast<std::uint32_t*>(one.registers);
+    if (!std::all_of(words, words + one.results.size(),
+                     [](std::uint32_t word) { return word == kInFlight; }))
+      stop_in_flight();
+    std::memcpy(one.registers, one.results.data(), one.results.size() * sizeof(std::uint32_t));
+    return true;
+  };
+  std::erase_if(thread.in_flight, lands);
+  std::erase_if(thread.operands_in_flight, [&](const OperandInFlight& one) {
+    if (one.group >= complete) return false;
+    if (!std::equal(one.values.begin(), one.values.end(), one.registers))
+      stop("wgmma: registers of A were changed before wgmma.wait_group, while they are read");
+    return true;
+  });
+}
+
 template <class T, class Sum>
 void multiply_rows(const Lanes<WarpgroupMma>& lanes, unsigned warp) {
   static Operands<T> x;
   static Sums<T> sums;
   const WarpgroupMma& first = *lanes[0];
   const unsigned n = static_cast<unsigned>(first.n), k = 32 / bytes_of(first.a);
+  const int first_thread = now.current / kLanes * kLanes;
   if (first.a_registers != nullptr) {
     const unsigned count = 4 / bytes_of(first.a);
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
       const Fragment at(lane);
+      Thread& thread = thread_at(first_thread + static_cast<int>(lane));
+      const unsigned* const a = lanes[lane]->a_registers;
+      thread.operands_in_flight.push_back(
+          {.registers = a, .values = {a[0], a[1], a[2], a[3]}, .group = thread.wgmma_groups});
       for (unsigned word = 0; word < 4; ++word) {
         T* to = &x.a[at.a_row(word)][at.a_column(word, count)];
         decode(first.a, &lanes[lane]->a_registers[word], count, to);
@@ -202,7 +251,10 @@ void multiply_rows(const Lanes<WarpgroupMma>& lanes, unsigned warp) {
   const auto exchange = [&](auto&& with) {
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
       const Fragment at(lane);
-      auto* d = static_cast<Sum*>(lanes[lane]->d);
+      Thread& thread = thread_at(first_thread + static_cast<int>(lane));
+      AccumulatorsInFlight& accumulators = fly(thread, lanes[lane]->d, n / 2);
+      accumulators.group = thread.wgmma_groups;
+      auto* d = reinterpret_cast<Sum*>(accumulators.results.data());
       for (unsigned i = 0; i < n / 2; ++i)
         with(d[i], sums[at.d_row(i % 4)][i / 4 * 8 + at.d_column(i % 4)]);
     }
@@ -329,6 +381,7 @@ void multiply_warpgroup(const WarpgroupMma& product) {
 // Recorded by lane 0: the lanes of a warp issue wgmma in lockstep.
 void wgmma_commit_group() {
   now.commits_wgmma = true;
+  ++thread_at(now.current).wgmma_groups;
   std::vector<SharedLines>& groups = warp_of(now.current).wgmma_groups;
   if (now.current % kLanes != 0) return;
   if (groups.empty()) groups.emplace_back();
@@ -336,6 +389,8 @@ void wgmma_commit_group() {
 }
 
 void wgmma_wait_group(int pending) {
+  Thread& thread = thread_at(now.current);
+  land(thread, thread.wgmma_groups - pending);
   std::vector<SharedLines>& groups = warp_of(now.current).wgmma_groups;
   if (now.current % kLanes != 0 || groups.empty()) return;
   const auto committed = static_cast<int>(groups.size()) - 1;
