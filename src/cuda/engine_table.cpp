@@ -14,8 +14,8 @@ EngineTable engine_table() {
       &gemm_sm90_engine(),       &moe_sm90_engine(),        &moe_wgrad_sm90_engine(),
       &conv_wgrad_sm90_engine(), &gemm_skinny_engine(),     &gemm_sm80_engine(),
       &conv_sm80_engine(),       &pointwise_tiled_engine(), &pointwise_engine(),
-      &attention_sm80_engine(),  &gather_engine(),          &scatter_engine(),
-      &generic_engine(),
+      &attention_sm90_engine(),  &attention_sm80_engine(),  &gather_engine(),
+      &scatter_engine(),         &generic_engine(),
   });
   return table;
 }

@@ -10,7 +10,8 @@ struct AttentionGraph {
                value_dim = 0;  // 0: head_dim
   DType dtype = bf16;
   AttentionAttributes attributes = {};
-  bool tokens_outside = false;  // [B, S, H, D] in memory
+  bool tokens_outside = false;   // [B, S, H, D] in memory
+  std::int64_t value_heads = 0;  // 0: key_heads
   bool lengths = false, sink = false, scale_tensor = false, statistics = false;
   bool seeded = false, block_mask = false;  // with attributes.dropout, block_rows, block_columns
   Dims bias = {};
@@ -26,14 +27,14 @@ struct AttentionGraph {
       return g.input(name, {batch, h, s, d}, dtype, layout);
     };
     const std::int64_t pages = page == 0 ? 0 : (keys + page - 1) / page;  // of a batch
-    const auto cache = [&](const char* name, std::int64_t d) {
-      if (page == 0) return operand(name, key_heads, keys, d);
-      return g.input(name, {batch * pages + 1, key_heads, page, d}, dtype);
+    const auto cache = [&](const char* name, std::int64_t h, std::int64_t d) {
+      if (page == 0) return operand(name, h, keys, d);
+      return g.input(name, {batch * pages + 1, h, page, d}, dtype);
     };
     Op op{attributes};
     std::vector<Operand<Op>> inputs = {{Op::q, operand("q", heads, queries, head_dim)},
-                                       {Op::k, cache("k", head_dim)},
-                                       {Op::v, cache("v", dv)}};
+                                       {Op::k, cache("k", key_heads, head_dim)},
+                                       {Op::v, cache("v", value_heads == 0 ? key_heads : value_heads, dv)}};
     if (page > 0) {
       op.max_seq_len_kv = keys;
       inputs.push_back({Op::page_table_k, g.input("pages_k", {batch, 1, pages, 1}, i32)});

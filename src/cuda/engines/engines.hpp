@@ -6,6 +6,7 @@
 namespace ashlar::cuda {
 
 const CudaEngine& attention_sm80_engine();
+const CudaEngine& attention_sm90_engine();
 const CudaEngine& channel_norm_engine();
 const CudaEngine& conv_direct_engine();
 const CudaEngine& gemm_skinny_engine();

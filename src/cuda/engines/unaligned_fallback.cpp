@@ -36,7 +36,8 @@ bool has_aligned_views(const PointwiseProgram& program) {
 std::function<KernelDesign()> unaligned_fallback(const Graph& graph, const Region& region,
                                                  const Config& config, const DeviceProps& device) {
   return [&graph, &region, promised = config.notes, device] {
-    for (const CudaEngine* engine : {&gemm_sm80_engine(), &conv_sm80_engine()}) {
+    for (const CudaEngine* engine :
+         {&gemm_sm80_engine(), &conv_sm80_engine(), &attention_sm80_engine()}) {
       if (!engine->supports(region, device)) continue;
       for (const Config& other : engine->configs(region, device))
         if (other.scratch_bytes == 0 && keeps(promised, other.notes))

@@ -12,7 +12,8 @@ bool has_aligned_views(const PointwiseProgram& program);
 
 // The design that runs where an address turns out to be unaligned: it needs no workspace, accepts
 // any address and keeps the promises of the configuration's notes: tensor-core kernels whose
-// threads load element by element, for GEMMs and convolutions; otherwise the generic engine.
+// threads load element by element, for GEMMs, convolutions and attention; otherwise the generic
+// engine.
 std::function<KernelDesign()> unaligned_fallback(const Graph& graph, const Region& region,
                                                  const Config& config, const DeviceProps& device);
 

@@ -18,6 +18,13 @@ __device__ inline int64 opaque(int64 x) {
   return x;
 }
 
+__device__ inline float opaque(float x) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+f"(x));
+#endif
+  return x;
+}
+
 // Adds `zero`, a 0 that is known at launch only. Values computed from `word` before are then not
 // kept alive: that would cost registers throughout, and converting a packed word again costs one
 // instruction.

@@ -67,6 +67,14 @@ __device__ inline void fence_operand(int (&accum)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(accum[i])::"memory");
 #endif
 }
+// Of A in registers: the compiler packs it neither after the wgmma are issued nor before the wait.
+template <int kCount>
+__device__ inline void fence_operand(uint32 (&a)[kCount]) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(a[i])::"memory");
+#endif
+}
 template <int kRows, int kCount, class Accum>
 __device__ inline void fence_operand(Accum (&accum)[kRows][kCount]) {
 #pragma unroll
