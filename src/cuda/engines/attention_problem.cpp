@@ -11,11 +11,18 @@
 namespace ashlar::cuda {
 
 using Forward = AttentionForward;
+using Backward = AttentionBackward;
 
 namespace {
 
 const Dims& dims_of(const Region& region, int slot) {
   return region.anchor->inputs[static_cast<std::size_t>(slot)].dims;
+}
+
+bool has_input(const Region& region, int slot) {
+  const auto& inputs = region.anchor->inputs;
+  return static_cast<std::size_t>(slot) < inputs.size() &&
+         inputs[static_cast<std::size_t>(slot)].present();
 }
 
 View loaded_view(const Region& region, int slot) {
@@ -25,25 +32,40 @@ View loaded_view(const Region& region, int slot) {
 
 }  // namespace
 
+template <class Op>
+AttentionShape::AttentionShape(const Region& region, const Op& attributes)
+    : op(attributes),
+      batch(dims_of(region, Op::q)[0]),
+      heads(dims_of(region, Op::q)[1]),
+      key_heads(dims_of(region, Op::k)[1]),
+      value_heads(dims_of(region, Op::v)[1]),
+      queries(dims_of(region, Op::q)[2]),
+      keys(op.max_seq_len_kv.value_or(dims_of(region, Op::k)[2])),
+      head_dim(dims_of(region, Op::q)[3]),
+      value_dim(dims_of(region, Op::v)[3]),
+      q(loaded_view(region, Op::q)),
+      k(loaded_view(region, Op::k)),
+      v(loaded_view(region, Op::v)),
+      seq_len_q(input_program(region, Op::seq_len_q)),
+      seq_len_kv(input_program(region, Op::seq_len_kv)),
+      scale_tensor(input_program(region, Op::scale_tensor)) {}
+
+bool AttentionShape::has_lengths() const {
+  return !seq_len_q.steps.empty() || !seq_len_kv.steps.empty();
+}
+
+std::int64_t AttentionShape::left_bound() const {
+  return std::min(op.left_bound.value_or(0), queries + keys + 1);
+}
+std::int64_t AttentionShape::right_bound() const {
+  return std::min(op.right_bound.value_or(0), queries + keys + 1);
+}
+
 AttentionProblem::AttentionProblem(const Region& region)
-    : op(*region.anchor_as<Forward>()),
-      batch(dims_of(region, Forward::q)[0]),
-      heads(dims_of(region, Forward::q)[1]),
-      key_heads(dims_of(region, Forward::k)[1]),
-      value_heads(dims_of(region, Forward::v)[1]),
-      queries(dims_of(region, Forward::q)[2]),
-      keys(op.max_seq_len_kv.value_or(dims_of(region, Forward::k)[2])),
-      head_dim(dims_of(region, Forward::q)[3]),
-      value_dim(dims_of(region, Forward::v)[3]),
-      q(loaded_view(region, Forward::q)),
-      k(loaded_view(region, Forward::k)),
-      v(loaded_view(region, Forward::v)),
-      region_(region) {}
+    : AttentionShape(region, *region.anchor_as<Forward>()), region_(region) {}
 
 bool AttentionProblem::has(Forward::In slot) const {
-  const auto& inputs = region_.anchor->inputs;
-  return static_cast<std::size_t>(slot) < inputs.size() &&
-         inputs[static_cast<std::size_t>(slot)].present();
+  return has_input(region_, slot);
 }
 
 bool AttentionProblem::has_result(Forward::Out slot) const { return result(slot).present(); }
@@ -58,10 +80,6 @@ bool AttentionProblem::is_paged() const {
   return has(Forward::page_table_k) || has(Forward::page_table_v);
 }
 
-bool AttentionProblem::has_lengths() const {
-  return has(Forward::seq_len_q) || has(Forward::seq_len_kv);
-}
-
 bool AttentionProblem::has_score_options() const {
   return op.soft_cap || op.alibi || !op.score_modifier.empty() || has(Forward::bias);
 }
@@ -73,14 +91,7 @@ bool AttentionProblem::has_fp8_scales() const {
   return has_result(Forward::amax_s) || has_result(Forward::amax_o);
 }
 
-std::int64_t AttentionProblem::left_bound() const {
-  return std::min(op.left_bound.value_or(0), queries + keys + 1);
-}
-std::int64_t AttentionProblem::right_bound() const {
-  return std::min(op.right_bound.value_or(0), queries + keys + 1);
-}
-
-double AttentionProblem::visited_blocks(std::int64_t block_m, std::int64_t block_n) const {
+double AttentionShape::visited_blocks(std::int64_t block_m, std::int64_t block_n) const {
   const std::int64_t shift = op.alignment == MaskAlignment::bottom_right ? keys - queries : 0;
   double blocks = 0;
   for (std::int64_t first = 0; first < queries; first += block_m) {
@@ -91,6 +102,19 @@ double AttentionProblem::visited_blocks(std::int64_t block_m, std::int64_t block
     if (begin < end) blocks += static_cast<double>(ceil_div(end, block_n) - begin / block_n);
   }
   return blocks * static_cast<double>(batch * heads);
+}
+
+AttentionBackwardProblem::AttentionBackwardProblem(const Region& region)
+    : AttentionShape(region, *region.anchor_as<Backward>()), region_(region) {}
+
+bool AttentionBackwardProblem::has(Backward::In slot) const { return has_input(region_, slot); }
+
+View AttentionBackwardProblem::loaded(Backward::In slot) const {
+  return loaded_view(region_, slot);
+}
+
+View AttentionBackwardProblem::result(Backward::Out slot) const {
+  return output_view(region_, slot);
 }
 
 std::string print_score_program(const std::string& name, const ScoreProgram& program) {
@@ -112,7 +136,7 @@ std::string print_score_program(const std::string& name, const ScoreProgram& pro
                      kFirstScoreStep, body, result);
 }
 
-std::string print_attention_mask(const AttentionProblem& problem, const Graph& graph,
+std::string print_attention_mask(const AttentionShape& problem, const Graph& graph,
                                  Arguments& arguments) {
   arguments.number("queries", problem.queries);
   arguments.number("keys", problem.keys);
@@ -121,18 +145,33 @@ std::string print_attention_mask(const AttentionProblem& problem, const Graph& g
   std::string text = constant("kBottomRight", problem.op.alignment == MaskAlignment::bottom_right) +
                      constant("kHasLeftBound", problem.op.left_bound.has_value()) +
                      constant("kHasRightBound", problem.op.right_bound.has_value());
-  const auto length = [&](Forward::In slot, const std::string& name) {
-    text += constant("kHas_" + name, problem.has(slot));
-    text += problem.has(slot)
-                ? print_integer_load(problem.program(slot).steps[0].view, graph, name, arguments)
+  const auto length = [&](const PointwiseProgram& program, const std::string& name) {
+    const bool is_there = !program.steps.empty();
+    text += constant("kHas_" + name, is_there);
+    text += is_there
+                ? print_integer_load(program.steps[0].view, graph, name, arguments)
                 : fmt::format(
                       "__device__ inline int64 {}(const Args&, const Index (&)[4]) {{\n"
                       "  return 0;\n}}\n",
                       name);
   };
-  length(Forward::seq_len_q, "seq_len_q");
-  length(Forward::seq_len_kv, "seq_len_kv");
+  length(problem.seq_len_q, "seq_len_q");
+  length(problem.seq_len_kv, "seq_len_kv");
   return text;
+}
+
+std::string print_score_scale(const AttentionShape& problem, const Graph& graph,
+                              Arguments& arguments) {
+  const std::string scale = arguments.real("scale", problem.op.scale.value_or(1));
+  if (!problem.has_scale_tensor())
+    return fmt::format(
+        "__device__ inline float score_scale(const Args& args) {{ return (float){}; }}\n", scale);
+  return print_program(problem.scale_tensor, graph, "scale_of", arguments) +
+         "__device__ inline float score_scale(const Args& args) {\n"
+         "  const Index at[4] = {0, 0, 0, 0};\n"
+         "  R scale[1];\n"
+         "  scale_of<1>(args, at, scale);\n"
+         "  return (float)scale[0];\n}\n";
 }
 
 }  // namespace ashlar::cuda

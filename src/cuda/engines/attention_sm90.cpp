@@ -4,6 +4,7 @@
 #include "base/ceil_div.hpp"
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/attention_operands.hpp"
 #include "cuda/engines/sm90/attention_tile.hpp"
 #include "cuda/engines/sm90/gemm_tile.hpp"
 #include "cuda/engines/tile_cost.hpp"
@@ -20,28 +21,6 @@ namespace {
 using Op = AttentionForward;
 
 constexpr std::int64_t kTileCounterBytes = 4;  // of the dynamic tile scheduler
-// Axes of q, k, v and o.
-constexpr int kBatch = 0, kHead = 1, kRow = 2, kColumn = 3;
-
-TensorMapForm map_of(const View& view, std::int64_t columns, std::int64_t rows) {
-  const auto axis = [&](int number, std::int64_t box) {
-    return TensorMapAxis{.extent = view.dims[number], .stride = view.strides[number], .box = box};
-  };
-  TensorMapForm form{
-      .dtype = view.dtype,
-      .swizzle = static_cast<int>(2 * columns),
-      .axes = {axis(kColumn, columns), axis(kRow, rows), axis(kHead, 1), axis(kBatch, 1)}};
-  form.axes[0].stride = 1;
-  return form;
-}
-
-// Null, or why TMA cannot load the operand.
-const char* refusal(const View& view) {
-  if (!is_tma_aligned(view, kColumn)) return "rows that are not contiguous or not 16-byte aligned";
-  for (const int axis : {kBatch, kHead, kRow})
-    if (view.dims[axis] > 1 && view.strides[axis] <= 0) return "a broadcast axis";
-  return cuda::refusal(map_of(view, 32, 64));
-}
 
 // The exponent has a positive factor only; other scales multiply the scores.
 bool scales_scores(const AttentionProblem& problem) {
@@ -152,7 +131,8 @@ class AttentionSm90Engine final : public CudaEngine {
                            to_string(problem.q.dtype));
       for (int axis = 0; axis < view.dims.rank(); ++axis)
         if (view.dims[axis] == 0) return Support::no("no elements");
-      if (const char* reason = refusal(view)) return Support::no("TMA: q, k or v has {}", reason);
+      if (const char* reason = attention_refusal(view))
+        return Support::no("TMA: q, k or v has {}", reason);
     }
     for (const Op::In slot : {Op::scale_tensor, Op::seq_len_q, Op::seq_len_kv})
       if (problem.has(slot) && !problem.program(slot).is_plain_load())
@@ -162,7 +142,7 @@ class AttentionSm90Engine final : public CudaEngine {
     const View o = region.epilogue.stores[0].view;
     if (o.dtype != problem.q.dtype)
       return Support::no("o is {}, q is {}", to_string(o.dtype), to_string(problem.q.dtype));
-    if (!is_tma_aligned(o, kColumn))
+    if (!is_tma_aligned(o, kAttentionColumn))
       return Support::no("rows of o are not contiguous or not 16-byte aligned");
     for (const Op::Out slot : {Op::stats, Op::max, Op::sum_exp})
       if (problem.has_result(slot) && problem.result(slot).dtype != f32)
@@ -213,31 +193,18 @@ class AttentionSm90Engine final : public CudaEngine {
                                     Arguments& arguments) {
     const std::int64_t key_box = box_columns(padded_head_dim(problem.head_dim)),
                        value_box = box_columns(padded_head_dim(problem.value_dim));
-    arguments.tensor_map("map_q", problem.q, map_of(problem.q, key_box, 64));
-    arguments.tensor_map("map_k", problem.k, map_of(problem.k, key_box, tile.n));
-    arguments.tensor_map("map_v", problem.v, map_of(problem.v, value_box, tile.n));
-    const auto add_rows = [&](const std::string& name, const View& view, int multiple) {
-      if (view.present()) {
-        arguments.pointer(name, view, multiple);
-        const std::array<std::int64_t, 3> strides = {view.strides[kBatch], view.strides[kHead],
-                                                     view.strides[kRow]};
-        arguments.numbers(name + "_strides", strides);
-      } else {
-        constexpr std::array<std::int64_t, 3> kNone{};
-        arguments.number(name, 0);
-        arguments.numbers(name + "_strides", kNone);
-      }
-    };
-    add_rows("q", problem.q, kVectorBytes);
-    add_rows("k", problem.k, kVectorBytes);
-    add_rows("v", problem.v, kVectorBytes);
-    add_rows("o", problem.epilogue().stores[0].view, kVectorBytes);
-    add_rows("stats", problem.result(Op::stats), kAnyAddress);
-    add_rows("max", problem.result(Op::max), kAnyAddress);
-    add_rows("sum_exp", problem.result(Op::sum_exp), kAnyAddress);
+    arguments.tensor_map("map_q", problem.q, attention_map(problem.q, key_box, 64));
+    arguments.tensor_map("map_k", problem.k, attention_map(problem.k, key_box, tile.n));
+    arguments.tensor_map("map_v", problem.v, attention_map(problem.v, value_box, tile.n));
+    add_attention_rows(arguments, "q", problem.q, kVectorBytes);
+    add_attention_rows(arguments, "k", problem.k, kVectorBytes);
+    add_attention_rows(arguments, "v", problem.v, kVectorBytes);
+    add_attention_rows(arguments, "o", problem.epilogue().stores[0].view, kVectorBytes);
+    add_attention_rows(arguments, "stats", problem.result(Op::stats), kAnyAddress);
+    add_attention_rows(arguments, "max", problem.result(Op::max), kAnyAddress);
+    add_attention_rows(arguments, "sum_exp", problem.result(Op::sum_exp), kAnyAddress);
     constexpr double kLog2OfE = 1.4426950408889634;
     const double scale = problem.op.scale.value_or(1);
-    arguments.real("scale", scale);
     arguments.real("exponent", scales_scores(problem) ? kLog2OfE : scale * kLog2OfE);
     arguments.number("tiles_m", tiles_m);
     arguments.number("heads", problem.heads);
@@ -248,16 +215,7 @@ class AttentionSm90Engine final : public CudaEngine {
     arguments.number("head_dim", problem.head_dim);
     arguments.number("value_dim", problem.value_dim);
     std::string text = print_attention_mask(problem, graph, arguments);
-    if (!problem.has(Op::scale_tensor))
-      return text +
-             "__device__ inline float score_scale(const Args& args) { return (float)args.scale; "
-             "}\n";
-    return text + print_program(problem.program(Op::scale_tensor), graph, "scale_of", arguments) +
-           "__device__ inline float score_scale(const Args& args) {\n"
-           "  const Index at[4] = {0, 0, 0, 0};\n"
-           "  R scale[1];\n"
-           "  scale_of<1>(args, at, scale);\n"
-           "  return (float)scale[0];\n}\n";
+    return text + print_score_scale(problem, graph, arguments);
   }
 };
 

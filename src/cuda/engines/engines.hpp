@@ -5,6 +5,7 @@
 
 namespace ashlar::cuda {
 
+const CudaEngine& attention_backward_sm90_engine();
 const CudaEngine& attention_sm80_engine();
 const CudaEngine& attention_sm90_engine();
 const CudaEngine& channel_norm_engine();

@@ -12,6 +12,11 @@ struct KeyBlocks {
   int begin, whole_begin, whole_end, end;
 };
 
+// Blocks of rows from `begin` to `end` that see some key of a block.
+struct QueryBlocks {
+  int begin, end;
+};
+
 // Row i of a batch sees the keys from begin(i) to end(i), which may be an empty range.
 struct RowMask {
   int rows, keys;  // lengths
@@ -30,6 +35,12 @@ struct RowMask {
   __device__ int end(int row) const { return kHasRightBound ? min(row + right, keys) : keys; }
   __device__ bool sees(int row, int key) const { return key >= begin(row) && key < end(row); }
 
+  // The rows that see a key: from first_row(key) to end_row(key), which may be an empty range.
+  __device__ int first_row(int key) const { return kHasRightBound ? max(key - right + 1, 0) : 0; }
+  __device__ int end_row(int key) const {
+    return key >= keys ? 0 : kHasLeftBound ? min(key - left + 1, rows) : rows;
+  }
+
   // For the rows from `first` on, at most kRows. Rows past the length do not count: their results
   // do not depend on keys.
   template <int kRows, int kKeys>
@@ -44,6 +55,19 @@ struct RowMask {
     }
     result.whole_end = max(max(end(first), 0) / kKeys, result.whole_begin);
     return result;
+  }
+  // For the keys from `first` on, at most kKeys.
+  template <int kRows, int kKeys>
+  __device__ QueryBlocks query_blocks(int first) const {
+    const int last = min(first + kKeys, keys) - 1;
+    if (last < first || end_row(last) <= first_row(first)) return {0, 0};
+    return {first_row(first) / kRows, (end_row(last) + kRows - 1) / kRows};
+  }
+  // Whether some row of a block, the rows past the length aside, does not see some key of a block.
+  template <int kRows, int kKeys>
+  __device__ bool hides(int row, int key) const {
+    return key + kKeys > keys || row < first_row(key + kKeys - 1) ||
+           (kHasLeftBound && row + kRows > end_row(key));
   }
 
  private:

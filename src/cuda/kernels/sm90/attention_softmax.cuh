@@ -5,16 +5,13 @@
 // kScalesScores: scores are scaled before they are compared, because the scale is known at run time
 // only or is not positive. Otherwise scaling is part of the exponent.
 #include "lib/elements.cuh"
-#include "lib/ptx_convert.cuh"
 #include "lib/ptx_math.cuh"
 #include "lib/ptx_maximum.cuh"
+#include "lib/quad_rows.cuh"
 
 static const int kScoreCount = kBlockN / 2;
 
 __device__ inline float minus_infinity() { return -__int_as_float(0x7f800000); }
-
-__device__ inline uint32 pack_pair(bf16, float low, float high) { return pair_to_bf16(low, high); }
-__device__ inline uint32 pack_pair(f16, float low, float high) { return pair_to_f16(low, high); }
 
 __device__ inline float quad_max(float x) {
   x = max_or_nan(x, __shfl_xor_sync(~0u, x, 1));

@@ -1,43 +1,15 @@
 // Epilogue of fused attention: threads store O and the row statistics from their registers.
 // Requires sm90/attention_softmax.cuh. args.o, and args.stats, args.max, args.sum_exp where
 // kHasStats, kHasMax, kHasSumExp, with strides [batch, head, row].
+#include "lib/quad_rows.cuh"
 
-// Transposes the words of a quad: lane t gets word t of each of its four lanes.
-__device__ inline void transpose_quad(uint32 (&words)[4]) {
-  const int lane = threadIdx.x % 4;
-#pragma unroll
-  for (int bit = 1; bit < 4; bit *= 2) {
-    const bool is_upper = lane & bit;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (i & bit) continue;
-      uint32 &low = words[i], &high = words[i | bit];
-      const uint32 given = __shfl_xor_sync(~0u, is_upper ? low : high, bit);
-      (is_upper ? low : high) = given;
-    }
-  }
-}
-
-// Row r of the thread: 16 bytes of every 32 columns.
+// Row r of the thread.
 __device__ inline void store_row(const Args& args, const AttentionTile& tile, int row, int r,
                                  const ValueMma::Fragment& output) {
-  const int first_column = (int)threadIdx.x % 4 * 8;
   typename Element::Word* const o =
       (typename Element::Word*)args.o + (tile.batch * args.o_strides[0] +
                                          tile.head * args.o_strides[1] + row * args.o_strides[2]);
-#pragma unroll
-  for (int part = 0; part < kValueDim / 32; ++part) {
-    uint32 words[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int at = 4 * (4 * part + i) + 2 * r;
-      words[i] = pack_pair(Element(), output[at], output[at + 1]);
-    }
-    transpose_quad(words);
-    const int column = 32 * part + first_column;
-    if (row < (int)args.queries && column < (int)args.value_dim)
-      *(uint4*)(o + column) = make_uint4(words[0], words[1], words[2], words[3]);
-  }
+  store_quad_row<Element>(o, row < (int)args.queries ? (int)args.value_dim : 0, r, output);
 }
 
 template <bool kIsThere, class Pointer>
