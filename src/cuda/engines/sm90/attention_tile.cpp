@@ -72,7 +72,7 @@ double attention_seconds(const AttentionProblem& problem, const AttentionTile90&
   // Estimates, not measured: the shares of the tensor cores' and of the bandwidth's peak that are
   // reached, and of the exponentials', which three warpgroups hide better; cycles that are lost
   // between tiles and between blocks of keys.
-  constexpr double kShare = 0.72, kMemoryShare = 0.87, kTileCycles = 3000, kBlockCycles = 120;
+  constexpr double kShare = 0.72, kMemoryShare = 0.87, kTileCycles = 2000, kBlockCycles = 120;
   constexpr double kResetSeconds = 1e-6;
   const double exponential_share = tile.consumers() > 2 ? 0.72 : 0.64;
   constexpr double kFlopsPerCycle = 4096, kExponentialsPerCycle = 16, kSharedBytesPerCycle = 128;
