@@ -89,8 +89,8 @@ TEST_F(GpuAttentionBackwardSm90, HeadDims) {
                    .queries = 200,
                    .keys = 300,
                    .head_dim = head_dim});
-  expect_agrees({.heads = 1, .key_heads = 1, .queries = 130, .keys = 100, .head_dim = 40,
-                 .value_dim = 72});
+  expect_agrees(
+      {.heads = 1, .key_heads = 1, .queries = 130, .keys = 100, .head_dim = 40, .value_dim = 72});
 }
 
 // Every stage is used several times.
@@ -140,12 +140,8 @@ TEST_F(GpuAttentionBackwardSm90, Windows) {
                      .left_bound = left,
                      .right_bound = right,
                      .alignment = MaskAlignment::bottom_right});
-  expect_agrees({.heads = 1,
-                 .key_heads = 1,
-                 .queries = 300,
-                 .keys = 450,
-                 .head_dim = 64,
-                 .left_bound = 100});
+  expect_agrees(
+      {.heads = 1, .key_heads = 1, .queries = 300, .keys = 450, .head_dim = 64, .left_bound = 100});
 }
 
 TEST_F(GpuAttentionBackwardSm90, Lengths) {
@@ -191,8 +187,7 @@ TEST_F(GpuAttentionBackwardSm90, NonfiniteValues) {
   const auto poison = [](const std::vector<const char*>& names, std::int64_t row) {
     return [=](support::BoundMemory& memory) {
       for (const char* name : names)
-        store_element(bf16, memory.data(memory.graph().find_tensor(name)),
-                      row * kHeadDim + row % 7,
+        store_element(bf16, memory.data(memory.graph().find_tensor(name)), row * kHeadDim + row % 7,
                       row % 2 == 0 ? std::numeric_limits<double>::infinity()
                                    : std::numeric_limits<double>::quiet_NaN());
     };

@@ -20,10 +20,6 @@ namespace {
 using Backward = AttentionBackward;
 using BackwardTile = AttentionBackwardTile90;
 
-struct NamedResult {
-  Backward::Out slot;
-  const char* name;
-};
 struct NamedOperand {
   Backward::In slot;
   const char* name;
@@ -92,10 +88,10 @@ class AttentionBackwardSm90Engine final : public CudaEngine {
         .d_q = result.scratch.add("sums of dQ", scratch.d_q),
         .log_sums = result.scratch.add("logarithms of row sums", scratch.row_values),
         .deltas = result.scratch.add("delta", scratch.row_values)};
-    const std::string types =
-        register_types(region.precision(), {&region.epilogue}) +
-        fmt::format("typedef {} Element;\n", to_string(problem.q.dtype)) +
-        constant("kBlockM", tile.m) + constant("kHeadDim", padded_head_dim(problem));
+    const std::string types = register_types(region.precision(), {&region.epilogue}) +
+                              fmt::format("typedef {} Element;\n", to_string(problem.q.dtype)) +
+                              constant("kBlockM", tile.m) +
+                              constant("kHeadDim", padded_head_dim(problem));
     const Parts parts{graph, problem, tile, reservations, types};
     result.launches.push_back(prepare_rows(parts));
     result.launches.push_back(differentiate(parts));
@@ -127,14 +123,17 @@ class AttentionBackwardSm90Engine final : public CudaEngine {
     if (problem.op.soft_cap) return Support::no("the scores have a soft cap");
     if (!problem.op.score_modifier.empty()) return Support::no("the scores have a program");
     if (problem.op.dropout > 0) return Support::no("weights are dropped");
-    if (problem.result(Backward::rng_dump).present()) return Support::no("a dropout mask is a result");
+    if (problem.result(Backward::rng_dump).present())
+      return Support::no("a dropout mask is a result");
     if (problem.has(Backward::sink)) return Support::no("the softmax has a sink");
     if (problem.has(Backward::block_mask)) return Support::no("a block mask");
     for (const Backward::In slot :
-         {Backward::descale_q, Backward::descale_k, Backward::descale_v, Backward::descale_o, Backward::descale_do, Backward::descale_s,
-          Backward::descale_dp, Backward::scale_s, Backward::scale_dq, Backward::scale_dk, Backward::scale_dv, Backward::scale_dp})
+         {Backward::descale_q, Backward::descale_k, Backward::descale_v, Backward::descale_o,
+          Backward::descale_do, Backward::descale_s, Backward::descale_dp, Backward::scale_s,
+          Backward::scale_dq, Backward::scale_dk, Backward::scale_dv, Backward::scale_dp})
       if (problem.has(slot)) return Support::no("fp8 scales");
-    for (const Backward::Out slot : {Backward::amax_dq, Backward::amax_dk, Backward::amax_dv, Backward::amax_dp})
+    for (const Backward::Out slot :
+         {Backward::amax_dq, Backward::amax_dk, Backward::amax_dv, Backward::amax_dp})
       if (problem.result(slot).present()) return Support::no("a largest value is a result");
     return Support::yes();
   }
@@ -142,9 +141,9 @@ class AttentionBackwardSm90Engine final : public CudaEngine {
   static Support supports_operands(const Region& region, const AttentionBackwardProblem& problem,
                                    const DeviceProps& device) {
     const DType dtype = problem.q.dtype;
-    for (const auto& [slot, name] :
-         {NamedOperand{Backward::q, "q"}, NamedOperand{Backward::k, "k"}, NamedOperand{Backward::v, "v"},
-          NamedOperand{Backward::o, "o"}, NamedOperand{Backward::d_o, "d_o"}}) {
+    for (const auto& [slot, name] : {NamedOperand{Backward::q, "q"}, NamedOperand{Backward::k, "k"},
+                                     NamedOperand{Backward::v, "v"}, NamedOperand{Backward::o, "o"},
+                                     NamedOperand{Backward::d_o, "d_o"}}) {
       const View view = problem.loaded(slot);
       if (!view.present()) return Support::no("{} is computed, not loaded", name);
       if (view.dtype != bf16 && view.dtype != f16)
@@ -159,7 +158,8 @@ class AttentionBackwardSm90Engine final : public CudaEngine {
     if (!problem.loaded(Backward::stats).present())
       return Support::no("stats is computed, not loaded");
     if (problem.loaded(Backward::stats).dtype != f32)
-      return Support::no("stats is {}, expected f32", to_string(problem.loaded(Backward::stats).dtype));
+      return Support::no("stats is {}, expected f32",
+                         to_string(problem.loaded(Backward::stats).dtype));
     for (const PointwiseProgram* program :
          {&problem.seq_len_q, &problem.seq_len_kv, &problem.scale_tensor})
       if (!program->steps.empty() && !program->is_plain_load())
@@ -204,13 +204,25 @@ class AttentionBackwardSm90Engine final : public CudaEngine {
     arguments.number("heads", parts.problem.heads);
     arguments.number("head_dim", parts.problem.head_dim);
     arguments.number("value_dim", parts.problem.value_dim);
-    launch.source = {name, assemble(std::vector<std::string_view>(files),
-                                    parts.types + constants + arguments.struct_text() + mask +
-                                        scale)};
+    launch.source = {name,
+                     assemble(std::vector<std::string_view>(files),
+                              parts.types + constants + arguments.struct_text() + mask + scale)};
     launch.function = name;
     launch.arguments = std::move(arguments);
     launch.grid.x = static_cast<unsigned>(parts.row_tiles());
     return launch;
+  }
+
+  // What computes rows again that NaN or infinity reached.
+  static void add_operands(const Parts& parts, Arguments& arguments) {
+    const AttentionBackwardProblem& problem = parts.problem;
+    for (const auto& [slot, name] :
+         {NamedOperand{Backward::q, "q"}, NamedOperand{Backward::k, "k"},
+          NamedOperand{Backward::v, "v"}, NamedOperand{Backward::d_o, "d_o"}})
+      add_attention_rows(arguments, name, problem.loaded(slot), kVectorBytes);
+    arguments.scratch("log_sums", parts.scratch.log_sums);
+    arguments.scratch("deltas", parts.scratch.deltas);
+    arguments.number("heads_of_key", problem.heads / problem.key_heads);
   }
 
   static LaunchDesign prepare_rows(const Parts& parts) {
@@ -231,9 +243,10 @@ class AttentionBackwardSm90Engine final : public CudaEngine {
     const BackwardTile& tile = parts.tile;
     constexpr int kColumns = 64;
     Arguments arguments;
-    for (const auto& [slot, name, rows] :
-         {std::tuple(Backward::q, "map_q", tile.m), std::tuple(Backward::k, "map_k", BackwardTile::n),
-          std::tuple(Backward::v, "map_v", BackwardTile::n), std::tuple(Backward::d_o, "map_d_o", tile.m)}) {
+    for (const auto& [slot, name, rows] : {std::tuple(Backward::q, "map_q", tile.m),
+                                           std::tuple(Backward::k, "map_k", BackwardTile::n),
+                                           std::tuple(Backward::v, "map_v", BackwardTile::n),
+                                           std::tuple(Backward::d_o, "map_d_o", tile.m)}) {
       const View view = problem.loaded(slot);
       arguments.tensor_map(name, view, attention_map(view, kColumns, rows));
     }
@@ -245,6 +258,7 @@ class AttentionBackwardSm90Engine final : public CudaEngine {
     arguments.tensor_map_of_scratch("map_log_sums", parts.scratch.log_sums, row_values);
     arguments.tensor_map_of_scratch("map_deltas", parts.scratch.deltas, row_values);
     arguments.scratch("d_q", parts.scratch.d_q);
+    add_operands(parts, arguments);
     add_attention_rows(arguments, "d_k", problem.result(Backward::dk), kVectorBytes);
     add_attention_rows(arguments, "d_v", problem.result(Backward::dv), kVectorBytes);
     const std::int64_t tiles_n = ceil_div(problem.keys, std::int64_t{BackwardTile::n}),
@@ -252,12 +266,12 @@ class AttentionBackwardSm90Engine final : public CudaEngine {
     arguments.number("tiles_n", tiles_n);
     arguments.number("key_heads", problem.key_heads);
     arguments.number("all_key_heads", key_heads);
-    arguments.number("heads_of_key", problem.heads / problem.key_heads);
     arguments.number("section", heads_of_section(problem));
     LaunchDesign launch = launch_of(
         parts,
         {"lib/attention_mask.cuh", "sm90/warpgroups.cuh", "sm90/attention_backward_buffers.cuh",
-         "sm90/attention_backward.cuh"},
+         "sm90/attention_strips.cuh", "sm90/attention_backward_recompute.cuh",
+         "sm90/attention_backward_store.cuh", "sm90/attention_backward.cuh"},
         "attention_backward", constants(problem, tile), std::move(arguments));
     launch.threads = 3 * 128;
     launch.shared_bytes = static_cast<unsigned>(shared_bytes(problem, tile));
@@ -268,9 +282,13 @@ class AttentionBackwardSm90Engine final : public CudaEngine {
   static LaunchDesign convert_queries(const Parts& parts) {
     Arguments arguments;
     arguments.scratch("d_q", parts.scratch.d_q);
+    add_operands(parts, arguments);
     add_attention_rows(arguments, "to", parts.problem.epilogue().stores[0].view, kVectorBytes);
-    return launch_of(parts, {"lib/attention_mask.cuh", "sm90/attention_backward_queries.cuh"},
-                     "attention_backward_queries", "", std::move(arguments));
+    return launch_of(
+        parts,
+        {"lib/attention_mask.cuh", "sm90/attention_strips.cuh",
+         "sm90/attention_backward_recompute.cuh", "sm90/attention_backward_queries.cuh"},
+        "attention_backward_queries", "", std::move(arguments));
   }
 
   static std::string constants(const AttentionBackwardProblem& problem, const BackwardTile& tile) {
@@ -288,8 +306,8 @@ class AttentionBackwardSm90Engine final : public CudaEngine {
            constant("kConsumers", 2) + constant("kProducers", 1) + constant("kBlocksPerSm", 1) +
            constant("kComputes", 0) + constant("kCluster", 1) + constant("kBlockK", 64) +
            constant("kElementBytes", 2) + constant("kPingPong", 0) +
-           constant("kTmaWarpRegisters", kRegistersOfProducer) + constant("kBlockN", BackwardTile::n) +
-           constant("kStages", tile.stages);
+           constant("kTmaWarpRegisters", kRegistersOfProducer) +
+           constant("kBlockN", BackwardTile::n) + constant("kStages", tile.stages);
   }
 };
 

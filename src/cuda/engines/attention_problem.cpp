@@ -64,9 +64,7 @@ std::int64_t AttentionShape::right_bound() const {
 AttentionProblem::AttentionProblem(const Region& region)
     : AttentionShape(region, *region.anchor_as<Forward>()), region_(region) {}
 
-bool AttentionProblem::has(Forward::In slot) const {
-  return has_input(region_, slot);
-}
+bool AttentionProblem::has(Forward::In slot) const { return has_input(region_, slot); }
 
 bool AttentionProblem::has_result(Forward::Out slot) const { return result(slot).present(); }
 
@@ -148,12 +146,11 @@ std::string print_attention_mask(const AttentionShape& problem, const Graph& gra
   const auto length = [&](const PointwiseProgram& program, const std::string& name) {
     const bool is_there = !program.steps.empty();
     text += constant("kHas_" + name, is_there);
-    text += is_there
-                ? print_integer_load(program.steps[0].view, graph, name, arguments)
-                : fmt::format(
-                      "__device__ inline int64 {}(const Args&, const Index (&)[4]) {{\n"
-                      "  return 0;\n}}\n",
-                      name);
+    text += is_there ? print_integer_load(program.steps[0].view, graph, name, arguments)
+                     : fmt::format(
+                           "__device__ inline int64 {}(const Args&, const Index (&)[4]) {{\n"
+                           "  return 0;\n}}\n",
+                           name);
   };
   length(problem.seq_len_q, "seq_len_q");
   length(problem.seq_len_kv, "seq_len_kv");

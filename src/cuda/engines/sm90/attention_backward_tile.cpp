@@ -31,7 +31,7 @@ std::int64_t shared_bytes(const AttentionBackwardProblem& problem, const Backwar
 }
 
 std::vector<BackwardTile> attention_tiles(const AttentionBackwardProblem& problem,
-                                  const DeviceProps& device) {
+                                          const DeviceProps& device) {
   std::vector<BackwardTile> result;
   for (const int stages : {2, 3}) {
     // S, dP, dK and dV have 192 registers of a thread.
@@ -41,8 +41,8 @@ std::vector<BackwardTile> attention_tiles(const AttentionBackwardProblem& proble
   return result;
 }
 
-double attention_seconds(const AttentionBackwardProblem& problem, const BackwardTile& tile, double bytes,
-                         const DeviceProps& device) {
+double attention_seconds(const AttentionBackwardProblem& problem, const BackwardTile& tile,
+                         double bytes, const DeviceProps& device) {
   // Estimates, not measured: the shares of the tensor cores' and of the bandwidth's peak that are
   // reached; cycles that are lost per tile of keys and per block of rows; seconds per launch.
   constexpr double kShare = 0.72, kMemoryShare = 0.87, kTileCycles = 6000, kBlockCycles = 300,
@@ -62,7 +62,8 @@ double attention_seconds(const AttentionBackwardProblem& problem, const Backward
   const double step = std::max({tensor, exponentials, shared}) / kShare + kBlockCycles;
   const auto tiles = static_cast<double>(ceil_div(problem.keys, std::int64_t{BackwardTile::n})) *
                      static_cast<double>(problem.batch * problem.key_heads);
-  const double of_tile = problem.visited_blocks(tile.m, BackwardTile::n) / tiles * step + kTileCycles;
+  const double of_tile =
+      problem.visited_blocks(tile.m, BackwardTile::n) / tiles * step + kTileCycles;
   // With masks the longest tiles come first and the shortest last.
   const double waves =
       problem.has_bounds() ? std::max(tiles / units, 1.0) + 0.3 : std::ceil(tiles / units);

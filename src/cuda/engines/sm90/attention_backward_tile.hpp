@@ -13,7 +13,7 @@
 namespace ashlar::cuda {
 
 struct AttentionBackwardTile90 {
-  int m = 64;  // query rows of a block
+  int m = 64;      // query rows of a block
   int stages = 2;  // of Q and of dO
 
   static constexpr int n = 128;  // keys of a CTA

@@ -39,6 +39,7 @@ __device__ inline void store_quad_row(typename Element::Word* row, int columns, 
     }
     transpose_quad(words);
     const int column = 32 * part + first_column;
-    if (column < columns) *(uint4*)(row + column) = make_uint4(words[0], words[1], words[2], words[3]);
+    if (column < columns)
+      *(uint4*)(row + column) = make_uint4(words[0], words[1], words[2], words[3]);
   }
 }

@@ -9,13 +9,13 @@
 // converts dQ.
 //
 // Requires ScoreMma (64 x kBlockM), KeyMma (64 x kHeadDim, B transposed), QueryMma (64 x 64, A and
-// B transposed), Element and sm90/attention_backward_buffers.cuh.
+// B transposed), Element, sm90/attention_backward_buffers.cuh and
+// sm90/attention_backward_store.cuh.
 #include "lib/ptx_barrier.cuh"
 #include "lib/ptx_math.cuh"
 #include "lib/ptx_opaque.cuh"
 #include "lib/ptx_red.cuh"
 #include "lib/ptx_wgmma.cuh"
-#include "lib/quad_rows.cuh"
 
 // --- producer
 
@@ -117,15 +117,6 @@ __device__ inline void clear_rows(uint8* matrix, int first) {
       rows[i] = make_uint4(0, 0, 0, 0);
   }
 }
-
-struct KeyGradients {
-  KeyMma::Fragment keys, values;
-
-  __device__ KeyGradients() {
-#pragma unroll
-    for (int i = 0; i < kHeadDim / 2; ++i) keys[i] = values[i] = 0;
-  }
-};
 
 struct BackwardConsumer {
   BackwardBuffers buffers;
@@ -299,35 +290,6 @@ struct BackwardConsumer {
     }
   }
 };
-
-// Rows of dK or dV; those past the length are zeros.
-template <class Pointer>
-__device__ inline void store_key_gradient(const Args& args, Pointer data,
-                                          const int64 (&strides)[3], const KeyTile& tile, int key,
-                                          int columns, float scale, KeyMma::Fragment& gradient) {
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const int own = key + 8 * r;
-#pragma unroll
-    for (int i = 0; i < kHeadDim / 4; ++i) {
-      float& value = gradient[i / 2 * 4 + 2 * r + i % 2];
-      value = own < tile.mask.keys ? value * scale : 0;
-    }
-    typename Element::Word* const row =
-        (typename Element::Word*)data +
-        (tile.batch * strides[0] + tile.key_head * strides[1] + own * strides[2]);
-    store_quad_row<Element>(row, own < (int)args.keys ? columns : 0, r, gradient);
-  }
-}
-
-__device__ inline void store_key_gradients(const Args& args, int key, KeyGradients& sums) {
-  // Found again, so that it does not take registers during the mainloop.
-  const KeyTile tile = KeyTile::of_cta(args);
-  store_key_gradient(args, args.d_k, args.d_k_strides, tile, key, (int)args.head_dim,
-                     score_scale(args), sums.keys);
-  store_key_gradient(args, args.d_v, args.d_v_strides, tile, key, (int)args.value_dim, 1,
-                     sums.values);
-}
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     attention_backward(const __grid_constant__ Args args) {

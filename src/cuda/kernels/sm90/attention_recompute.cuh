@@ -5,24 +5,6 @@
 // with strides [batch, head, row].
 #include "lib/ptx_opaque.cuh"
 
-template <class Pointer>
-__device__ inline const typename Element::Word* row_of(Pointer data, const int64 (&strides)[3],
-                                                       int batch, int head, int row) {
-  return (const typename Element::Word*)data +
-         (batch * strides[0] + head * strides[1] + row * strides[2]);
-}
-
-// Elements of columns lane, lane + 32...; zeros past `columns`.
-template <int kCount>
-__device__ inline void load_strip(const typename Element::Word* row, int lane, int columns,
-                                  float (&values)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    const int column = 32 * i + lane;
-    values[i] = column < columns ? widen(Element(), row[column]) : 0;
-  }
-}
-
 // One row by a warp. Only results of NaN are replaced; it ends where they are certain to be NaN.
 // `shift` and `factor` are those of the softmax, `exponent` and `scale` too.
 __device__ inline void recompute_row(const Args& args, const AttentionTile& tile,
