@@ -12,6 +12,7 @@ struct AttentionGraph {
   AttentionAttributes attributes = {};
   bool tokens_outside = false;   // [B, S, H, D] in memory
   std::int64_t value_heads = 0;  // 0: key_heads
+  bool ragged = false;           // that, without padding; with lengths
   bool lengths = false, sink = false, scale_tensor = false, statistics = false;
   bool seeded = false, block_mask = false;  // with attributes.dropout, block_rows, block_columns
   Dims bias = {};
@@ -22,8 +23,11 @@ struct AttentionGraph {
     Graph g("attention");
     const std::int64_t dv = value_dim == 0 ? head_dim : value_dim;
     const auto operand = [&](const char* name, std::int64_t h, std::int64_t s, std::int64_t d) {
-      const Layout layout =
-          tokens_outside ? Layout(Dims{s * h * d, d, h * d, 1}) : Layout(row_major);
+      const Dims tokens = {s * h * d, d, h * d, 1};
+      if (ragged)
+        return g.ragged_input(name, {batch, h, s, d}, dtype, tokens,
+                              g.input(std::string(name) + "_rows", {batch + 1, 1, 1, 1}, i32));
+      const Layout layout = tokens_outside ? Layout(tokens) : Layout(row_major);
       return g.input(name, {batch, h, s, d}, dtype, layout);
     };
     const std::int64_t pages = page == 0 ? 0 : (keys + page - 1) / page;  // of a batch
@@ -57,7 +61,8 @@ struct AttentionGraph {
     if (statistics)
       for (const Op::Out slot : {Op::stats, Op::max, Op::sum_exp}) wanted.emplace_back(slot);
     const auto results = g.apply(op, inputs, wanted);
-    g.output("o", results[Op::o]);
+    const Value o = g.output("o", results[Op::o]);
+    if (ragged) g.set_ragged(o, g.value(g.find_tensor("q_rows")));
     if (statistics) {
       g.output("stats", results[Op::stats]);
       g.output("max", results[Op::max]);

@@ -169,6 +169,19 @@ TEST_F(GpuAttentionSm80, ScoreOptions) {
   }
 }
 
+TEST_F(GpuAttentionSm80, RaggedBatches) {
+  for (const std::int64_t head_dim : {32, 20})
+    expect_agrees({.batch = 3,
+                   .key_heads = 1,
+                   .queries = 40,
+                   .keys = 75,
+                   .head_dim = head_dim,
+                   .attributes = kCausal,
+                   .ragged = true,
+                   .lengths = true,
+                   .statistics = true});
+}
+
 TEST_F(GpuAttentionSm80, PagedCaches) {
   for (const std::int64_t page : {16, 10})
     expect_agrees(

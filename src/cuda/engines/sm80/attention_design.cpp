@@ -33,7 +33,6 @@ Support AttentionDesigner::support() const {
       return Support::no("{} is {}, expected f16 or bf16", name, to_string(view->dtype));
     if (view->dtype != p.q.dtype)
       return Support::no("{} is {}, q is {}", name, to_string(view->dtype), to_string(p.q.dtype));
-    if (view->ragged_offset != kNoTensor) return Support::no("{} is ragged", name);
     for (const int axis : {2, 3})
       if (std::abs(view->strides[axis]) > std::numeric_limits<std::int32_t>::max())
         return Support::no("stride {} of axis {} of {} exceeds 32 bits", view->strides[axis], axis,

@@ -65,7 +65,7 @@ std::int64_t AttentionDesigner::access_bytes() const {
   for (const View* view : {&problem_.q, &problem_.k, &problem_.v}) {
     if (view->dims[3] > 1 && view->strides[3] != 1) return 2;
     fits(view->offset);
-    for (int axis = 0; axis < 3; ++axis)
+    for (int axis = view->ragged_offset == kNoTensor ? 0 : 1; axis < 3; ++axis)
       if (view->dims[axis] > 1) fits(view->strides[axis]);
   }
   return 2 * elements;
@@ -110,6 +110,23 @@ std::string AttentionDesigner::print_operands(const Graph& graph, std::int64_t t
                                "const Index (&)[4]) {{\n  return 0;\n}}\n",
                                name);
   };
+  const auto starts = [&](const View& view, const std::string& name) {
+    const bool is_ragged = view.ragged_offset != kNoTensor;
+    text += constant("kIsRagged_" + name, is_ragged);
+    std::string start = "0";
+    if (is_ragged) {
+      const View offsets = view_of(graph, view.ragged_offset);
+      text += print_integer_load(offsets, graph, "ragged_" + name, arguments);
+      start = fmt::format("ragged_{}(args, {{(Index)batch{}}})", name,
+                          offsets.dims.rank() > 1 ? ", 0, 0, 0" : "");
+    }
+    text += fmt::format(
+        "__device__ inline int64 start_of_{}(const Args& args, int batch) {{\n  return {};\n}}\n",
+        name, start);
+  };
+  starts(p.q, "q");
+  starts(p.k, "k");
+  starts(p.v, "v");
   pages(Forward::page_table_k, p.k, "k");
   pages(Forward::page_table_v, p.v, "v");
   const bool has_scale = p.has(Forward::scale_tensor), has_sink = p.has(Forward::sink);

@@ -329,7 +329,11 @@ struct Attention {
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     attention_sm80(const __grid_constant__ Args args) {
   const TilePosition position(args);
-  if (position.exists(args)) Attention<kAccess>(args, position).run(position);
+  if (!position.exists(args)) return;
+  if (kAccess == 2 || is_aligned(args, position))
+    Attention<kAccess>(args, position).run(position);
+  else
+    Attention<2>(args, position).run(position);
 }
 
 // Fallback for unaligned pointers.

@@ -39,8 +39,8 @@ struct RowAttention {
   float maximum, sum, output[kOwned];
 
   __device__ void run(const Args& args, const TilePosition& position, int row,
-                      const RowSource& query, const KeySource& keys, const ValueSource& values,
-                      int begin, int end, float sink) {
+                      const uint16* query, int query_element, const KeySource& keys,
+                      const ValueSource& values, int begin, int end, float sink) {
     const int lane = (int)threadIdx.x % 32;
     maximum = sink;
     sum = first_weight(sink);
@@ -53,7 +53,7 @@ struct RowAttention {
                            values.has(place.key);
       float score[1] = {minus_infinity()};
       if (is_seen) {
-        score[0] = scale_of(args) * dot(query, keys, place.key);
+        score[0] = scale_of(args) * dot(query, query_element, keys, place.key);
         finish_scores(args, place, score);
       }
       const float before = maximum;
@@ -71,7 +71,9 @@ struct RowAttention {
       for (int key = first; key < min(first + 32, end); ++key) {
         const float by = __shfl_sync(~0u, weight[0], key - first);
         if ((seen >> (key - first) & 1) == 0) continue;
-        const uint16* const value = values.at(key) + (int64)lane * values.element;
+        const uint16* value = values.at(key);
+        if (value == nullptr) continue;
+        value += (int64)lane * values.element;
 #pragma unroll
         for (int c = 0; c < kOwned; ++c)
           if (32 * c + lane < kValueDim)
@@ -81,12 +83,15 @@ struct RowAttention {
   }
 
  private:
-  __device__ static float dot(const RowSource& query, const KeySource& keys, int key) {
+  // Rows that do not exist are zeros.
+  __device__ static float dot(const uint16* query, int query_element, const KeySource& keys,
+                              int key) {
     const uint16* const row = keys.at(key);
     float total = 0;
+    if (query == nullptr || row == nullptr) return total;
 #pragma unroll 4
     for (int d = 0; d < kHeadDim; ++d)
-      total += widen(Element(), query.data[(int64)d * query.element]) *
+      total += widen(Element(), query[(int64)d * query_element]) *
                widen(Element(), row[(int64)d * keys.element]);
     return total;
   }
@@ -96,18 +101,16 @@ struct RowAttention {
 __device__ inline void attend_by_row(const Args& args) {
   const TilePosition position(args);
   const RowMask mask(args, position.batch);
-  RowSource query = query_rows(args, position);
+  const QuerySource queries = query_rows(args, position);
   const KeySource keys = key_rows(args, position);
   const ValueSource values = value_rows(args, position);
-  const uint16* const queries = query.data;
   const int lane = (int)threadIdx.x % 32, end = min(position.row + kBlockM, (int)args.queries);
   RowAttention attention;
 #pragma unroll 1
   for (int row = position.row + (int)threadIdx.x / 32; row < end; row += kWarps) {
     const bool exists = row < mask.rows;
-    query.data = queries + (int64)row * query.row;
-    attention.run(args, position, row, query, keys, values, mask.begin(row),
-                  exists ? mask.end(row) : 0,
+    attention.run(args, position, row, queries.at(row), queries.element, keys, values,
+                  mask.begin(row), exists ? mask.end(row) : 0,
                   kHasSink && exists ? sink_of(args, position.head) : minus_infinity());
     const bool is_empty = attention.maximum == minus_infinity();
     if (lane == 0)

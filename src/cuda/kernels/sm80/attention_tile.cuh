@@ -36,7 +36,7 @@ struct TilePosition {
 
 // The rows of one head in memory; strides in elements. `step`: between rows that a thread copies.
 struct RowSource {
-  static const bool kIsPaged = false;
+  static const bool kIsPaged = false, kHasGaps = false;
   const uint16* data;
   int row, element;
   int64 step;
@@ -47,10 +47,40 @@ struct RowSource {
   __device__ bool has(int) const { return true; }
   __device__ const uint16* at(int index) const { return data + (int64)index * row; }
 };
+// The same of a ragged tensor: Starts::of() is the first element of a batch. Rows that would be
+// behind the last element of the batch read as zeros.
+template <class Starts>
+struct RaggedSource {
+  static const bool kIsPaged = false, kHasGaps = true;
+  const uint16* data;
+  int row, element, rows;
+  __device__ static RaggedSource make(const Args& args, const uint16* head, int batch, int64,
+                                      int row, int element, int64) {
+    const int64 first = Starts::of(args, batch), next = Starts::of(args, batch + 1);
+    const int64 elements = next - first - (head - Starts::base(args)) - Starts::kLength;
+    const bool has_rows = elements >= 0 && row > 0;
+    return {head + first, row, element, has_rows ? (int)(elements / row) + 1 : elements >= 0};
+  }
+  __device__ bool has(int) const { return true; }
+  // Null where there is no row.
+  __device__ const uint16* at(int index) const {
+    return index < rows ? data + (int64)index * row : nullptr;
+  }
+};
+#define STARTS(Name, x, length)                                                        \
+  struct Name {                                                                        \
+    static const int kLength = length;                                                 \
+    __device__ static int64 of(const Args& args, int batch) { return start_of_##x(args, batch); } \
+    __device__ static const uint16* base(const Args& args) { return (const uint16*)args.x; } \
+  };
+STARTS(QueryStarts, q, kHeadDim)
+STARTS(KeyStarts, k, kHeadDim)
+STARTS(ValueStarts, v, kValueDim)
+
 // The same in pages: Pages::number() is that of a page of the batch, Pages::size() its rows.
 template <class Pages>
 struct PagedSource {
-  static const bool kIsPaged = true;
+  static const bool kIsPaged = true, kHasGaps = true;
   const Args& args;
   const uint16* data;  // of page 0
   int batch, row, element;
@@ -78,16 +108,35 @@ struct PagedSource {
   };
 PAGES(KeyPages, k)
 PAGES(ValuePages, v)
-template <bool kIsPaged, class Pages> struct SourceOf { typedef RowSource Type; };
-template <class Pages> struct SourceOf<true, Pages> { typedef PagedSource<Pages> Type; };
-typedef SourceOf<kHas_page_table_k != 0, KeyPages>::Type KeySource;
-typedef SourceOf<kHas_page_table_v != 0, ValuePages>::Type ValueSource;
+struct NoPages {};
+template <bool kIsPaged, bool kIsRagged, class Pages, class Starts> struct SourceOf {
+  typedef RowSource Type;
+};
+template <class Pages, class Starts> struct SourceOf<true, false, Pages, Starts> {
+  typedef PagedSource<Pages> Type;
+};
+template <class Pages, class Starts> struct SourceOf<false, true, Pages, Starts> {
+  typedef RaggedSource<Starts> Type;
+};
+typedef SourceOf<false, kIsRagged_q != 0, NoPages, QueryStarts>::Type QuerySource;
+typedef SourceOf<kHas_page_table_k != 0, kIsRagged_k != 0, KeyPages, KeyStarts>::Type KeySource;
+typedef SourceOf<kHas_page_table_v != 0, kIsRagged_v != 0, ValuePages, ValueStarts>::Type
+    ValueSource;
+
+// Whether copies of kAccess bytes are aligned: batches of ragged tensors begin anywhere.
+__device__ inline bool is_aligned(const Args& args, const TilePosition& position) {
+  int64 starts = 0;
+  if constexpr (kIsRagged_q) starts |= start_of_q(args, position.batch);
+  if constexpr (kIsRagged_k) starts |= start_of_k(args, position.batch);
+  if constexpr (kIsRagged_v) starts |= start_of_v(args, position.batch);
+  return starts % (kAccess / 2) == 0;
+}
 
 #define HEAD_SOURCE(Source, name, of_head)                                                        \
   Source::make(args, (const uint16*)args.name + (of_head) * args.name##_head, position.batch,     \
                args.name##_batch, (int)args.name##_row, (int)args.name##_element, args.name##_step)
-__device__ inline RowSource query_rows(const Args& args, const TilePosition& position) {
-  return HEAD_SOURCE(RowSource, q, position.head);
+__device__ inline QuerySource query_rows(const Args& args, const TilePosition& position) {
+  return HEAD_SOURCE(QuerySource, q, position.head);
 }
 __device__ inline KeySource key_rows(const Args& args, const TilePosition& position) {
   return HEAD_SOURCE(KeySource, k, divide(position.head, args.magic_group_k, 0));
@@ -113,13 +162,13 @@ struct RowLoader {
   __device__ static void load(const Source& source, uint8* tile, int first, int end) {
     const int thread = fresh_thread(), lane = thread % kLanes, first_row = thread / kLanes;
     const uint16* row = nullptr;
-    if constexpr (!Source::kIsPaged) row = source.at(first + first_row) + along(source, 8 * lane);
+    if constexpr (!Source::kHasGaps) row = source.at(first + first_row) + along(source, 8 * lane);
     uint8* to = tile + first_row * Tile::kPitch + 16 * lane;
     const int left = end - first - first_row;
 #pragma unroll kUnroll
     for (int step = 0; step < kSteps; ++step) {
       bool is_there = !kChecked || step * kStep < left;
-      if constexpr (Source::kIsPaged) {
+      if constexpr (Source::kHasGaps) {
         const int index = first + first_row + step * kStep;
         row = is_there ? source.at(index) : nullptr;
         is_there = row != nullptr;
@@ -128,11 +177,11 @@ struct RowLoader {
       if (kRows % kStep == 0 || first_row + step * kStep < kRows) {
 #pragma unroll kAccess == 2 ? 1 : kChunks
         for (int c = 0; c < kChunks / kLanes; ++c)
-          copy_chunk<kChecked || Source::kIsPaged>(source, to + 16 * kLanes * c,
+          copy_chunk<kChecked || Source::kHasGaps>(source, to + 16 * kLanes * c,
                                                    row + along(source, 8 * kLanes * c),
                                                    8 * (lane + kLanes * c), is_there);
       }
-      if constexpr (!Source::kIsPaged) row += source.step;
+      if constexpr (!Source::kHasGaps) row += source.step;
       to += kStep * Tile::kPitch;
     }
   }
