@@ -141,6 +141,17 @@ TEST_F(GpuAttentionSm80, SharedHeadsAndStrides) {
                    .tokens_outside = tokens_outside});
 }
 
+TEST_F(GpuAttentionSm80, SectionsOfHeads) {
+  const AttentionGraph problem{
+      .batch = 7, .heads = 2, .key_heads = 1, .queries = 70, .keys = 10, .head_dim = 8};
+  DeviceProps device = Device::named("cuda:0").props();
+  for (const std::int64_t groups : {3, 7}) {  // sections of 6, 6 and 2 heads; one of 14
+    device.l2_bytes = 2 * groups * problem.keys * 2 * problem.head_dim * 2;
+    cuda::expect_agrees(attention_sm80_engine(), problem.graph(), false, 3, support::Fill::plain,
+                        device);
+  }
+}
+
 TEST_F(GpuAttentionSm80, Scales) {
   for (const double scale : {0.0, -0.3, 2.0})
     expect_agrees({.queries = 9,

@@ -49,10 +49,11 @@ std::int64_t AttentionDesigner::section_heads() const {
                      bytes = 2 * problem_.keys * (problem_.head_dim + problem_.value_dim);
   const std::int64_t most = std::max<std::int64_t>(
       device_.l2_bytes / 2 / std::max<std::int64_t>(bytes, 1), ceil_div(all, kMaxGridY * group));
-  std::int64_t section = std::clamp<std::int64_t>(most * group, group, all);
-  // Sections of one size, so that no CTA is without work.
-  while (all % section != 0) section -= group;
-  return section;
+  const std::int64_t section = std::clamp<std::int64_t>(most * group, group, all);
+  // Preferably sections of one size, so that no CTA is without work.
+  std::int64_t equal = section;
+  while (all % equal != 0) equal -= group;
+  return 2 * equal >= section && all / equal <= kMaxGridY ? equal : section;
 }
 
 std::int64_t AttentionDesigner::access_bytes() const {
