@@ -251,9 +251,10 @@ KernelDesign AttentionDesigner::design(const Graph& graph, const Config& config)
       constant("kHeldRegisters", 16) +
       constant("kStagingColumns", staging_columns(value_columns())) + arguments.struct_text() +
       operands;
-  constexpr std::array<std::string_view, 6> kFiles = {
-      "lib/attention_mask.cuh",    "lib/epilogue_rows.cuh",   "sm80/attention_tile.cuh",
-      "sm80/attention_scores.cuh", "sm80/attention_rows.cuh", "sm80/attention.cuh"};
+  constexpr std::array<std::string_view, 7> kFiles = {
+      "lib/attention_mask.cuh",  "lib/epilogue_rows.cuh",     "sm80/attention_sources.cuh",
+      "sm80/attention_tile.cuh", "sm80/attention_scores.cuh", "sm80/attention_rows.cuh",
+      "sm80/attention.cuh"};
   launch.source = {"attention_sm80", assemble(kFiles, head)};
   launch.function = "attention_sm80";
   launch.unaligned_function = "attention_sm80_elements";

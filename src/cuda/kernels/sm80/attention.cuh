@@ -14,9 +14,11 @@
 //   scale_of(args), sink_of(args, h), store_stats(args, at, x), store_max, store_sum_exp
 //   args.q, q_batch, q_head, q_row, q_element   address and strides of Q; the same for k and v
 //   args.q_step, k_step, v_step                 row strides times RowLoader::kStep
-//   epilogue<kCount>(args, at, acc)        consumes O
+//   args.batches, heads, magic_heads            extents; divider words, also magic_group_k, _v
+//   args.factor_bits                            scale * log2(e) as the bits of a float
+//   epilogue<kCount>(args, at, acc)             consumes O
 // and what lib/attention_mask.cuh and lib/epilogue_rows.cuh read. This file follows these,
-// sm80/attention_tile.cuh, sm80/attention_scores.cuh and sm80/attention_rows.cuh.
+// sm80/attention_sources.cuh, attention_tile.cuh, attention_scores.cuh and attention_rows.cuh.
 #include "lib/online_softmax.cuh"
 #include "lib/ptx_mma.cuh"
 #include "lib/ptx_opaque.cuh"
