@@ -36,9 +36,10 @@ struct AttentionGraph {
       return g.input(name, {batch * pages + 1, h, page, d}, dtype);
     };
     Op op{attributes};
-    std::vector<Operand<Op>> inputs = {{Op::q, operand("q", heads, queries, head_dim)},
-                                       {Op::k, cache("k", key_heads, head_dim)},
-                                       {Op::v, cache("v", value_heads == 0 ? key_heads : value_heads, dv)}};
+    std::vector<Operand<Op>> inputs = {
+        {Op::q, operand("q", heads, queries, head_dim)},
+        {Op::k, cache("k", key_heads, head_dim)},
+        {Op::v, cache("v", value_heads == 0 ? key_heads : value_heads, dv)}};
     if (page > 0) {
       op.max_seq_len_kv = keys;
       inputs.push_back({Op::page_table_k, g.input("pages_k", {batch, 1, pages, 1}, i32)});

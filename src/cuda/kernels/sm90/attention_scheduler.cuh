@@ -54,6 +54,7 @@ __device__ inline int next_tile(AttentionBuffers& buffers, int number) {
   if constexpr (kDynamic) {
     buffers.tiles.consumer_wait();
     const int next = __shfl_sync(~0u, buffers.tile_numbers[buffers.tiles.stage], 0);
+    __syncwarp();  // All lanes have read.
     buffers.tiles.consumer_release(buffers.tiles.stage);
     buffers.tiles.next();
     return next;
