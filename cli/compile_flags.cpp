@@ -24,6 +24,7 @@ CompileOptions CompileFlags::chosen_options() const {
   chosen.fuse = !no_fuse;
   chosen.allow_tf32 = !no_tf32;
   chosen.allow_winograd = !no_winograd;
+  chosen.recompute = parse_recompute(recompute);
   return chosen;
 }
 
@@ -48,6 +49,29 @@ void add_tuning_flags(CLI::App& command, CompileFlags& flags, Tunes tunes) {
   top->needs(tune);
 }
 
+std::string at_least_0_bytes(const std::string& text) {
+  return text.starts_with('-') ? fmt::format("got {}, expected at least 0 bytes", text)
+                               : std::string();
+}
+
+void add_memory_flags(CLI::App& command, CompileFlags& flags) {
+  command
+      .add_option("--workspace-limit", flags.options.workspace_limit,
+                  "Most bytes of workspace the plan may ask for")
+      ->type_name("BYTES")
+      ->check(at_least_0_bytes);
+  command
+      .add_option("--recompute", flags.recompute,
+                  "Compute values again for readers that run much later, instead of keeping them: "
+                  "none, cheap (no matmuls, convolutions or attention) or all")
+      ->check(CLI::IsMember({"none", "cheap", "all"}));
+  command
+      .add_option("--recompute-budget", flags.options.recompute_budget,
+                  "Recompute no more than it takes for this workspace")
+      ->type_name("BYTES")
+      ->check(at_least_0_bytes);
+}
+
 }  // namespace
 
 void add_device_flag(CLI::App& command, std::string& device) {
@@ -70,14 +94,7 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags, Tunes tunes) {
   command.add_option("--engine", flags.options.engine, "Take this engine wherever it can run")
       ->type_name("ID");
   command.add_flag("--no-fuse", flags.no_fuse, "One region per operation");
-  command
-      .add_option("--workspace-limit", flags.options.workspace_limit,
-                  "Most bytes of workspace the plan may ask for")
-      ->type_name("BYTES")
-      ->check([](const std::string& text) {
-        return text.starts_with('-') ? fmt::format("got {}, expected at least 0 bytes", text)
-                                     : std::string();
-      });
+  add_memory_flags(command, flags);
 }
 
 }  // namespace ashlar::cli

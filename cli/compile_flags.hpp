@@ -15,6 +15,7 @@ struct CompileFlags {
   bool no_fuse = false;
   bool no_tf32 = false;
   bool no_winograd = false;
+  std::string recompute = "none";
 
   Device chosen_device() const;
   Device present_device() const;  // throws Error(invalid_argument) for one that cannot run here

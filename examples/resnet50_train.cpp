@@ -114,12 +114,12 @@ class TrainingStep {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool full = is_full(argc, argv);
+  const auto [full, options] = read_arguments(argc, argv);
   const Shape shape = full ? kFull : kSmall;
   const TrainingStep step(shape);
   const al::Graph& g = step.graph();
   print_planning(g);
-  const al::Plan plan = al::compile(g, al::Device::cpu());
+  const al::Plan plan = al::compile(g, al::Device::cpu(), options);
   std::cout << "workspace " << plan.workspace_size() / 1000000 << " MB\n";
 
   TrainingMemory memory(g, plan);

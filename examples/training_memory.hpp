@@ -15,12 +15,24 @@
 #include <utility>
 #include <vector>
 
-// The only argument is "full".
-inline bool is_full(int argc, char** argv) {
-  if (argc == 1) return false;
-  if (argc == 2 && std::string_view(argv[1]) == "full") return true;
-  std::cerr << argv[0] << ": got '" << argv[1] << "', expected no argument or 'full'\n";
-  std::exit(2);
+// [full] [none|cheap|all]: whether the model has its full size, and what the plan recomputes.
+struct Arguments {
+  bool full = false;
+  ashlar::CompileOptions options;
+};
+inline Arguments read_arguments(int argc, char** argv) {
+  Arguments arguments;
+  try {
+    for (int i = 1; i < argc; ++i)
+      if (i == 1 && std::string_view(argv[i]) == "full")
+        arguments.full = true;
+      else
+        arguments.options.recompute = ashlar::parse_recompute(argv[i]);
+  } catch (const ashlar::Error& error) {
+    std::cerr << argv[0] << ": " << error.what() << ", or first 'full'\n";
+    std::exit(2);
+  }
+  return arguments;
 }
 
 inline double seconds_since(std::chrono::steady_clock::time_point start) {

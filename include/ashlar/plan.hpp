@@ -26,6 +26,17 @@ class PlanData;  // of the library: not exported
 // on a GPU it may read them before earlier work of its stream has completed.
 using Constants = std::vector<std::pair<std::string, const void*>>;
 
+// What a plan computes again for reads that come much later, such as those of the backward part of
+// a training step, instead of keeping it in the workspace until then.
+enum class Recompute : std::uint8_t {
+  none,
+  cheap,  // results of pointwise operations, norms, reductions, data movement and the like
+  all,    // also those of matmuls, convolutions and attention, between a few values that are kept
+};
+
+std::string_view to_string(Recompute recompute);   // "none", "cheap", "all"
+Recompute parse_recompute(std::string_view name);  // throws Error(invalid_argument)
+
 struct CompileOptions {
   bool deterministic = false;  // only engines whose results are bitwise reproducible
   bool allow_tf32 = true;      // f32 matmuls and convolutions may round their operands to tf32
@@ -51,6 +62,10 @@ struct CompileOptions {
   int max_candidates = 0;
   // Engine id ("cpu.conv_tiles") to use for every region it supports; empty: no preference.
   std::string engine = {};
+  Recompute recompute = Recompute::none;
+  // Recomputes no more than it takes for an estimated workspace of at most so many bytes: the
+  // values that free the most bytes per FLOP first. 0: everything that `recompute` allows.
+  std::int64_t recompute_budget = 0;
   // See Constants. Not stored in a saved plan.
   Constants constants = {};
 };
@@ -119,11 +134,12 @@ class Plan {
   Inspection inspect() const;  // the same as values
 
   // Executes the plan. Pointers refer to memory of the plan's device (host memory for scalars) of
-  // byte_size() bytes each, aligned to an element; null is detected. Outputs must not overlap other
-  // tensors, except that `z` of a convolution may be its output. `workspace` has workspace_size()
-  // bytes. `stream` is a CUstream, null for the default stream; the CPU ignores it. The overloads
-  // with a Binding or a span of pointers, in binding order, do no allocation, lookup or locking.
-  // The memory of inputs and scalars is never written.
+  // byte_size() bytes each, aligned to their elements. Outputs must not overlap other
+  // tensors, except their input of CompileOptions::in_place; `z` of a convolution may be its
+  // output. `workspace` has workspace_size() bytes. `stream` is a CUstream, null for the default
+  // stream; the CPU ignores it. The overloads with a Binding or a span of pointers, in binding
+  // order, do no allocation, lookup or locking. The memory of inputs and scalars is never written,
+  // except that of in-place outputs.
   void run(std::initializer_list<std::pair<std::string_view, BoundPointer>> pointers,
            void* workspace = nullptr, void* stream = nullptr) const;
   void run(std::span<const std::pair<std::int64_t, BoundPointer>> pointers_by_uid,

@@ -40,6 +40,8 @@ Request request_from_c(const ashlar_compile_options* given) {
   result.tune_back_to_back = options.tune_back_to_back != 0;
   result.max_candidates = options.max_candidates;
   if (options.engine) result.engine = options.engine;
+  if (options.recompute) result.recompute = parse_recompute(options.recompute);
+  result.recompute_budget = options.recompute_budget;
   result.constants =
       constants_from_c(options.constant_names, options.constant_data, options.constant_count);
   return {device_from_c(options.device), std::move(result)};

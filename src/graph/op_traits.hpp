@@ -64,6 +64,10 @@ struct OpTraits {
   // The same without attention scores outside of masks. Null: as flops.
   double (*visible_flops)(const NodeShapes& node) = nullptr;
 
+  // Its arithmetic takes longer than its memory traffic: keeping a result is better than computing
+  // it again, where there is memory.
+  bool is_compute_bound = false;
+
   // --- dtypes and layouts
   // The inputs whose dtypes decide the precision of the arithmetic.
   SlotSet arithmetic_inputs = {0};

@@ -5,7 +5,9 @@
 
 #include "base/element.hpp"
 #include "plan/device_partition.hpp"
+#include "plan/lifetimes.hpp"
 #include "plan/plan_data.hpp"
+#include "plan/recompute.hpp"
 #include "plan/tune.hpp"
 #include "plan/workspace.hpp"
 
@@ -100,21 +102,14 @@ class MemoryPlanner {
 
   // An intermediate in memory is live from the step that writes it to the last step that reads it.
   void collect_intermediates() {
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
-      const int step = static_cast<int>(i);
-      for (TensorId id : plan_.steps[i].region.writes) {
-        const Tensor& tensor = plan_.lowered.graph.tensor(id);
-        if (tensor.kind != TensorKind::intermediate || intermediates_.contains(id)) continue;
-        const std::int64_t gap = plan_.options.guard ? 2 * kGuardBytes : 0;
-        intermediates_[id] = buffers_.size();
-        const std::int64_t bytes = byte_size(tensor);
-        buffers_.push_back(
-            {gap ? (bytes + kGuardBytes - 1) / kGuardBytes * kGuardBytes + gap : bytes, step,
-             step});
-      }
-      for (TensorId id : plan_.steps[i].region.reads)
-        if (const auto found = intermediates_.find(id); found != intermediates_.end())
-          buffers_[found->second].last_step = step;
+    Lifetimes lifetimes(plan_.lowered.graph);
+    for (const PlanData::Step& step : plan_.steps) lifetimes.add(step.region);
+    for (const Lifetime& one : lifetimes.all()) {
+      const std::int64_t gap = plan_.options.guard ? 2 * kGuardBytes : 0;
+      intermediates_[one.tensor] = buffers_.size();
+      const std::int64_t bytes = byte_size(plan_.lowered.graph.tensor(one.tensor));
+      buffers_.push_back({gap ? (bytes + kGuardBytes - 1) / kGuardBytes * kGuardBytes + gap : bytes,
+                          one.steps.front(), one.steps.back()});
     }
   }
 
@@ -149,6 +144,12 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const Backend& ba
   if (options.max_candidates < 0)
     fail(ErrorCode::invalid_argument, "max_candidates: got {}, expected at least 0",
          options.max_candidates);
+  if (options.recompute > Recompute::all)
+    fail(ErrorCode::invalid_argument, "recompute: got {}, expected none, cheap or all",
+         static_cast<int>(options.recompute));
+  if (options.recompute_budget < 0)
+    fail(ErrorCode::invalid_argument, "recompute_budget: got {} bytes, expected at least 0",
+         options.recompute_budget);
   auto plan = std::make_shared<PlanData>();
   plan->graph = graph.clone();
   plan->lowered =
@@ -160,6 +161,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const Backend& ba
 
   EngineChoices choices(table, device, options);
   std::vector<Region> regions = partition_for_device(plan->lowered, choices, plan->limits);
+  recompute(plan->lowered, choices, plan->limits, regions);
   if (saved && saved->size() != regions.size())
     fail(ErrorCode::invalid_argument,
          "plan: got {} saved regions, expected {} from this version; compile the graph again",

@@ -119,15 +119,15 @@ void fold_views(LoweredGraph& lowered, const EngineQuery& engines) {
     views.push_back(view_of(lowered.graph, static_cast<TensorId>(i)));
   const auto view = [&](TensorId id) -> View& { return views[static_cast<std::size_t>(id)]; };
 
-  // From the outputs backwards: an intermediate that is only transposed or reshaped into `y` is
-  // written directly to y's memory.
+  // From the outputs backwards: an intermediate that is transposed or reshaped into `y` is written
+  // directly to y's memory. Its other readers read it there.
   for (NodeId id = editor.node_count(); id-- > 0;) {
     const Node& node = editor.node(id);
     if (node.inputs.size() != 1 || node.outputs.size() != 1) continue;
     const TensorId x = node.inputs[0], y = node.outputs[0];
     const Tensor& source = editor.tensor(x);
     const Tensor& target = editor.tensor(y);
-    if (source.kind != TensorKind::intermediate || editor.uses(x) != 1 ||
+    if (source.kind != TensorKind::intermediate || view(x).tensor != x ||
         source.dtype != target.dtype)
       continue;
     // Useful only if y is an output or a view of one.

@@ -95,10 +95,23 @@ void GraphEditor::set_input(NodeId id, int slot, TensorId tensor) {
 
 NodeId GraphEditor::add(Node node) {
   const NodeId id = graph_.add_node(std::move(node));
-  removed_.push_back(0);
-  for (TensorId input : data_.nodes[static_cast<std::size_t>(id)].inputs)
-    if (input != kNoTensor) consumers_[static_cast<std::size_t>(input)].push_back(id);
+  index_added(id);
   return id;
+}
+
+NodeId GraphEditor::add_repeated(Node node) {
+  const NodeId id = node_count();
+  for (const TensorId output : node.outputs)
+    if (output != kNoTensor) data_.producers[static_cast<std::size_t>(output)] = id;
+  data_.nodes.push_back(std::move(node));
+  index_added(id);
+  return id;
+}
+
+void GraphEditor::index_added(NodeId id) {
+  removed_.push_back(0);
+  for (TensorId input : node(id).inputs)
+    if (input != kNoTensor) consumers_[static_cast<std::size_t>(input)].push_back(id);
 }
 
 void GraphEditor::remove(NodeId id) {
@@ -147,7 +160,17 @@ void GraphEditor::finish() {
       }
     }
   }
-  data_.nodes = std::move(ordered);
+  replace_nodes(std::move(ordered));
+}
+
+void GraphEditor::reorder(const std::vector<NodeId>& order) {
+  std::vector<Node> ordered;
+  for (const NodeId id : order) ordered.push_back(std::move(node(id)));
+  replace_nodes(std::move(ordered));
+}
+
+void GraphEditor::replace_nodes(std::vector<Node> nodes) {
+  data_.nodes = std::move(nodes);
   std::fill(data_.producers.begin(), data_.producers.end(), kNoNode);
   for (std::size_t i = 0; i < data_.nodes.size(); ++i)
     for (TensorId output : data_.nodes[i].outputs)

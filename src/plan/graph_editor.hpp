@@ -46,6 +46,8 @@ class GraphEditor {
   // The constant of that value, dtype and rank; a new one named `name` if the graph has none.
   TensorId constant(const std::string& name, double value, DType dtype, int rank);
   NodeId add(Node node);
+  // The same for a node that repeats another one: its outputs are complete, nothing is inferred.
+  NodeId add_repeated(Node node);
   void set_input(NodeId id, int slot, TensorId tensor);
   void remove(NodeId id);
   // Redirects every reader of `from` to `to`.
@@ -53,10 +55,15 @@ class GraphEditor {
 
   // Erases removed nodes and sorts the rest topologically.
   void finish();
+  // Puts the nodes into this order, of all ids. For graphs with views, whose dependencies are not
+  // in the graph.
+  void reorder(const std::vector<NodeId>& order);
 
  private:
+  void replace_nodes(std::vector<Node> nodes);
   void index();
   void index_tensors();
+  void index_added(NodeId id);
   TensorId add_tensor(Tensor tensor);  // makes its name and uid unique
   Graph& graph_;
   GraphData& data_;

@@ -16,6 +16,9 @@ struct LoweredGraph {
   Graph graph;
   std::vector<View> views;         // by tensor: the memory of its elements
   std::vector<std::string> notes;  // the rewrites, for explain()
+  // By tensor, empty where nothing is recomputed (plan/recompute.hpp): results that come after the
+  // point of most kept memory, so that no region before it may compute them.
+  std::vector<bool> late = {};
 };
 
 // Gives the operands of pointwise operations the rank of their result.

@@ -156,6 +156,7 @@ class ReshapeMover {
     const NodeId old = editor_.producer_id(movement.y);
     const std::string name = editor_.node(old).name;
     editor_.remove(id);
+    for (const TensorId input : node.inputs) remove_unread(input);
     const TensorId before = moved.outputs[0];
     gemm_values_.insert(before);
     editor_.add(std::move(moved));
@@ -165,6 +166,17 @@ class ReshapeMover {
     return true;
   }
 
+  // Removes the producer of a value that nothing reads any more, and what only that one read.
+  void remove_unread(TensorId id) {
+    const NodeId made = id == kNoTensor ? kNoNode : editor_.producer_id(id);
+    if (made == kNoNode || !std::holds_alternative<Pointwise>(editor_.node(made).op) ||
+        editor_.uses(id) != 0)
+      return;
+    editor_.remove(made);
+    const std::vector<TensorId> inputs = editor_.node(made).inputs;
+    for (const TensorId input : inputs) remove_unread(input);
+  }
+
   // Whether the inverse movement to `dims` undoes the movement `made`.
   bool undoes(const Movement& movement, const Node& made, const Dims& dims) const {
     if (made.op.index() != movement.op.index() || converts(made)) return false;
@@ -172,10 +184,38 @@ class ReshapeMover {
                                    : editor_.tensor(made.inputs[0]).dims == dims;
   }
 
+  // The producer of an operand if nothing else reads it and it could work on moved operands too:
+  // it can then be fused with the GEMM as well.
+  const Node* moved_along(TensorId id, const Movement& movement, const Dims& x_dims,
+                          const Dims& y_dims) const {
+    const Node* made = editor_.produced_by<Pointwise>(id);
+    if (made == nullptr || std::get<Pointwise>(made->op).mode == PointwiseMode::gen_index ||
+        editor_.uses(id) != 1)
+      return nullptr;
+    for (const TensorId input : made->inputs) {
+      if (input == kNoTensor) continue;
+      const auto moved = movement.moved_back(editor_.tensor(input).dims, x_dims, y_dims);
+      if (!moved || !is_view(input, movement, *moved)) return nullptr;
+    }
+    return made;
+  }
+
   TensorId seen_as(TensorId id, const Movement& movement, const Dims& dims) {
     const Tensor tensor = editor_.tensor(id);
     if (const Node* made = editor_.producer(id); made && undoes(movement, *made, dims))
       return made->inputs[0];
+    const Dims to = editor_.tensor(movement.x).dims, from = editor_.tensor(movement.y).dims;
+    if (const Node* made = moved_along(id, movement, to, from)) {
+      Node moved = *made;
+      for (TensorId& input : moved.inputs)
+        if (input != kNoTensor)
+          input =
+              seen_as(input, movement, *movement.moved_back(editor_.tensor(input).dims, to, from));
+      moved.outputs[0] = editor_.add_intermediate(tensor.name + ".before", dims, tensor.dtype);
+      const TensorId result = moved.outputs[0];
+      editor_.add(std::move(moved));
+      return result;
+    }
     if (tensor.kind == TensorKind::constant)
       return editor_.add_constant(tensor.name, tensor.value, tensor.dtype, dims.rank());
     const TensorId view = editor_.add_intermediate(tensor.name + ".view", dims, tensor.dtype);

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <numeric>
-#include <queue>
 #include <span>
 
 #include "graph/op_traits.hpp"
+#include "plan/execution_order.hpp"
 #include "plan/partition_groups.hpp"
 #include "plan/program_builder.hpp"
 #include "plan/tail_reduction.hpp"
@@ -35,8 +35,13 @@ class Partitioner : public PartitionGroups {
 
   std::vector<Region> regions() const {
     std::vector<Region> regions;
-    for (int g : execution_order()) regions.push_back(build(group(g)));
+    for (const Group& group : groups_) regions.push_back(build(group));
     return regions;
+  }
+  std::vector<Region> ordered_regions() const {
+    std::vector<NodeId> positions;
+    for (const Group& group : groups_) positions.push_back(seed_of(group));
+    return in_execution_order(lowered_, regions(), positions);
   }
 
  private:
@@ -72,7 +77,7 @@ class Partitioner : public PartitionGroups {
     std::size_t count = 0;
     for (const NodeId id : readers_of(g)) {
       if (group_of(id) != kNoGroup || !is_tail(id) || !is_value_of(g, node(id).inputs[0])) continue;
-      if (tensor(node(id).inputs[0]).dims != group.space) continue;
+      if (tensor(node(id).inputs[0]).dims != group.space || runs_later(g, id)) continue;
       count += tail_parts(node(id)).size();
       if (count > kMaxTailReductions) return;
       group.tails.insert(id);
@@ -214,38 +219,10 @@ class Partitioner : public PartitionGroups {
     }
   }
 
-  std::vector<int> execution_order() const {
-    std::vector<std::set<int>> after(groups_.size());
-    std::vector<int> waiting(groups_.size(), 0);
-    for (std::size_t g = 0; g < groups_.size(); ++g)
-      for_each_node(groups_[g], [&](NodeId id) {
-        for (TensorId input : dependencies_.reads(id)) {
-          const NodeId writer = dependencies_.writer(input);
-          if (writer == kNoNode || group_of(writer) == static_cast<int>(g) ||
-              group_of(writer) == kOutside)
-            continue;
-          if (after[static_cast<std::size_t>(group_of(writer))].insert(static_cast<int>(g)).second)
-            ++waiting[g];
-        }
-      });
-    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-    for (std::size_t g = 0; g < groups_.size(); ++g)
-      if (waiting[g] == 0) ready.push(static_cast<int>(g));
-    std::vector<int> order;
-    while (!ready.empty()) {
-      const int g = ready.top();
-      ready.pop();
-      order.push_back(g);
-      for (int next : after[static_cast<std::size_t>(g)])
-        if (--waiting[static_cast<std::size_t>(next)] == 0) ready.push(next);
-    }
-    return order;
-  }
-
   // A value is stored if it is an output or another region reads it.
   bool is_needed_outside(const Group& group, TensorId id) const {
     if (tensor(id).kind == TensorKind::output || view(id).tensor != id) return true;
-    const int g = group_of(group.anchor != kNoNode ? group.anchor : *group.after.begin());
+    const int g = group_of(seed_of(group));
     const auto& readers = dependencies_.readers(id);
     return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
       // No node of this group reads the value through a view of its memory: the rules forbid it.
@@ -330,7 +307,7 @@ std::vector<Region> partition(const LoweredGraph& lowered, const Dependencies& d
                               const std::vector<FusionLimits>& limits) {
   Partitioner groups(lowered, dependencies, limits);
   groups.grow_all();
-  return groups.regions();
+  return groups.ordered_regions();
 }
 
 std::vector<Region> partition(const LoweredGraph& lowered,

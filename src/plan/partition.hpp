@@ -29,7 +29,7 @@ std::vector<Region> partition(const LoweredGraph& lowered, const std::vector<Fus
 std::vector<Region> partition(const LoweredGraph& lowered, const Dependencies& dependencies,
                               const std::vector<FusionLimits>& limits);
 // The regions of a few nodes, given in ascending order, as if all others were regions of their own:
-// what other limits would give there, without partitioning the whole graph again.
+// what other limits would give there, without partitioning the whole graph again. In no order.
 std::vector<Region> partition_window(const LoweredGraph& lowered, const Dependencies& dependencies,
                                      const std::vector<FusionLimits>& limits,
                                      std::span<const NodeId> window);

@@ -114,6 +114,14 @@ bool PartitionGroups::depends_on(NodeId from, int g) const {
   return false;
 }
 
+bool PartitionGroups::runs_later(int g, NodeId id) const {
+  if (lowered_.late.empty()) return false;
+  const auto is_late = [&](NodeId one) {
+    return lowered_.late[static_cast<std::size_t>(node(one).outputs[0])];
+  };
+  return is_late(id) && !is_late(seed_of(group(g)));
+}
+
 bool PartitionGroups::is_value_of(int g, TensorId id) const {
   const Group& group = groups_[static_cast<std::size_t>(g)];
   const NodeId producer = producer_of(id);
@@ -146,6 +154,7 @@ const char* PartitionGroups::epilogue_obstacle(int g, NodeId id) const {
   const Group& group = this->group(g);
   if (is_dequantization(id)) return "block scales are fused into GEMM prologues only";
   if (tensor(node(id).outputs[0]).dims != group.space) return "the result has a different shape";
+  if (runs_later(g, id)) return "it is recomputed for readers that run later";
   if (!has_room(group, id)) return "the fused program would exceed its size limit";
   if ((is_random_step(id) || is_dropout(id)) && group.anchor != kNoNode &&
       !traits_of(node(group.anchor).op).draws_in_epilogue)

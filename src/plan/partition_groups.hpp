@@ -52,6 +52,13 @@ class PartitionGroups {
   // `id` is a value the epilogue holds in a register.
   bool is_value_of(int g, TensorId id) const;
 
+  // The node that the group grew from.
+  static NodeId seed_of(const Group& group) {
+    return group.anchor != kNoNode ? group.anchor : *group.after.begin();
+  }
+  // `id` is computed again for late readers: the group must not compute it early.
+  bool runs_later(int g, NodeId id) const;
+
   // Why the rules forbid `id` in the epilogue of the group; null if they allow it.
   const char* epilogue_obstacle(int g, NodeId id) const;
   // The same for the producer of `input` in a prologue of `anchor` over `space`. `reader` is the

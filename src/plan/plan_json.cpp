@@ -25,6 +25,8 @@ std::string Plan::to_json() const {
   options["fuse"] = data_->options.fuse;
   options["reference_only"] = data_->options.reference_only;
   options["guard"] = data_->options.guard;
+  options["recompute"] = std::string(to_string(data_->options.recompute));
+  options["recompute_budget"] = data_->options.recompute_budget;
   Json& regions = json["regions"] = Json::array();
   for (const PlanData::Step& step : data_->steps) {
     Json region;
@@ -53,13 +55,17 @@ SavedPlan read_saved_plan(std::string_view text) {
 
   const JsonReader saved_options = json.at("options");
   saved_options.require_known({"deterministic", "allow_tf32", "allow_winograd", "workspace_limit",
-                               "fuse", "reference_only", "guard"});
+                               "fuse", "reference_only", "guard", "recompute", "recompute_budget"});
   CompileOptions& options = plan.options;
   options.deterministic = saved_options.at("deterministic").boolean();
   options.allow_tf32 = saved_options.at("allow_tf32").boolean();
-  // Absent from plans saved before the option existed.
+  // Absent from plans saved before the options existed.
   if (saved_options.has("allow_winograd"))
     options.allow_winograd = saved_options.at("allow_winograd").boolean();
+  if (saved_options.has("recompute"))
+    options.recompute = parse_recompute(saved_options.at("recompute").string());
+  if (saved_options.has("recompute_budget"))
+    options.recompute_budget = saved_options.at("recompute_budget").integer();
   options.workspace_limit = saved_options.at("workspace_limit").integer();
   options.fuse = saved_options.at("fuse").boolean();
   options.reference_only = saved_options.at("reference_only").boolean();

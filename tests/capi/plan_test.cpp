@@ -77,6 +77,26 @@ TEST(CApiPlan, ReferenceReturnsValuesAndBounds) {
                  ASHLAR_INVALID_ARGUMENT, "not an output");
 }
 
+TEST(CApiPlan, RecomputeOptions) {
+  const GraphHandle graph = conv_relu();
+  ashlar_compile_options options = default_options();
+  const auto explained = [&] {
+    return text_of(ashlar_explain, static_cast<const ashlar_graph*>(graph.get()),
+                   static_cast<const ashlar_compile_options*>(&options));
+  };
+  options.recompute = "cheap";
+  EXPECT_THAT(explained(), HasSubstr("recomputed nothing"));
+  options.recompute_budget = 1 << 30;
+  EXPECT_THAT(explained(), HasSubstr("within the budget"));
+  ashlar_plan* plan = nullptr;
+  options.recompute_budget = -1;
+  EXPECT_REFUSED(ashlar_compile(graph.get(), &options, &plan), ASHLAR_INVALID_ARGUMENT,
+                 "recompute_budget: got -1");
+  options.recompute = "some";
+  EXPECT_REFUSED(ashlar_compile(graph.get(), &options, &plan), ASHLAR_INVALID_ARGUMENT,
+                 "recompute: got 'some', expected one of: none, cheap, all");
+}
+
 TEST(CApiPlan, OptionsNotesAndJson) {
   const GraphHandle graph = conv_relu();
   ashlar_compile_options options;

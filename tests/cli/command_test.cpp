@@ -53,9 +53,10 @@ TEST(Help, NamesEverySubcommandAndTheExitCodes) {
 TEST(Help, OfRunNamesEveryOption) {
   const Outcome run = ashlar({"run", "--help"});
   EXPECT_EQ(run.exit_code, 0);
-  for (const char* option : {"GRAPH", "--input", "--seed", "--check", "--time", "--time-budget",
-                             "--save", "--explain", "--guard", "--device", "--deterministic",
-                             "--no-tf32", "--no-winograd", "--no-fuse", "--workspace-limit"})
+  for (const char* option :
+       {"GRAPH", "--input", "--seed", "--check", "--time", "--time-budget", "--save", "--explain",
+        "--guard", "--device", "--deterministic", "--no-tf32", "--no-winograd", "--no-fuse",
+        "--workspace-limit", "--recompute", "--recompute-budget"})
     EXPECT_THAT(run.output, HasSubstr(option));
 }
 
@@ -67,6 +68,9 @@ TEST(Usage, MistakesAreOneSentence) {
   expect_refused(ashlar({"run", example("mlp_gelu"), "--seed", "many"}), "seed");
   expect_refused(ashlar({"run", example("mlp_gelu"), "--workspace-limit", "-1"}),
                  "--workspace-limit: got -1, expected at least 0 bytes");
+  expect_refused(ashlar({"run", example("mlp_gelu"), "--recompute", "some"}), "--recompute");
+  expect_refused(ashlar({"run", example("mlp_gelu"), "--recompute-budget", "-1"}),
+                 "--recompute-budget: got -1, expected at least 0 bytes");
   expect_refused(ashlar({"run", example("mlp_gelu"), "--device", "abacus"}), "abacus");
   expect_refused(ashlar({"explain", example("mlp_gelu"), "--device", "abacus"}), "abacus");
   expect_refused(ashlar({"run", example("mlp_gelu"), "--device", "h200"}), "not present");

@@ -54,12 +54,13 @@ struct Trial {
 
 std::vector<Trial> trials(std::uint64_t seed) {
   std::vector<Trial> result = {{"fused", {}, false}};
-  switch (seed % 6) {
+  switch (seed % 7) {
     case 0: result.push_back({"not fused", {.fuse = false}, false}); break;
     case 1: result.push_back({"no workspace", {.workspace_limit = 0}, false}); break;
     case 2: result.push_back({"deterministic", {.deterministic = true}, false}); break;
     case 3: result.push_back({"saved and loaded", {}, true}); break;
     case 4: result.push_back({"guarded", {.guard = true}, false}); break;
+    case 5: result.push_back({"recomputed", {.recompute = Recompute::all}, false}); break;
     default: result.push_back({"reference only", {.reference_only = true}, false}); break;
   }
   return result;

@@ -29,6 +29,8 @@ typedef struct ashlar_compile_options {
   int32_t tune;              /* default 0: time the candidates, select the fastest */
   int32_t tune_back_to_back; /* default 0 */
   int32_t max_candidates;    /* that tuning times per region; default 0: all */
+  const char* recompute;     /* "none", "cheap" or "all"; null: "none" */
+  int64_t recompute_budget;  /* bytes of workspace; default 0: no budget */
 } ashlar_compile_options;
 void ashlar_compile_options_init(ashlar_compile_options* options);
 

@@ -115,6 +115,7 @@ OpTraits define_traits<CausalConvForward>() {
           .gradient = causal_conv_gradient,
           .sample = sample_causal_conv_forward,
           .flops = causal_conv_flops<CausalConvForward>,
+          .is_compute_bound = true,
           .fused_inputs = {CausalConvForward::x}};
 }
 
@@ -125,6 +126,7 @@ OpTraits define_traits<CausalConvBackward>() {
           .infer = infer_causal_conv_backward,
           .sample = sample_causal_conv_backward,
           .flops = causal_conv_flops<CausalConvBackward>,
+          .is_compute_bound = true,
           .fused_inputs = {CausalConvBackward::x, CausalConvBackward::dy}};
 }
 

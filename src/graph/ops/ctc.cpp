@@ -107,6 +107,7 @@ OpTraits define_traits<CtcLoss>() {
           .sample = sample_ctc_loss,
           .contents = ctc_loss_contents,
           .flops = ctc_loss_flops,
+          .is_compute_bound = true,
           .fused_inputs = {CtcLoss::x},
           .rereads_inputs = true};
 }

@@ -124,6 +124,7 @@ OpTraits define_traits<Matmul>() {
           .sample = sample_matmul,
           .contents = matmul_contents,
           .flops = matmul_flops,
+          .is_compute_bound = true,
           .arithmetic_inputs = {Matmul::a, Matmul::b},
           .supports_complex = true,
           .fused_inputs = {Matmul::a, Matmul::b},

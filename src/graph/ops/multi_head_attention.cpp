@@ -244,7 +244,8 @@ OpTraits define_traits<MultiHeadAttentionForward>() {
           .gradient = multi_head_attention_gradient,
           .sample = sample_multi_head_attention_forward,
           .contents = multi_head_contents<MultiHeadAttentionForward>,
-          .flops = multi_head_flops<MultiHeadAttentionForward>};
+          .flops = multi_head_flops<MultiHeadAttentionForward>,
+          .is_compute_bound = true};
 }
 
 template <>
@@ -254,7 +255,8 @@ OpTraits define_traits<MultiHeadAttentionBackwardData>() {
           .infer = infer_multi_head_attention_backward_data,
           .sample = sample_multi_head_attention_backward_data,
           .contents = multi_head_contents<MultiHeadAttentionBackwardData>,
-          .flops = multi_head_flops<MultiHeadAttentionBackwardData>};
+          .flops = multi_head_flops<MultiHeadAttentionBackwardData>,
+          .is_compute_bound = true};
 }
 
 template <>
@@ -264,7 +266,8 @@ OpTraits define_traits<MultiHeadAttentionBackwardWeights>() {
           .infer = infer_multi_head_attention_backward_weights,
           .sample = sample_multi_head_attention_backward_weights,
           .contents = multi_head_contents<MultiHeadAttentionBackwardWeights>,
-          .flops = multi_head_flops<MultiHeadAttentionBackwardWeights>};
+          .flops = multi_head_flops<MultiHeadAttentionBackwardWeights>,
+          .is_compute_bound = true};
 }
 
 }  // namespace ashlar

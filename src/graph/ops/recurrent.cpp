@@ -311,7 +311,8 @@ OpTraits define_traits<RnnForward>() {
           .gradient = rnn_gradient,
           .sample = sample_rnn_forward,
           .contents = rnn_contents<RnnForward>,
-          .flops = rnn_flops<RnnForward>};
+          .flops = rnn_flops<RnnForward>,
+          .is_compute_bound = true};
 }
 
 template <>
@@ -321,7 +322,8 @@ OpTraits define_traits<RnnBackwardData>() {
           .infer = infer_rnn_backward_data,
           .sample = sample_rnn_backward_data,
           .contents = rnn_contents<RnnBackwardData>,
-          .flops = rnn_flops<RnnBackwardData>};
+          .flops = rnn_flops<RnnBackwardData>,
+          .is_compute_bound = true};
 }
 
 template <>
@@ -331,7 +333,8 @@ OpTraits define_traits<RnnBackwardWeights>() {
           .infer = infer_rnn_backward_weights,
           .sample = sample_rnn_backward_weights,
           .contents = rnn_contents<RnnBackwardWeights>,
-          .flops = rnn_flops<RnnBackwardWeights>};
+          .flops = rnn_flops<RnnBackwardWeights>,
+          .is_compute_bound = true};
 }
 
 }  // namespace ashlar
