@@ -25,6 +25,13 @@ CompileOptions CompileFlags::chosen_options() const {
   chosen.allow_tf32 = !no_tf32;
   chosen.allow_winograd = !no_winograd;
   chosen.recompute = parse_recompute(recompute);
+  for (const std::string& pair : in_place) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--in-place: got '{}', expected OUTPUT=INPUT", pair));
+    chosen.in_place.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+  }
   return chosen;
 }
 
@@ -70,6 +77,11 @@ void add_memory_flags(CLI::App& command, CompileFlags& flags) {
                   "Recompute no more than it takes for this workspace")
       ->type_name("BYTES")
       ->check(at_least_0_bytes);
+  command
+      .add_option("--in-place", flags.in_place,
+                  "Plan for an output in the memory of an input; may be repeated")
+      ->type_name("OUTPUT=INPUT")
+      ->allow_extra_args(false);
 }
 
 }  // namespace

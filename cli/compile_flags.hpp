@@ -6,6 +6,7 @@
 #include <ashlar/device.hpp>
 #include <ashlar/plan.hpp>
 #include <string>
+#include <vector>
 
 namespace ashlar::cli {
 
@@ -16,6 +17,7 @@ struct CompileFlags {
   bool no_tf32 = false;
   bool no_winograd = false;
   std::string recompute = "none";
+  std::vector<std::string> in_place;  // "output=input"
 
   Device chosen_device() const;
   Device present_device() const;  // throws Error(invalid_argument) for one that cannot run here

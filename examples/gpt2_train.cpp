@@ -116,12 +116,13 @@ class TrainingStep {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto [full, options] = read_arguments(argc, argv);
+  auto [full, options] = read_arguments(argc, argv);
   const Shape shape = full ? kFull : kSmall;
   const int steps = full ? 1 : 60;
   const TrainingStep step(shape);
   const al::Graph& g = step.graph();
   print_planning(g);
+  options.in_place = updates_in_place(g);
   const al::Plan plan = al::compile(g, al::Device::cpu(), options);
   std::cout << "workspace " << plan.workspace_size() / 1000000 << " MB\n";
 

@@ -49,17 +49,31 @@ inline void print_planning(const ashlar::Graph& graph) {
   }
 }
 
-// One buffer per bound tensor; after a step, "name.next" takes the place of "name".
+inline constexpr std::string_view kNext = ".next";
+
+// Every output "name.next" may be written to the memory of the input "name".
+inline ashlar::InPlace updates_in_place(const ashlar::Graph& graph) {
+  ashlar::InPlace pairs;
+  for (const ashlar::TensorId id : graph.bound_tensors()) {
+    const std::string& name = graph.tensor(id).name;
+    if (name.ends_with(kNext)) pairs.emplace_back(name, name.substr(0, name.size() - kNext.size()));
+  }
+  return pairs;
+}
+
+// One buffer per bound tensor; "name.next" is in that of "name".
 class TrainingMemory {
  public:
   TrainingMemory(const ashlar::Graph& graph, const ashlar::Plan& plan)
       : plan_(plan), binding_(plan.binding()) {
     for (const ashlar::TensorId id : graph.bound_tensors()) {
       const ashlar::Tensor& tensor = graph.tensor(id);
+      if (tensor.name.ends_with(kNext)) continue;
       std::vector<std::byte>& bytes = buffers_[tensor.name];
       bytes.resize(static_cast<std::size_t>(ashlar::byte_size(tensor)));
       binding_.set(tensor.name, bytes.data());
     }
+    for (const auto& [next, name] : updates_in_place(graph)) binding_.set(next, data(name));
     std::size_t room = static_cast<std::size_t>(plan.workspace_size()) + 64;
     workspace_.resize(room);
     aligned_workspace_ = workspace_.data();
@@ -78,18 +92,7 @@ class TrainingMemory {
     std::memcpy(data(name), &value, sizeof value);
   }
 
-  // One step; then every "name.next" becomes "name".
-  void step() {
-    plan_.run(binding_, aligned_workspace_);
-    constexpr std::string_view kNext = ".next";
-    for (auto& [next, bytes] : buffers_) {
-      if (!next.ends_with(kNext)) continue;
-      const std::string name = next.substr(0, next.size() - kNext.size());
-      std::swap(buffers_.at(name), bytes);
-      binding_.set(name, data(name));
-      binding_.set(next, bytes.data());
-    }
-  }
+  void step() { plan_.run(binding_, aligned_workspace_); }
 
  private:
   const ashlar::Plan& plan_;

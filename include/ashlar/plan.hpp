@@ -37,6 +37,9 @@ enum class Recompute : std::uint8_t {
 std::string_view to_string(Recompute recompute);   // "none", "cheap", "all"
 Recompute parse_recompute(std::string_view name);  // throws Error(invalid_argument)
 
+// Pairs of an output and an input, by name.
+using InPlace = std::vector<std::pair<std::string, std::string>>;
+
 struct CompileOptions {
   bool deterministic = false;  // only engines whose results are bitwise reproducible
   bool allow_tf32 = true;      // f32 matmuls and convolutions may round their operands to tf32
@@ -66,6 +69,11 @@ struct CompileOptions {
   // Recomputes no more than it takes for an estimated workspace of at most so many bytes: the
   // values that free the most bytes per FLOP first. 0: everything that `recompute` allows.
   std::int64_t recompute_budget = 0;
+  // Outputs that may be bound to the memory of an input: optimizer states, caches that grow. The
+  // input then holds the output after a run. Both have the same dims, strides and dtype. Where the
+  // planner cannot prove that every element is read before it is written, the result is computed in
+  // the workspace and copied last; explain() tells which.
+  InPlace in_place = {};
   // See Constants. Not stored in a saved plan.
   Constants constants = {};
 };

@@ -16,6 +16,18 @@ Constants constants_from_c(const char* const* names, const void* const* data, st
   return constants;
 }
 
+InPlace in_place_from_c(const ashlar_compile_options& options) {
+  const std::span<const char* const> outputs =
+      require_array(options.in_place_outputs, options.in_place_count, "in_place_outputs");
+  const std::span<const char* const> inputs =
+      require_array(options.in_place_inputs, options.in_place_count, "in_place_inputs");
+  InPlace pairs;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    pairs.emplace_back(require_text(outputs[i], "in_place_outputs"),
+                       require_text(inputs[i], "in_place_inputs"));
+  return pairs;
+}
+
 }  // namespace
 
 Request request_from_c(const ashlar_compile_options* given) {
@@ -42,6 +54,7 @@ Request request_from_c(const ashlar_compile_options* given) {
   if (options.engine) result.engine = options.engine;
   if (options.recompute) result.recompute = parse_recompute(options.recompute);
   result.recompute_budget = options.recompute_budget;
+  result.in_place = in_place_from_c(options);
   result.constants =
       constants_from_c(options.constant_names, options.constant_data, options.constant_count);
   return {device_from_c(options.device), std::move(result)};

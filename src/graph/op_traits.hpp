@@ -93,6 +93,9 @@ struct OpTraits {
   // The node as tail reductions of a GEMM; empty if it is none. Null: never.
   std::vector<TailPart> (*tails)(const Node& node) = nullptr;
   bool moves_elements = false;  // only copies elements
+  // The input that output 0 is an updated version of: of this input, an element of the output
+  // depends on the element at its position only. -1: none.
+  int updated_input = -1;
 
   std::span<const Slot> inputs = {}, outputs = {};  // filled in by the table
 

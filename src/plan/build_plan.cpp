@@ -5,6 +5,7 @@
 
 #include "base/element.hpp"
 #include "plan/device_partition.hpp"
+#include "plan/in_place.hpp"
 #include "plan/lifetimes.hpp"
 #include "plan/plan_data.hpp"
 #include "plan/recompute.hpp"
@@ -150,6 +151,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const Backend& ba
   if (options.recompute_budget < 0)
     fail(ErrorCode::invalid_argument, "recompute_budget: got {} bytes, expected at least 0",
          options.recompute_budget);
+  const std::vector<InPlacePair> in_place = in_place_pairs(graph, options);
   auto plan = std::make_shared<PlanData>();
   plan->graph = graph.clone();
   plan->lowered =
@@ -162,6 +164,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const Backend& ba
   EngineChoices choices(table, device, options);
   std::vector<Region> regions = partition_for_device(plan->lowered, choices, plan->limits);
   recompute(plan->lowered, choices, plan->limits, regions);
+  plan_in_place(in_place, plan->lowered, choices, plan->limits, regions);
   if (saved && saved->size() != regions.size())
     fail(ErrorCode::invalid_argument,
          "plan: got {} saved regions, expected {} from this version; compile the graph again",

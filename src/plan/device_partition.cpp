@@ -40,6 +40,7 @@ class DevicePartitioner {
     const CompileOptions& options = engines_.options();
     limits_.assign(lowered_.graph.nodes().size(),
                    FusionLimits{fuses_, fuses_, on_gpu_, on_gpu_ && !options.reference_only});
+    end_regions();
     while (true) {
       regions_ = partition(lowered_, dependencies_, limits_);
       if (!fuses_ || engines_.table().empty()) return std::move(regions_);
@@ -51,6 +52,15 @@ class DevicePartitioner {
   }
 
  private:
+  void end_regions() {
+    for (std::size_t id = 0; id < limits_.size(); ++id) {
+      const auto result = static_cast<std::size_t>(lowered_.graph.nodes()[id].outputs[0]);
+      if (result >= lowered_.unfused.size() || !lowered_.unfused[result]) continue;
+      limits_[id].epilogue = false;
+      limits_[id].reason = "an in-place output is written behind it";
+    }
+  }
+
   // Returns whether a limit of the region's nodes changed.
   bool narrow(const Region& region) {
     if (!region.reductions.empty() && !tails_pay(region)) return true;

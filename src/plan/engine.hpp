@@ -85,6 +85,10 @@ class Engine {
   virtual ComputeMethod method() const;
   virtual ComputeMethod method_for(const Region&) const { return method(); }
   virtual Support supports(const Region& region, const DeviceProps& device) const = 0;
+  // Whether each element that the epilogue writes is stored once, after all operands of the element
+  // have been read, and whether nothing else is kept in the memory of the results meanwhile. They
+  // may then be in the memory of an operand (plan/in_place.hpp).
+  virtual bool stores_last(const Region&) const { return is_last_resort(kind()); }
   // Valid configurations, cheapest first; at least one for a supported region.
   virtual std::vector<Config> configs(const Region& region, const DeviceProps& device) const = 0;
   // Dynamic shared memory per CTA of its GPU kernels, in bytes, not counting static arrays of a few

@@ -128,6 +128,12 @@ bool EngineChoices::has_engine(const Region& region, bool (*counts)(EngineKind))
   });
 }
 
+bool EngineChoices::all_store_last(const Region& region) const {
+  return std::ranges::all_of(table_, [&](const Engine* engine) {
+    return engine->stores_last(region) || !engine->supports(region, device_);
+  });
+}
+
 bool EngineChoices::has_specialised(const Region& region) {
   std::optional<bool>& answer = known(region).has_specialised;
   if (!answer) answer = has_engine(region, [](EngineKind kind) { return !is_last_resort(kind); });

@@ -22,6 +22,8 @@ class EngineChoices {
   const Choice& select(const Region& region);
   bool has_specialised(const Region& region);          // an engine that is no last resort
   bool has_more_than_reference(const Region& region);  // one that is not the reference
+  // Whether every engine that supports the region stores elements last (Engine::stores_last).
+  bool all_store_last(const Region& region) const;
 
  private:
   struct Known {

@@ -11,7 +11,8 @@ namespace {
 class Scheduler {
  public:
   Scheduler(const LoweredGraph& lowered, const std::vector<Region>& regions,
-            const std::vector<NodeId>& positions)
+            const std::vector<NodeId>& positions,
+            const std::vector<std::pair<int, int>>& constraints)
       : regions_(regions),
         positions_(positions),
         bytes_(lowered.graph.tensors().size(), 0),
@@ -31,6 +32,7 @@ class Scheduler {
         if (const int writer = writers[index(id)]; writer >= 0 && std::cmp_not_equal(writer, r))
           add_follower(writer, static_cast<int>(r));
       }
+    for (const auto& [before, after] : constraints) add_follower(before, after);
   }
 
   std::vector<int> order() {
@@ -104,10 +106,11 @@ class Scheduler {
 }  // namespace
 
 std::vector<Region> in_execution_order(const LoweredGraph& lowered, std::vector<Region> regions,
-                                       const std::vector<NodeId>& positions) {
+                                       const std::vector<NodeId>& positions,
+                                       const std::vector<std::pair<int, int>>& constraints) {
   std::vector<Region> ordered;
   ordered.reserve(regions.size());
-  for (const int region : Scheduler(lowered, regions, positions).order())
+  for (const int region : Scheduler(lowered, regions, positions, constraints).order())
     ordered.push_back(std::move(regions[static_cast<std::size_t>(region)]));
   return ordered;
 }

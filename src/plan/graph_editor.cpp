@@ -132,6 +132,15 @@ void GraphEditor::replace_uses(TensorId from, TensorId to) {
   consumers_[static_cast<std::size_t>(from)].clear();
 }
 
+void GraphEditor::move_result(TensorId from, TensorId to) {
+  if (const NodeId made = producer_id(from); made != kNoNode) {
+    std::ranges::replace(node(made).outputs, from, to);
+    data_.producers[static_cast<std::size_t>(to)] = made;
+    data_.producers[static_cast<std::size_t>(from)] = kNoNode;
+  }
+  replace_uses(from, to);
+}
+
 void GraphEditor::finish() {
   std::vector<Node> ordered;
   std::vector<char> state(data_.nodes.size(), 0);  // 1: being placed, 2: placed

@@ -53,6 +53,9 @@ class GraphEditor {
   // Redirects every reader of `from` to `to`.
   void replace_uses(TensorId from, TensorId to);
 
+  // Makes the producer of `from` compute `to` instead, and its readers read `to`.
+  void move_result(TensorId from, TensorId to);
+
   // Erases removed nodes and sorts the rest topologically.
   void finish();
   // Puts the nodes into this order, of all ids. For graphs with views, whose dependencies are not

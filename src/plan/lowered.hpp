@@ -19,6 +19,9 @@ struct LoweredGraph {
   // By tensor, empty where nothing is recomputed (plan/recompute.hpp): results that come after the
   // point of most kept memory, so that no region before it may compute them.
   std::vector<bool> late = {};
+  // By tensor, possibly shorter: first results of operations whose region ends there
+  // (plan/in_place.hpp).
+  std::vector<bool> unfused = {};
 };
 
 // Gives the operands of pointwise operations the rank of their result.

@@ -27,6 +27,9 @@ std::string Plan::to_json() const {
   options["guard"] = data_->options.guard;
   options["recompute"] = std::string(to_string(data_->options.recompute));
   options["recompute_budget"] = data_->options.recompute_budget;
+  Json& in_place = options["in_place"] = Json::array();
+  for (const auto& [output, input] : data_->options.in_place)
+    in_place.push_back(Json::array({output, input}));
   Json& regions = json["regions"] = Json::array();
   for (const PlanData::Step& step : data_->steps) {
     Json region;
@@ -55,7 +58,8 @@ SavedPlan read_saved_plan(std::string_view text) {
 
   const JsonReader saved_options = json.at("options");
   saved_options.require_known({"deterministic", "allow_tf32", "allow_winograd", "workspace_limit",
-                               "fuse", "reference_only", "guard", "recompute", "recompute_budget"});
+                               "fuse", "reference_only", "guard", "recompute", "recompute_budget",
+                               "in_place"});
   CompileOptions& options = plan.options;
   options.deterministic = saved_options.at("deterministic").boolean();
   options.allow_tf32 = saved_options.at("allow_tf32").boolean();
@@ -66,6 +70,13 @@ SavedPlan read_saved_plan(std::string_view text) {
     options.recompute = parse_recompute(saved_options.at("recompute").string());
   if (saved_options.has("recompute_budget"))
     options.recompute_budget = saved_options.at("recompute_budget").integer();
+  if (saved_options.has("in_place")) {
+    const JsonReader pairs = saved_options.at("in_place");
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      if (pairs[i].size() != 2) pairs[i].reject("an output and an input");
+      options.in_place.emplace_back(pairs[i][0].string(), pairs[i][1].string());
+    }
+  }
   options.workspace_limit = saved_options.at("workspace_limit").integer();
   options.fuse = saved_options.at("fuse").boolean();
   options.reference_only = saved_options.at("reference_only").boolean();

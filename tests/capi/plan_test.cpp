@@ -97,6 +97,26 @@ TEST(CApiPlan, RecomputeOptions) {
                  "recompute: got 'some', expected one of: none, cheap, all");
 }
 
+TEST(CApiPlan, InPlaceOutputs) {
+  const GraphHandle graph = matmul_graph(4, 4, 4);
+  ashlar_compile_options options = default_options();
+  const char* outputs[] = {"c"};
+  const char* inputs[] = {"a"};
+  options.in_place_outputs = outputs;
+  options.in_place_inputs = inputs;
+  options.in_place_count = 1;
+  EXPECT_THAT(text_of(ashlar_explain, static_cast<const ashlar_graph*>(graph.get()),
+                      static_cast<const ashlar_compile_options*>(&options)),
+              HasSubstr("in-place output 'c' is copied last"));
+  ashlar_plan* plan = nullptr;
+  inputs[0] = "q";
+  EXPECT_REFUSED(ashlar_compile(graph.get(), &options, &plan), ASHLAR_INVALID_ARGUMENT,
+                 "in_place: got 'q', expected the name of an input");
+  options.in_place_inputs = nullptr;
+  EXPECT_REFUSED(ashlar_compile(graph.get(), &options, &plan), ASHLAR_INVALID_ARGUMENT,
+                 "in_place_inputs");
+}
+
 TEST(CApiPlan, OptionsNotesAndJson) {
   const GraphHandle graph = conv_relu();
   ashlar_compile_options options;

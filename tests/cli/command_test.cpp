@@ -56,7 +56,7 @@ TEST(Help, OfRunNamesEveryOption) {
   for (const char* option :
        {"GRAPH", "--input", "--seed", "--check", "--time", "--time-budget", "--save", "--explain",
         "--guard", "--device", "--deterministic", "--no-tf32", "--no-winograd", "--no-fuse",
-        "--workspace-limit", "--recompute", "--recompute-budget"})
+        "--workspace-limit", "--recompute", "--recompute-budget", "--in-place"})
     EXPECT_THAT(run.output, HasSubstr(option));
 }
 
@@ -71,6 +71,8 @@ TEST(Usage, MistakesAreOneSentence) {
   expect_refused(ashlar({"run", example("mlp_gelu"), "--recompute", "some"}), "--recompute");
   expect_refused(ashlar({"run", example("mlp_gelu"), "--recompute-budget", "-1"}),
                  "--recompute-budget: got -1, expected at least 0 bytes");
+  expect_refused(ashlar({"run", example("mlp_gelu"), "--in-place", "y"}), "expected OUTPUT=INPUT");
+  expect_refused(ashlar({"run", example("mlp_gelu"), "--in-place", "q=x"}), "name of an output");
   expect_refused(ashlar({"run", example("mlp_gelu"), "--device", "abacus"}), "abacus");
   expect_refused(ashlar({"explain", example("mlp_gelu"), "--device", "abacus"}), "abacus");
   expect_refused(ashlar({"run", example("mlp_gelu"), "--device", "h200"}), "not present");

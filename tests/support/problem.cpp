@@ -31,21 +31,40 @@ const std::vector<Expected>& Problem::expected(const PlanNotes& notes) {
   return place->second;
 }
 
+TensorId Problem::bound_as(TensorId id) const {
+  const Graph& graph = memory_.graph();
+  for (const auto& [output, input] : shared_)
+    if (graph.tensor(id).name == input) return graph.find_tensor(output);
+  return id;
+}
+
 template <class AnyPlan>
 std::string Problem::run_on(const AnyPlan& plan, const DeviceProps& device,
                             std::int64_t workspace_bytes, const PlanNotes& notes) {
   GuardedBlock workspace(static_cast<std::size_t>(workspace_bytes));
   memory_.paint_outputs();
+  const Graph& graph = memory_.graph();
+  for (const auto& [output, input] : shared_) {
+    const TensorId y = graph.find_tensor(output), x = graph.find_tensor(input);
+    for (std::int64_t i = 0; i < number_count(graph.tensor(y)); ++i)
+      write_element(graph.tensor(y), memory_.data(y), i,
+                    read_element(graph.tensor(x), memory_.data(x), i));
+  }
+  std::vector<void*> pointers;
+  for (const TensorId id : memory_.bound()) pointers.push_back(memory_.data(bound_as(id)));
   if (device.kind == DeviceKind::cpu) {
-    plan.run(memory_.pointers(), workspace.data(), nullptr);
+    plan.run(pointers, workspace.data(), nullptr);
   } else {
     const Device home(device);
     DeviceCopies copies(home);
-    std::vector<void*> pointers(memory_.pointers().begin(), memory_.pointers().end());
-    for (std::size_t i = 0; i < pointers.size(); ++i)
-      if (const TensorId id = memory_.bound()[i];
-          memory_.graph().tensor(id).kind != TensorKind::scalar)
-        pointers[i] = copies.add(memory_.block(id));
+    std::map<TensorId, void*> on_device;
+    for (std::size_t i = 0; i < pointers.size(); ++i) {
+      const TensorId id = bound_as(memory_.bound()[i]);
+      if (graph.tensor(id).kind == TensorKind::scalar) continue;
+      void*& memory = on_device[id];
+      if (memory == nullptr) memory = copies.add(memory_.block(id));
+      pointers[i] = memory;
+    }
     void* device_workspace = copies.add(workspace);
     copies.upload();
     plan.run(std::span<void* const>(pointers), device_workspace, nullptr);

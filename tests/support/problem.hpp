@@ -23,6 +23,9 @@ class Problem {
   // Outputs must equal the oracle's bit for bit: valid for linear operations on integers, except
   // with Winograd tiles of 4, whose matrices are not exact, and reduced-precision accumulation.
   void require_exact();
+  // Binds each output to the memory of its input, which gets a copy of the input's elements: as a
+  // caller does that declares CompileOptions::in_place.
+  void share(const InPlace& pairs) { shared_ = pairs; }
   // Runs the plan once with poisoned outputs and workspace. Returns a message if an output is wrong
   // or other memory was written; empty on success.
   std::string run(const PlanData& plan);
@@ -38,11 +41,15 @@ class Problem {
   std::string run_on(const AnyPlan& plan, const DeviceProps& device, std::int64_t workspace_bytes,
                      const PlanNotes& notes);
 
+  // Of the output, for a shared input.
+  TensorId bound_as(TensorId id) const;
+
   BoundMemory memory_;
   const std::vector<Expected>& expected(const PlanNotes& notes);
 
   std::map<PlanNotes, std::vector<Expected>> expected_;
   bool exact_ = false;
+  InPlace shared_;
   std::int64_t elements_ = 0, compared_ = 0;
 };
 

@@ -31,6 +31,10 @@ typedef struct ashlar_compile_options {
   int32_t max_candidates;    /* that tuning times per region; default 0: all */
   const char* recompute;     /* "none", "cheap" or "all"; null: "none" */
   int64_t recompute_budget;  /* bytes of workspace; default 0: no budget */
+  /* Outputs that may be bound to the memory of an input, and their inputs, by name. */
+  const char* const* in_place_outputs;
+  const char* const* in_place_inputs;
+  int32_t in_place_count; /* default 0 */
 } ashlar_compile_options;
 void ashlar_compile_options_init(ashlar_compile_options* options);
 

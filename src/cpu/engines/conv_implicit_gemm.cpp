@@ -144,6 +144,9 @@ class ConvImplicitGemmEngine final : public Engine {
     return "implicit-GEMM convolution that gathers its patches while packing";
   }
 
+  bool stores_last(const Region& region) const override {
+    return region.anchor_as<ConvBackwardFilter>() != nullptr;
+  }
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!is_convolution(region)) return Support::other_operation("the anchor is not a convolution");
     const int spatial = region.anchor->outputs[0].dims.rank() - 2;

@@ -18,6 +18,9 @@ class ConvTilesEngine final : public Engine {
     return "indirect-GEMM convolution on tiles of pixels read in place, filter in panels";
   }
 
+  bool stores_last(const Region& region) const override {
+    return region.anchor_as<ConvBackwardFilter>() != nullptr;
+  }
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!is_convolution(region)) return Support::other_operation("the anchor is not a convolution");
     const int spatial = region.anchor->outputs[0].dims.rank() - 2;

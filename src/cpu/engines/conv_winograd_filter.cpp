@@ -236,6 +236,9 @@ class ConvWinogradFilterEngine final : public Engine {
   std::string_view description() const override {
     return "Winograd backward-filter of 3 x 3 convolution of stride 1";
   }
+  bool stores_last(const Region& region) const override {
+    return region.anchor_as<ConvBackwardFilter>() != nullptr;
+  }
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<ConvBackwardFilter>())
       return Support::other_operation("the anchor is not a backward-filter convolution");

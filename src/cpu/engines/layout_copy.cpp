@@ -169,6 +169,7 @@ class LayoutCopyEngine final : public Engine {
     return "layout copy of one tensor without conversion";
   }
 
+  bool stores_last(const Region&) const override { return true; }
   Support supports(const Region& region, const DeviceProps&) const override {
     if (region.anchor) return Support::other_operation("the region has an anchor");
     if (!is_copy(region.epilogue)) return Support::no("the region is not a plain copy");

@@ -254,6 +254,10 @@ class MatmulGemmEngine final : public Engine {
     return "packed, register-blocked GEMM with fused prologues and epilogue";
   }
 
+  bool stores_last(const Region& region) const override {
+    // Post-ops are applied to partial sums that are kept in the result.
+    return region.anchor_as<Matmul>() && !post_ops_of(region);
+  }
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<Matmul>()) return Support::other_operation("the anchor is not a matmul");
     const auto& inputs = region.anchor->inputs;

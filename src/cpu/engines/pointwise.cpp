@@ -71,6 +71,7 @@ class PointwiseEngine final : public Engine {
     return "fused pointwise operations, run over rows in L1-sized tiles";
   }
 
+  bool stores_last(const Region&) const override { return true; }
   Support supports(const Region& region, const DeviceProps&) const override {
     if (region.anchor) return Support::other_operation("the region has an anchor");
     if (is_ragged(region.epilogue))

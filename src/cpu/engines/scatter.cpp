@@ -22,6 +22,9 @@ class ScatterEngine final : public Engine {
     return "scatter by sorted slices, or by lines accumulated in scratch memory";
   }
 
+  bool stores_last(const Region& region) const override {
+    return region.anchor_as<Scatter>() != nullptr;
+  }
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<Scatter>())
       return Support::other_operation("the anchor is not a scatter");

@@ -210,6 +210,7 @@ class ScatterSlicesKernel final : public Kernel {
 
   // Copies bytes, or writes zeros if `from` is null.
   void copy(const std::byte* from, std::int64_t bytes, std::byte* to) const {
+    if (from == to) return;  // y is in the memory of base
     constexpr std::int64_t kPiece = 4096;
     alignas(64) static constexpr std::byte kZeros[kPiece] = {};
     if (!stream_ && from == nullptr)

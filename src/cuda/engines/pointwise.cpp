@@ -67,6 +67,7 @@ class PointwiseEngine final : public CudaEngine {
     return "pointwise operations, random numbers, dropout, concatenation, vectorised to 16 bytes";
   }
 
+  bool stores_last(const Region&) const override { return true; }
   Support supports(const Region& region, const DeviceProps&) const override {
     const std::vector<PointwiseProgram> programs = element_programs(region);
     if (programs.empty()) return Support::other_operation("the region is not element-wise");

@@ -177,6 +177,7 @@ class PointwiseTiledEngine final : public CudaEngine {
     return "pointwise operations on transposed tensors, in shared-memory tiles";
   }
 
+  bool stores_last(const Region&) const override { return true; }
   Support supports(const Region& region, const DeviceProps&) const override {
     const std::vector<PointwiseProgram> programs = element_programs(region);
     if (programs.empty()) return Support::other_operation("the region is not element-wise");

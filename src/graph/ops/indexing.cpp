@@ -194,7 +194,8 @@ OpTraits define_traits<Scatter>() {
           .arithmetic_inputs = {Scatter::source, Scatter::base},
           .supports_e8m0 = scatter_sets,
           .fused_inputs = {Scatter::source, Scatter::base},
-          .draws_in_epilogue = true};
+          .draws_in_epilogue = true,
+          .updated_input = Scatter::base};
 }
 
 }  // namespace ashlar
