@@ -71,8 +71,9 @@ void VocabularyGradient(const T* x, T shift, T offset, T factor, std::int64_t n,
     auto p = argument;
     if constexpr (sizeof(T) == sizeof(float))
       p = ExpOf(d, argument);
-    else  // Highway's Exp returns 0 for NaN
-      p = hn::IfThenElse(hn::IsNaN(argument), argument, hn::Exp(d, argument));
+    else  // Highway's Exp returns 0 for NaN and is wrong far beyond its largest finite result
+      p = hn::IfThenElse(hn::IsNaN(argument), argument,
+                         hn::Exp(d, hn::Min(argument, hn::Set(d, 1000.0))));
     return hn::Mul(hn::Sub(p, offsets), factors);
   });
 }
