@@ -28,13 +28,15 @@ Approx<A> unknown_with(Approx<A> result, Approx<A> cause) {
   return unknown_unless(!cause.unknown(), result);
 }
 
-// `x`, which an implementation may also compute as `other`: the same in exact arithmetic, but with
-// intermediates that may overflow where those of `x` do not.
+// `x`, which an implementation may also compute as `other`: the same in exact arithmetic, but
+// intermediates of one may overflow, or be infinity minus infinity, where those of the other do
+// not.
 inline double or_overflow_of(double, double x) { return x; }
 template <Arithmetic A>
 Approx<A> or_overflow_of(Approx<A> other, Approx<A> x) {
-  const bool overflows = other.unknown() || !std::isfinite(other.value);
-  return unknown_unless(!overflows || !std::isfinite(x.value), x);
+  const bool both_finite = std::isfinite(other.value) && std::isfinite(x.value);
+  const bool same = other.value == x.value || (std::isnan(other.value) && std::isnan(x.value));
+  return unknown_unless(!other.unknown() && (both_finite || same), x);
 }
 
 // A truth value that may be either 0 or 1.

@@ -217,24 +217,25 @@ INSTANTIATE_TEST_SUITE_P(Shard, RandomGraphs, testing::Range(0, static_cast<int>
 // Graphs of seeds that once disagreed with the oracle or read outside a tensor, stored in
 // tests/random/found because GraphMaker has changed since.
 constexpr std::uint64_t kFoundSeeds[] = {
-    31235537,   // attention read the query after the last one (found by AddressSanitizer)
-    31089783,   // int8 matmul whose e4m3 result was not rounded before an f32 epilogue
-    31000733,   // the same in e5m2
-    31422915,   // the same, u8 operands
-    31245232,   // the same, convolution
-    77115470,   // multi-head attention rounded score gradients to the fp8 type of d_o
-    31434510,   // oracle: dx of a norm from dscale, which overflows
-    31042940,   // the same
-    31298405,   // oracle: fp8 attention, no keys, a sink of NaN
-    31207650,   // oracle: softmax row of -inf times NaN, recognised as attention
-    31367304,   // oracle: power of a negative base whose exponent may be 0
-    31079425,   // oracle: rsqrt of a zero of either sign
-    31444371,   // oracle: integer average of an input with an error
-    55005062,   // oracle: rounding of a small difference with a large error
-    31219616,   // oracle: gelu near 0, Phi by erfc
-    31134616,   // the same
-    700004465,  // cross-entropy gradient in f64: exp of +inf, statistics of -inf
-    700010800,  // the same: exp that overflows
+    31235537,    // attention read the query after the last one (found by AddressSanitizer)
+    31089783,    // int8 matmul whose e4m3 result was not rounded before an f32 epilogue
+    31000733,    // the same in e5m2
+    31422915,    // the same, u8 operands
+    31245232,    // the same, convolution
+    77115470,    // multi-head attention rounded score gradients to the fp8 type of d_o
+    31434510,    // oracle: dx of a norm from dscale, which overflows
+    31042940,    // the same
+    31298405,    // oracle: fp8 attention, no keys, a sink of NaN
+    31207650,    // oracle: softmax row of -inf times NaN, recognised as attention
+    31367304,    // oracle: power of a negative base whose exponent may be 0
+    31079425,    // oracle: rsqrt of a zero of either sign
+    31444371,    // oracle: integer average of an input with an error
+    55005062,    // oracle: rounding of a small difference with a large error
+    31219616,    // oracle: gelu near 0, Phi by erfc
+    31134616,    // the same
+    1200018020,  // oracle: norm gradient of an infinite scale, multiplied before or after the sums
+    700004465,   // cross-entropy gradient in f64: exp of +inf, statistics of -inf
+    700010800,   // the same: exp that overflows
 };
 
 constexpr std::uint64_t kFoundOnGpus[] = {
