@@ -100,7 +100,8 @@ class AttentionSm90Engine final : public CudaEngine {
     constexpr auto kFiles = std::to_array<std::string_view>(
         {"lib/attention_mask.cuh", "sm90/warpgroups.cuh", "sm90/attention_buffers.cuh",
          "sm90/attention_scheduler.cuh", "sm90/attention_softmax.cuh", "sm90/attention_store.cuh",
-         "sm90/attention_recompute.cuh", "sm90/attention_forward.cuh"});
+         "sm90/attention_strips.cuh", "sm90/attention_recompute.cuh",
+         "sm90/attention_forward.cuh"});
     launch.source = {"attention_sm90", assemble(kFiles, head)};
     launch.function = "attention_forward";
     launch.threads = static_cast<unsigned>((tile.consumers() + 1) * 128);
