@@ -12,11 +12,23 @@ __device__ inline void operand_a(const Args& args, const Index (&at)[3], R (&val
   for (int i = 0; i < kCount; ++i) values[i] = token < 0 ? (R)0 : values[i];
 }
 
-// Scatter: skips rows without an expert and output rows to which several rows are routed, which
-// moe/other_rows.cuh computes.
+// Gather: rows without a token are 0, although 0 times a weight of NaN is NaN. Scatter: skips rows
+// without an expert and output rows to which several rows are routed, which moe/other_rows.cuh
+// computes.
 template <int kHalf, class Accum, class Tails>
 __device__ inline void epilogue_tile_rows(const Args& args, const WorkTile& work, uint8* staging,
-                                        const Accum (&accum)[kHalf], int row, Tails& tails) {
+                                          Accum (&accum)[kHalf], int row, Tails& tails) {
+  if constexpr (kGather) {
+    const int first = row + (int)threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int own = first + 8 * half;
+      const bool is_missing = own < work.row_end && source(args, (Index)own) < 0;
+#pragma unroll
+      for (int i = 0; i < kHalf; ++i)
+        if (i / 2 % 2 == half && is_missing) accum[i] = 0;
+    }
+  }
   const auto place = [&](Index from, Index(&at)[kRank]) {
     const Index to = destination(args, from, (Index)args.output_rows);
     if (kScatter && (to < 0 || !work.has_expert || ((const int*)args.row_counts)[to] != 1))

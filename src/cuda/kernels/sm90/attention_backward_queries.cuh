@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(256)
     store_quad_row<Element>(to, own < (int)args.queries ? (int)args.head_dim - column : 0, r,
                             gradient);
     if constexpr (kHasLeftBound || kHasRightBound)
-      for_poisoned_rows(probe_row(gradient, r), [&](int quad) {
+      for_poisoned_rows(own < (int)args.queries ? probe_row(gradient, r) : 0.f, [&](int quad) {
         const int poisoned = __shfl_sync(~0u, own, 4 * quad);
         recompute_query(args, RowMask(args, batch), batch, of_batch, poisoned,
                         (int64)head * (int)args.tiles_m * kBlockM + poisoned, column,

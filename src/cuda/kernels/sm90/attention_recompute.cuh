@@ -58,7 +58,8 @@ __device__ inline void recompute_nonfinite(const Args& args, const AttentionTile
     for (int i = 0; i < kValueDim / 4; ++i)
       probe = fmaf(output[i / 2 * 4 + 2 * r + i % 2], 0, probe);
     // With a sum of NaN the whole row is NaN.
-    const bool is_poisoned = probe != probe && softmax.sum[r] == softmax.sum[r];
+    const bool is_poisoned = probe != probe && softmax.sum[r] == softmax.sum[r] &&
+                             row + 8 * r < (int)args.queries;
     const uint32 lanes = __ballot_sync(~0u, is_poisoned);
     if (lanes == 0) continue;
     __syncwarp();  // the stores of store_tile

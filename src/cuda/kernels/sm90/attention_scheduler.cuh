@@ -49,12 +49,13 @@ __device__ inline void announce_tile(AttentionBuffers& buffers, int number) {
     buffers.tiles.next();
   }
 }
-// By the consumers, behind tile `number`. The shuffle makes it uniform for the compiler.
+// By the consumers, behind tile `number`.
 __device__ inline int next_tile(AttentionBuffers& buffers, int number) {
   if constexpr (kDynamic) {
     buffers.tiles.consumer_wait();
-    const int next = __shfl_sync(~0u, buffers.tile_numbers[buffers.tiles.stage], 0);
-    __syncwarp();  // All lanes have read.
+    // The lane that releases the number is the one that reads it.
+    const int own = threadIdx.x % 32 == 0 ? buffers.tile_numbers[buffers.tiles.stage] : 0;
+    const int next = __shfl_sync(~0u, own, 0);
     buffers.tiles.consumer_release(buffers.tiles.stage);
     buffers.tiles.next();
     return next;
