@@ -18,7 +18,10 @@ TEST(AttentionBackwardSm90, Compiles) {
   if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
   const auto compiles = [](AttentionBackwardGraph problem) {
     problem.queries = problem.keys = 4096;
-    expect_compiles(attention_backward_sm90_engine(), problem.graph(), {kHopper}, true, 0, 2);
+    // All options together take more than 240 registers.
+    const int most_local_bytes = problem.head_dim == 64 && problem.has_lengths ? 72 : 0;
+    expect_compiles(attention_backward_sm90_engine(), problem.graph(), {kHopper}, true,
+                    most_local_bytes, 2);
   };
   for (const std::int64_t head_dim : {64, 128}) {
     compiles({.head_dim = head_dim});
@@ -109,7 +112,7 @@ TEST_F(GpuAttentionBackwardSm90, GroupedHeads) {
   for (const std::int64_t head_dim : {64, 128})
     expect_agrees({.dtype = f16,
                    .batch = 2,
-                   .heads = 6,
+                   .heads = 4,
                    .key_heads = 2,
                    .queries = 140,
                    .keys = 150,
