@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/checked.hpp"
 #include "plan/kernel.hpp"
@@ -23,8 +24,8 @@ std::int64_t lay_out(std::vector<Buffer>& buffers) {
   std::vector<std::size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   // Largest first: the small ones then fill the gaps.
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return buffers[a].bytes > buffers[b].bytes;
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(buffers[b].bytes, a) < std::pair(buffers[a].bytes, b);
   });
 
   std::vector<Placed> placed;  // by offset

@@ -25,7 +25,7 @@ __device__ inline void recompute(const SomeArgs& args, const WarpgroupLane& lane
 #pragma unroll
     for (int j = 0; j < kTilesM; ++j)
       x_frags[j] = permute_like_weights(
-          load_read_only((const uint4*)(x + min(8 * j + g, kM - 1) * args.x_row_stride)));
+          load_anywhere((const uint4*)(x + min(8 * j + g, kM - 1) * args.x_row_stride)));
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
       uint32 pairs[2][kPairs];
@@ -34,7 +34,7 @@ __device__ inline void recompute(const SomeArgs& args, const WarpgroupLane& lane
         const int64 row = min(coord.first_row + lane.row + 16 * i + 8 * half, (Index)args.n - 1);
         const uint32 scale = both(as_operand(S(), scales[row]));
         to_pairs(W(), T(),
-                 load_read_only((const uint32*)(weights + row * args.row_stride * kBits / 8)),
+                 load_anywhere((const uint32*)(weights + row * args.row_stride * kBits / 8)),
                  pairs[half]);
 #pragma unroll
         for (int q = 0; q < kPairs; ++q)

@@ -3,16 +3,35 @@
 
 #include "lib/integers.cuh"
 
-// One access of up to 16 bytes that the compiler may hoist above earlier stores. Not inline
-// assembly: NVRTC takes that for arithmetic if it is not volatile and hoists it above the test of
-// the bounds.
+// One access of up to 16 bytes; those of up to 8 the compiler may hoist above earlier stores, which
+// for 16 would take too many registers. Not inline assembly: NVRTC takes that for arithmetic if it
+// is not volatile and hoists it above the test of the bounds.
 #if defined(__CUDA_ARCH__)
-__device__ inline uint4 load_read_only(const uint4* from) { return __ldg(from); }
 __device__ inline uint2 load_read_only(const uint2* from) { return __ldg(from); }
 __device__ inline uint32 load_read_only(const uint32* from) { return __ldg(from); }
 #endif
 template <class Piece>
 __device__ inline Piece load_read_only(const Piece* from) {
+  return *from;
+}
+
+// The same, but the compiler may also hoist it above a test: the address must always be valid.
+#if defined(__CUDA_ARCH__)
+__device__ inline uint4 load_anywhere(const uint4* from) {
+  uint4 v;
+  asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(from));
+  return v;
+}
+__device__ inline uint32 load_anywhere(const uint32* from) {
+  uint32 v;
+  asm("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(from));
+  return v;
+}
+#endif
+template <class Piece>
+__device__ inline Piece load_anywhere(const Piece* from) {
   return *from;
 }
 
