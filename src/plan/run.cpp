@@ -11,6 +11,12 @@ namespace {
 
 constexpr std::byte kGuardPattern{0xA5};
 
+// In bytes, a power of two. Complex numbers are aligned as their parts.
+std::uintptr_t alignment_of(DType dtype) {
+  const int bits = is_complex(dtype) ? bit_width(dtype) / 2 : bit_width(dtype);
+  return static_cast<std::uintptr_t>(std::max(bits / 8, 1));
+}
+
 // Writes guard bytes on the device and checks them, in stream order.
 class GuardWriter {
  public:
@@ -41,11 +47,11 @@ void PlanData::run(std::span<void* const> pointers, void* workspace, void* strea
          pointers.size(), bound.size());
   for (std::size_t i = 0; i < pointers.size(); ++i) {
     const Tensor& tensor = graph.tensor(bound[i]);
-    const auto element = static_cast<std::uintptr_t>(std::max(bit_width(tensor.dtype) / 8, 1));
-    if (reinterpret_cast<std::uintptr_t>(pointers[i]) % element != 0)
+    const std::uintptr_t alignment = alignment_of(tensor.dtype);
+    if ((reinterpret_cast<std::uintptr_t>(pointers[i]) & (alignment - 1)) != 0)
       fail(ErrorCode::invalid_argument,
-           "run: pointer of '{}': got an address that is not a multiple of {}, the size of {}",
-           tensor.name, element, to_string(tensor.dtype));
+           "run: pointer of '{}': got an address that is not a multiple of {}, the alignment of {}",
+           tensor.name, alignment, to_string(tensor.dtype));
     if (!pointers[i] && byte_size(tensor) > 0)
       fail(ErrorCode::invalid_argument, "run: pointer of '{}': got null, expected {} bytes",
            tensor.name, byte_size(tensor));

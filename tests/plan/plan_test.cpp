@@ -157,6 +157,27 @@ TEST(Plan, RejectsADamagedFile) {
             std::string::npos);
 }
 
+TEST(Plan, AlignsComplexNumbersAsTheirParts) {
+  Graph graph;
+  graph.output("y", graph.matmul(graph.input("a", {1, 1}, complex_f64),
+                                 graph.input("b", {1, 1}, complex_f64)));
+  const Plan plan = compile(graph, Device::cpu());
+  alignas(16) std::array<std::array<std::byte, 32>, 3> values{};
+  const auto bytes = static_cast<std::size_t>(plan.workspace_size());
+  std::vector<std::byte> workspace(bytes + 64);
+  void* aligned = workspace.data();
+  std::size_t room = workspace.size();
+  ASSERT_NE(std::align(64, bytes, aligned, room), nullptr);
+  const auto run_at = [&](std::ptrdiff_t offset) {
+    plan.run({{"a", values[0].data() + offset},
+              {"b", values[1].data() + offset},
+              {"y", values[2].data() + offset}},
+             aligned);
+  };
+  EXPECT_NO_THROW(run_at(8));
+  EXPECT_NE(message_of([&] { run_at(4); }).find("alignment of complex_f64"), std::string::npos);
+}
+
 TEST(Plan, RunErrorsNameTheArgument) {
   const Plan plan = compile(two_matmuls(), Device::cpu());
   Buffers run;
@@ -168,13 +189,14 @@ TEST(Plan, RunErrorsNameTheArgument) {
               plan.run({{"a", run.a.data()}});
             }).find("pointer of 'b': got null"),
             std::string::npos);
-  EXPECT_NE(message_of([&] {
-              plan.run({{"a", reinterpret_cast<std::byte*>(run.a.data()) + 2},
-                        {"b", run.b.data()},
-                        {"c", run.c.data()},
-                        {"y", run.y.data()}});
-            }).find("pointer of 'a': got an address that is not a multiple of 4, the size of f32"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([&] {
+        plan.run({{"a", reinterpret_cast<std::byte*>(run.a.data()) + 2},
+                  {"b", run.b.data()},
+                  {"c", run.c.data()},
+                  {"y", run.y.data()}});
+      }).find("pointer of 'a': got an address that is not a multiple of 4, the alignment of f32"),
+      std::string::npos);
   EXPECT_NE(
       message_of([&] { plan.run(std::span<void* const>()); }).find("got 0 pointers, expected 4"),
       std::string::npos);
